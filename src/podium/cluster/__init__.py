@@ -1,0 +1,8 @@
+"""A cluster as columns: what the engine reads."""
+
+from podium.cluster.changes import Aspect
+from podium.cluster.cluster import Cluster
+from podium.cluster.nodes import NodeInfo, Nodes
+from podium.cluster.pods import PodInfo
+
+__all__ = ["Aspect", "Cluster", "NodeInfo", "Nodes", "PodInfo"]

@@ -1,0 +1,66 @@
+"""What changed in a cluster, so that cached results can catch up instead of starting over.
+
+A change touches one *aspect*. Row aspects belong to single nodes and are logged row by row; shared aspects belong to
+the cluster as a whole and only count versions.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+
+class Aspect(IntFlag):
+    """What a plugin's result for a node may depend on."""
+
+    RESOURCES = 1
+    """The node's allocatable, requested and number of pods."""
+    PORTS = 2
+    """The host ports in use on the node."""
+    LABELS = 4
+    """The node's labels and name."""
+    TAINTS = 8
+    """The node's taints and whether it is cordoned."""
+    PODS = 16
+    """Which pods are on the node."""
+    IMAGES = 32
+    """Which images the nodes have, and how many nodes there are."""
+    OBJECTS = 64
+    """Namespaces, services, owners, volumes and every other object that is neither node nor pod."""
+
+
+ROW_ASPECTS = Aspect.RESOURCES | Aspect.PORTS | Aspect.LABELS | Aspect.TAINTS | Aspect.PODS
+SHARED_ASPECTS = Aspect.IMAGES | Aspect.OBJECTS
+
+
+class ChangeLog:
+    """The rows one aspect changed on, in order. Readers keep a cursor and ask for what came after it."""
+
+    __slots__ = ("_dropped", "rows")
+
+    LIMIT = 1 << 16
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self._dropped = 0
+
+    @property
+    def head(self) -> int:
+        """The cursor of a reader that has seen everything."""
+        return self._dropped + len(self.rows)
+
+    def append(self, row: int) -> None:
+        self.rows.append(row)
+        if len(self.rows) > self.LIMIT:
+            half = self.LIMIT // 2
+            del self.rows[:half]
+            self._dropped += half
+
+    def since(self, cursor: int) -> list[int] | None:
+        """Rows changed after `cursor`, possibly repeated; None when the log no longer reaches back that far."""
+        start = cursor - self._dropped
+        return self.rows[start:] if start >= 0 else None
+
+    def copy(self) -> ChangeLog:
+        twin = ChangeLog()
+        twin.rows, twin._dropped = self.rows.copy(), self._dropped
+        return twin

@@ -1,0 +1,322 @@
+"""The cluster a scheduler decides on: nodes, the pods on them, and everything they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from podium.cluster.changes import ROW_ASPECTS, Aspect, ChangeLog
+from podium.cluster.columns import Columns, Ints, Mask
+from podium.cluster.counts import Census, RowMask
+from podium.cluster.images import Images
+from podium.cluster.nodes import Nodes
+from podium.cluster.pods import PodInfo, PodInfos
+from podium.cluster.ports import Ports
+from podium.cluster.store import Store
+from podium.errors import InputError
+from podium.objects import Namespace, Node, Object, Pod
+
+
+class Placed(NamedTuple):
+    """A pod on a node."""
+
+    pod: Pod
+    row: int
+    info: PodInfo
+    cohort: int
+
+
+class Cluster:
+    """Columns of nodes plus the pods on them; every change is logged so that results can catch up.
+
+    Build one with `Cluster.from_objects(load(...))`; change it with `add`, `update` and `remove`; `assume` and `forget`
+    place and take back a pod the scheduler decided on; `fork` gives a copy to try something on.
+    """
+
+    MOST_ROW_MASKS = 1024
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.names: list[str] = []
+        """The node name of each row; "" for a dead one."""
+        self.rows: dict[str, int] = {}
+        """The row of each node."""
+        self.logs: dict[Aspect, ChangeLog] = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
+        self.store = Store()
+        self.images = Images()
+        self.ports = Ports()
+        self.infos = PodInfos(self.columns)
+        self.census = Census(self.columns, self.logs[Aspect.LABELS])
+        self.pending: dict[str, Pod] = {}
+        """Pods without a node, in order of arrival."""
+        self.node_set_version = 0
+        """Counts the nodes that came, went or changed their images."""
+        self._nodes: dict[str, Node] = {}
+        self._placed: dict[str, Placed] = {}
+        self._on_row: list[dict[str, Placed]] = []
+        self._free_rows: list[int] = []
+        self._stranded: dict[str, dict[str, Pod]] = {}
+        self._fingerprints: dict[int, bytes] = {}
+        self._row_masks: dict[Hashable, RowMask] = {}
+        self._name_order: tuple[int, bool, Ints] = (-1, True, np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def from_objects(cls, objects: Iterable[Object]) -> Cluster:
+        """A cluster of these objects; finished pods are not seen, pods without a node are pending."""
+        cluster, pods = cls(), []
+        for item in objects:
+            if isinstance(item, Pod):
+                pods.append(item)
+            else:
+                cluster.add(item)
+        for pod in pods:
+            cluster.add(pod)
+        return cluster
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> Nodes:
+        """All rows, as plugins see them."""
+        return Nodes(self)
+
+    @property
+    def node_count(self) -> int:
+        return len(self._nodes)
+
+    def node(self, name: str) -> Node:
+        return self._nodes[name]
+
+    def pods_on(self, row: int) -> list[Pod]:
+        return [placed.pod for placed in self._on_row[row].values()]
+
+    def placed_on(self, row: int) -> list[Placed]:
+        """The pods on a row in order of arrival."""
+        return list(self._on_row[row].values())
+
+    def placed(self) -> Iterator[tuple[Pod, str]]:
+        """Every pod that is on a node, with the node's name."""
+        return ((placed.pod, self.names[placed.row]) for placed in self._placed.values())
+
+    def find_pod(self, key: str) -> tuple[Pod, str | None] | None:
+        """A pod by namespace/name, and the node it is on."""
+        placed = self._placed.get(key)
+        if placed is not None:
+            return placed.pod, self.names[placed.row]
+        pod = self.pending.get(key)
+        return None if pod is None else (pod, None)
+
+    @property
+    def stranded(self) -> list[Pod]:
+        """Pods bound to nodes that are not in the cluster."""
+        return [pod for pods in self._stranded.values() for pod in pods.values()]
+
+    def namespace_labels(self, namespace: str) -> dict[str, str]:
+        """The labels of a namespace; none if the namespace object is not there."""
+        found = self.store.of(Namespace).get(namespace)
+        return {} if found is None else found.metadata.labels
+
+    def name_order(self) -> Ints:
+        """The place of each row when nodes are sorted by name."""
+        version, _, ranks = self._name_order
+        if version != self.node_set_version:
+            order = sorted(range(len(self.names)), key=self.names.__getitem__)
+            ranks = np.empty(len(order), dtype=np.int64)
+            ranks[order] = np.arange(len(order))
+            living = ranks[self.columns.alive[: len(ranks)]]
+            self._name_order = (self.node_set_version, bool((np.diff(living) > 0).all()), ranks)
+        return ranks
+
+    @property
+    def rows_in_name_order(self) -> bool:
+        """Whether the first of some rows always has the smallest name."""
+        self.name_order()
+        return self._name_order[1]
+
+    def fingerprint(self, row: int) -> bytes:
+        """Equal for two rows exactly if their allocatable, requested and number of pods are."""
+        found = self._fingerprints.get(row)
+        if found is None:
+            columns = self.columns
+            found = self._fingerprints[row] = (
+                columns.allocatable[:, row].tobytes()
+                + columns.requested[:, row].tobytes()
+                + columns.non_zero[:, row].tobytes()
+            )
+        return found
+
+    def row_mask(self, key: Hashable, compute: Callable[[], Mask]) -> RowMask:
+        """The mask `compute` gives from nodes' labels and taints, kept under a key and renewed when those change."""
+        mask = self._row_masks.get(key)
+        if mask is None:
+            if len(self._row_masks) >= self.MOST_ROW_MASKS:
+                self._row_masks.clear()
+            mask = self._row_masks[key] = RowMask(compute, (self.logs[Aspect.LABELS], self.logs[Aspect.TAINTS]))
+        return mask
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def add(self, item: Object) -> None:
+        """Add any object; a pod without a node becomes pending, a finished one is not seen."""
+        if isinstance(item, Node):
+            self._add_node(item)
+        elif isinstance(item, Pod):
+            self._add_pod(item)
+        else:
+            self.store.put(item)
+
+    def update(self, item: Object) -> None:
+        """Replace an object by its newer version; one that is not there is added."""
+        if isinstance(item, Node):
+            self._update_node(item)
+        elif isinstance(item, Pod):
+            self.remove(item)
+            self._add_pod(item)
+        else:
+            self.store.put(item)
+
+    def remove(self, item: Object) -> None:
+        """Remove an object; one that is not there is no error. A node takes its pods with it, as stranded ones."""
+        if isinstance(item, Node):
+            self._remove_node(item.name)
+        elif isinstance(item, Pod):
+            self._remove_pod(item.key)
+        else:
+            self.store.remove(item)
+
+    def assume(self, pod: Pod, node_name: str) -> None:
+        """Place a pod on a node, as the scheduler does before binding."""
+        self.place(pod, self.rows[node_name], self.infos.of(pod))
+
+    def forget(self, pod: Pod) -> None:
+        """Take back an assumed pod; it is pending again."""
+        placed = self._placed.get(pod.key)
+        if placed is not None:
+            self._remove_pod(pod.key)
+            self.pending[pod.key] = placed.pod
+
+    def place(self, pod: Pod, row: int, info: PodInfo) -> None:
+        """Put a pod on a row; `info` is its compiled spec."""
+        key = pod.key
+        if key in self._placed:
+            raise InputError(f"pod {key} is on node {self.names[self._placed[key].row]} already; remove it first")
+        self.pending.pop(key, None)
+        placed = Placed(pod, row, info, info.cohort(pod.terminating, self.census.cohorts))
+        self._placed[key] = self._on_row[row][key] = placed
+        self._count(placed, 1)
+
+    def _count(self, placed: Placed, amount: int) -> None:
+        """Let a pod's requests, ports and labels count on its row (1), or no longer (-1)."""
+        info, row, columns = placed.info, placed.row, self.columns
+        if len(info.used) > len(columns.requested):
+            columns.resource(columns.resources.values[len(info.used) - 1])
+        columns.requested[: len(info.used), row] += amount * info.used
+        columns.non_zero[:, row] += amount * info.used_non_zero
+        self._fingerprints.pop(row, None)
+        self.logs[Aspect.RESOURCES].append(row)
+        self.logs[Aspect.PODS].append(row)
+        if info.ports:
+            self.ports.change(row, info.ports, amount)
+            self.logs[Aspect.PORTS].append(row)
+        self.census.add(placed.cohort, row, amount)
+
+    def _add_pod(self, pod: Pod) -> None:
+        if pod.finished:
+            return
+        node_name = pod.spec.node_name
+        row = self.rows.get(node_name)
+        if not node_name:
+            self.pending[pod.key] = pod
+        elif row is None:
+            self._stranded.setdefault(node_name, {})[pod.key] = pod
+        else:
+            # Where a pod runs is no part of its compiled spec: pods of one template share it on all nodes.
+            unbound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+            self.place(pod, row, self.infos.of(unbound))
+
+    def _remove_pod(self, key: str) -> None:
+        self.pending.pop(key, None)
+        placed = self._placed.pop(key, None)
+        if placed is not None:
+            del self._on_row[placed.row][key]
+            self._count(placed, -1)
+        for pods in self._stranded.values():
+            pods.pop(key, None)
+
+    def _add_node(self, node: Node) -> None:
+        if node.name in self.rows:
+            raise InputError(f"node {node.name} is there twice; keep one of the two", "")
+        if self._free_rows:
+            row = self._free_rows.pop()
+        else:
+            row = self.columns.new_row()
+            self.names.append("")
+            self._on_row.append({})
+        self.names[row], self.rows[node.name], self._nodes[node.name] = node.name, row, node
+        self._write_node(row, node)
+        self.images.add(row, node)
+        self.node_set_version += 1
+        for pod in self._stranded.pop(node.name, {}).values():
+            self._add_pod(pod)
+
+    def _update_node(self, node: Node) -> None:
+        row = self.rows.get(node.name)
+        if row is None:
+            self._add_node(node)
+            return
+        old = self._nodes[node.name]
+        self._nodes[node.name] = node
+        self._write_node(row, node)
+        if old.status.images != node.status.images:
+            self.images.remove(row, old)
+            self.images.add(row, node)
+        self.node_set_version += 1
+
+    def _remove_node(self, name: str) -> None:
+        row = self.rows.get(name)
+        if row is None:
+            return
+        for placed in self.placed_on(row):
+            self._remove_pod(placed.pod.key)
+            self._stranded.setdefault(name, {})[placed.pod.key] = placed.pod
+        del self.rows[name]
+        self.images.remove(row, self._nodes.pop(name))
+        self.names[row] = ""
+        self.columns.clear_node(row)
+        self._log_node(row)
+        self._free_rows.append(row)
+        self.node_set_version += 1
+
+    def _write_node(self, row: int, node: Node) -> None:
+        self.columns.set_node(row, node)
+        self._log_node(row)
+
+    def _log_node(self, row: int) -> None:
+        self._fingerprints.pop(row, None)
+        for log in self.logs.values():
+            log.append(row)
+
+    # -- forking ---------------------------------------------------------------------------------------------------
+
+    def fork(self) -> Cluster:
+        """An independent copy to try something on; dictionaries that only grow are shared."""
+        twin = Cluster.__new__(Cluster)
+        twin.columns = self.columns.copy()
+        twin.names, twin.rows = self.names.copy(), self.rows.copy()
+        twin.logs = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
+        twin.store, twin.images, twin.ports = self.store.copy(), self.images.copy(), self.ports.copy()
+        twin.infos = self.infos
+        twin.census = self.census.copy(twin.columns, twin.logs[Aspect.LABELS])
+        twin.pending = self.pending.copy()
+        twin.node_set_version = self.node_set_version
+        twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
+        twin._on_row = [pods.copy() for pods in self._on_row]
+        twin._free_rows = self._free_rows.copy()
+        twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}
+        twin._fingerprints = self._fingerprints.copy()
+        twin._row_masks = {}
+        twin._name_order = self._name_order
+        return twin

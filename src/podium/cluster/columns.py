@@ -1,0 +1,169 @@
+"""The columns of a cluster: one row per node, strings interned to small integers.
+
+Rows are stable: a removed node leaves a dead row behind that the next added node takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.objects import Node, Taint
+from podium.resources import node_allocatable
+from podium.selectors import Requirement
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+H = TypeVar("H", bound=Hashable)
+
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
+FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+
+
+class Interned(Generic[H]):
+    """A dictionary of distinct values: each has a small integer code, in order of arrival.
+
+    It only ever grows, so forks of a cluster share it.
+    """
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self) -> None:
+        self.codes: dict[H, int] = {}
+        self.values: list[H] = []
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def code(self, value: H) -> int:
+        found = self.codes.get(value)
+        if found is None:
+            found = self.codes[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+
+class LabelColumn:
+    """One label key over all rows: the code of each node's value, -1 where the node lacks the label."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.codes: Codes = np.full(capacity, -1, dtype=np.int32)
+        self.values: Interned[str] = Interned()
+
+    def table(self, requirement: Requirement) -> Mask:
+        """Whether each distinct value passes, and last, at index -1, whether absence does."""
+        size = len(self.values)
+        if requirement.operator in ("In", "NotIn"):
+            answers = np.full(size + 1, requirement.operator == "NotIn")
+            for value in requirement.values:
+                code = self.values.codes.get(value)
+                if code is not None:
+                    answers[code] = requirement.operator == "In"
+        else:
+            answers = np.fromiter(map(requirement.matches_value, self.values.values), np.bool_, size)
+            answers = np.append(answers, False)
+        answers[-1] = requirement.matches_absent
+        return answers
+
+    def copy(self) -> LabelColumn:
+        twin = LabelColumn(0)
+        twin.codes, twin.values = self.codes.copy(), self.values
+        return twin
+
+
+class Columns:
+    """Everything about nodes that plugins read as arrays; nodes are the last axis, rows up to `size` are in use."""
+
+    def __init__(self, capacity: int = 16) -> None:
+        self.size = 0
+        self.alive: Mask = np.zeros(capacity, dtype=np.bool_)
+        self.resources: Interned[str] = Interned()
+        for name in FIXED_RESOURCES:
+            self.resources.code(name)
+        self.allocatable: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
+        self.requested: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
+        self.non_zero: Ints = np.zeros((2, capacity), dtype=np.int64)
+        self.labels: dict[str, LabelColumn] = {}
+        self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
+        self.taints: Codes = np.zeros(capacity, dtype=np.int32)
+        self.unschedulable: Mask = np.zeros(capacity, dtype=np.bool_)
+        self.taint_sets.code(())
+
+    @property
+    def capacity(self) -> int:
+        return len(self.alive)
+
+    def resource(self, name: str) -> int:
+        """The index of a resource in the first axis of `allocatable` and `requested`; new ones get a zero column."""
+        index = self.resources.code(name)
+        missing = index + 1 - len(self.allocatable)
+        if missing > 0:
+            empty = np.zeros((missing, self.capacity), dtype=np.int64)
+            self.allocatable = np.concatenate([self.allocatable, empty])
+            self.requested = np.concatenate([self.requested, empty])
+        return index
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key; one that no node has is all absent."""
+        column = self.labels.get(key)
+        if column is None:
+            column = self.labels[key] = LabelColumn(self.capacity)
+        return column
+
+    def new_row(self) -> int:
+        """A dead row at the end, growing every column when they are full."""
+        if self.size == self.capacity:
+            self._each_array(lambda array: np.concatenate([array, np.zeros_like(array)], axis=-1))
+            for column in self.labels.values():
+                column.codes[self.size :] = -1
+        self.size += 1
+        return self.size - 1
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Write what the node object says; what its pods request stays."""
+        self.alive[row] = True
+        self._set_allocatable(row, node_allocatable(node))
+        self._set_labels(row, node.metadata.labels)
+        self.taints[row] = self.taint_sets.code(tuple(node.spec.taints))
+        self.unschedulable[row] = node.spec.unschedulable
+
+    def clear_node(self, row: int) -> None:
+        """Make the row dead: no labels, no taints, nothing allocatable."""
+        self.alive[row] = False
+        self._set_allocatable(row, {})
+        self._set_labels(row, {})
+        self.taints[row] = 0
+        self.unschedulable[row] = False
+
+    def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
+        self.allocatable[:, row] = 0
+        for name, amount in amounts.items():
+            index = self.resource(name)  # may replace the array, so it comes before the subscript
+            self.allocatable[index, row] = amount
+
+    def _set_labels(self, row: int, labels: dict[str, str]) -> None:
+        for column in self.labels.values():
+            column.codes[row] = -1
+        for key, value in labels.items():
+            column = self.label(key)
+            column.codes[row] = column.values.code(value)
+
+    def _each_array(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+        for name in ("alive", "allocatable", "requested", "non_zero", "taints", "unschedulable"):
+            setattr(self, name, change(getattr(self, name)))
+        for column in self.labels.values():
+            column.codes = change(column.codes)
+
+    def copy(self) -> Columns:
+        twin = Columns.__new__(Columns)
+        twin.size, twin.resources, twin.taint_sets = self.size, self.resources, self.taint_sets
+        for name in ("alive", "allocatable", "requested", "non_zero", "taints", "unschedulable"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.labels = {key: column.copy() for key, column in self.labels.items()}
+        return twin

@@ -1,0 +1,185 @@
+"""What the scheduler works out from a pod's spec, once for all pods that have the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from podium.cluster.columns import PODS, Columns, Interned, Ints
+from podium.objects import Pod, PodAffinity, PodAffinityTerm
+from podium.resources import PodResources, pod_resources
+from podium.selectors import Labels, Selector, label_selector
+
+
+class Term(NamedTuple):
+    """A pod (anti-)affinity term: pods that match `selector`, in these namespaces, share `topology_key`'s value."""
+
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    selector: Selector
+    topology_key: str
+    weight: int = 0
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Whether a pod with these labels, in a namespace with those, is meant."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
+
+class Terms(NamedTuple):
+    """All terms of a pod, by what they do."""
+
+    required_affinity: tuple[Term, ...] = ()
+    required_anti_affinity: tuple[Term, ...] = ()
+    preferred_affinity: tuple[Term, ...] = ()
+    preferred_anti_affinity: tuple[Term, ...] = ()
+
+
+NO_TERMS = Terms()
+
+
+class HostPort(NamedTuple):
+    ip: str
+    protocol: str
+    port: int
+
+
+class Cohort(NamedTuple):
+    """Pods that every counting question treats alike."""
+
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    terminating: bool
+    terms: Terms
+
+
+def _term(raw: PodAffinityTerm, namespace: str, weight: int = 0) -> Term:
+    own_namespace = not raw.namespaces and raw.namespace_selector is None
+    return Term(
+        frozenset((namespace,) if own_namespace else raw.namespaces),
+        label_selector(raw.namespace_selector),
+        label_selector(raw.label_selector),
+        raw.topology_key,
+        weight,
+    )
+
+
+def _required(affinity: PodAffinity | None, namespace: str) -> tuple[Term, ...]:
+    return tuple(_term(raw, namespace) for raw in affinity.required) if affinity else ()
+
+
+def _preferred(affinity: PodAffinity | None, namespace: str) -> tuple[Term, ...]:
+    if not affinity:
+        return ()
+    return tuple(_term(raw.pod_affinity_term, namespace, raw.weight) for raw in affinity.preferred)
+
+
+def affinity_terms(pod: Pod) -> Terms:
+    affinity, namespace = pod.spec.affinity, pod.metadata.namespace
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    return Terms(
+        _required(affinity.pod_affinity, namespace),
+        _required(affinity.pod_anti_affinity, namespace),
+        _preferred(affinity.pod_affinity, namespace),
+        _preferred(affinity.pod_anti_affinity, namespace),
+    )
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """The ports the pod takes on its node: those of containers and of init containers that keep running."""
+    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
+    return tuple(
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in (*pod.spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+class PodInfo:
+    """A compiled spec. Pods with the same `signature` share one, so nothing in it may name a single pod."""
+
+    __slots__ = (
+        "_cohorts",
+        "labels",
+        "memo",
+        "namespace",
+        "pod",
+        "ports",
+        "resources",
+        "signature",
+        "terms",
+        "used",
+        "used_non_zero",
+    )
+
+    def __init__(self, signature: bytes, pod: Pod, columns: Columns) -> None:
+        self.signature = signature
+        self.pod = pod
+        """One pod of this spec; its name, uid and status mean nothing here."""
+        self.namespace = pod.metadata.namespace
+        self.labels = pod.metadata.labels
+        self.resources: PodResources = pod_resources(pod)
+        self.ports = host_ports(pod)
+        self.terms = affinity_terms(pod)
+        self.used: Ints = resource_vector(self.resources.used, columns)
+        self.used[PODS] = 1
+        self.used_non_zero: Ints = np.array([self.resources.non_zero_cpu, self.resources.non_zero_memory])
+        self._cohorts: dict[bool, int] = {}
+        self.memo: dict[Hashable, Any] = {}
+        """What plugins worked out from the spec, under keys of their choice."""
+
+    def cohort(self, terminating: bool, cohorts: Interned[Cohort]) -> int:
+        """The code of the pods' cohort; all forks of a cluster share the dictionary."""
+        code = self._cohorts.get(terminating)
+        if code is None:
+            labels = tuple(sorted(self.labels.items()))
+            code = self._cohorts[terminating] = cohorts.code(Cohort(self.namespace, labels, terminating, self.terms))
+        return code
+
+
+def resource_vector(amounts: dict[str, int], columns: Columns) -> Ints:
+    """Amounts as a column of `requested`, as long as the resources known so far."""
+    pairs = [(columns.resource(name), amount) for name, amount in amounts.items()]
+    vector = np.zeros(len(columns.resources), dtype=np.int64)
+    for index, amount in pairs:
+        vector[index] = amount
+    return vector
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def signature(pod: Pod) -> bytes:
+    """Everything scheduling reads of a pod, except its name, uid, annotations, and whether it is terminating."""
+    meta, status = pod.metadata, pod.status
+    resized = (
+        (status.conditions, status.container_statuses, status.init_container_statuses, status.resources)
+        if status.container_statuses or status.init_container_statuses or status.resources
+        else None
+    )
+    return _encode((meta.namespace, meta.labels, meta.owner_references, pod.spec, resized))
+
+
+class PodInfos:
+    """The compiled specs seen so far, by signature; shared by all forks of a cluster."""
+
+    LIMIT = 1 << 17
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._known: dict[bytes, PodInfo] = {}
+
+    def of(self, pod: Pod) -> PodInfo:
+        key = signature(pod)
+        info = self._known.get(key)
+        if info is None:
+            if len(self._known) >= self.LIMIT:
+                self._known.clear()
+            info = self._known[key] = PodInfo(key, pod, self._columns)
+        return info

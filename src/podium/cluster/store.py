@@ -1,0 +1,74 @@
+"""The objects that are neither nodes nor pods: namespaces, services, owners, volumes, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from podium.objects import Object
+
+T = TypeVar("T", bound=Object)
+
+
+class Store:
+    """Objects by kind, namespace and name, in the order of namespace and name within a kind."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Counts the changes, so that what is derived from objects knows when to start over."""
+        self._kinds: dict[type[Object], Shelf[Object]] = {}
+
+    def of(self, kind: type[T]) -> Shelf[T]:
+        """All objects of a kind."""
+        shelf = self._kinds.get(kind)
+        if shelf is None:
+            shelf = self._kinds[kind] = Shelf()
+        return shelf  # type: ignore[return-value]  # the shelf of a kind only ever holds that kind
+
+    def put(self, item: Object) -> None:
+        self.of(type(item)).put(item)
+        self.version += 1
+
+    def remove(self, item: Object) -> None:
+        self.of(type(item)).remove(item)
+        self.version += 1
+
+    def copy(self) -> Store:
+        twin = Store()
+        twin.version = self.version
+        twin._kinds = {kind: shelf.copy() for kind, shelf in self._kinds.items()}
+        return twin
+
+
+class Shelf(Generic[T]):
+    """The objects of one kind."""
+
+    __slots__ = ("_namespaces",)
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[str, T]] = {}
+
+    def put(self, item: T) -> None:
+        self._namespaces.setdefault(item.namespace, {})[item.name] = item
+
+    def remove(self, item: T) -> None:
+        self._namespaces.get(item.namespace, {}).pop(item.name, None)
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        return self._namespaces.get(namespace, {}).get(name)
+
+    def within(self, namespace: str) -> list[T]:
+        """The objects of a namespace, by name."""
+        return [item for _, item in sorted(self._namespaces.get(namespace, {}).items())]
+
+    def __iter__(self) -> Iterator[T]:
+        for namespace in sorted(self._namespaces):
+            yield from self.within(namespace)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._namespaces.values()))
+
+    def copy(self) -> Shelf[T]:
+        twin: Shelf[T] = Shelf()
+        twin._namespaces = {namespace: items.copy() for namespace, items in self._namespaces.items()}
+        return twin

@@ -1,0 +1,50 @@
+"""KubeSchedulerConfiguration: types, strict reading, defaults, validation."""
+
+from podium.config.args import (
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+from podium.config.parse import default_config, parse_config
+from podium.config.types import (
+    EXTENSION_POINTS,
+    ExtenderConfig,
+    KnownPlugins,
+    KubeSchedulerConfiguration,
+    ManagedResource,
+    PluginRef,
+    Profile,
+    TLSConfig,
+)
+
+__all__ = [
+    "EXTENSION_POINTS",
+    "DefaultPreemptionArgs",
+    "DynamicResourcesArgs",
+    "ExtenderConfig",
+    "InterPodAffinityArgs",
+    "KnownPlugins",
+    "KubeSchedulerConfiguration",
+    "ManagedResource",
+    "NodeAffinityArgs",
+    "NodeResourcesBalancedAllocationArgs",
+    "NodeResourcesFitArgs",
+    "PluginRef",
+    "PodTopologySpreadArgs",
+    "Profile",
+    "ResourceSpec",
+    "ScoringStrategy",
+    "TLSConfig",
+    "UtilizationShapePoint",
+    "VolumeBindingArgs",
+    "default_config",
+    "parse_config",
+]

@@ -1,0 +1,186 @@
+"""Reading a parsed document strictly: every field has a type, unknown fields are errors, all errors are collected."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from types import TracebackType
+
+from podium.config.durations import parse_duration
+
+
+def quote(value: object) -> str:
+    """`value` as it would stand in JSON, for a message."""
+    return json.dumps(value, default=str)
+
+
+class Problems:
+    """Every problem found, each with its field path, in the order found."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def add(self, path: str, what: str) -> None:
+        self.errors.append(f"{path}: {what}" if path else what)
+
+    def unknown(self, path: str) -> None:
+        self.errors.append(f"unknown field {quote(path)}")
+
+    def wrong_type(self, path: str, wanted: str) -> None:
+        # The value is not repeated: it may be a key that was put in the wrong place.
+        self.add(path, f"must be {wanted}")
+
+    def invalid(self, path: str, value: object, why: str) -> None:
+        self.add(path, f"Invalid value: {quote(value)}: {why}")
+
+    def required(self, path: str, why: str = "must not be empty") -> None:
+        self.add(path, f"Required value: {why}")
+
+    def unsupported(self, path: str, value: object, supported: Iterable[str]) -> None:
+        self.add(path, f"Unsupported value: {quote(value)}: supported values: {', '.join(map(quote, supported))}")
+
+    def duplicate(self, path: str, value: object) -> None:
+        self.add(path, f"Duplicate value: {quote(value)}")
+
+    def forbidden(self, path: str, why: str) -> None:
+        self.add(path, f"Forbidden: {why}")
+
+
+class Fields:
+    """One JSON object being read; leaving its `with` block reports the fields that nobody asked for.
+
+    Null stands for an absent field everywhere, as in Go; in a non-pointer duration it is an error, as in Go.
+    """
+
+    def __init__(self, value: object, path: str, problems: Problems) -> None:
+        self.path = path
+        self.problems = problems
+        self._left: dict[str, object] = {}
+        if isinstance(value, dict):
+            self._left = {str(name): item for name, item in value.items()}
+        elif value is not None:
+            problems.wrong_type(path, "an object")
+
+    def __enter__(self) -> Fields:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in self._left:
+            self.problems.unknown(self._at(name))
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    def take(self, name: str) -> object:
+        """The field as it stands; None when it is absent."""
+        return self._left.pop(name, None)
+
+    def present(self, name: str) -> bool:
+        """Whether the field is there to be taken, and not null."""
+        return self._left.get(name) is not None
+
+    def optional_string(self, name: str) -> str | None:
+        value = self.take(name)
+        if value is None or isinstance(value, str):
+            return value
+        self.problems.wrong_type(self._at(name), "a string")
+        return None
+
+    def string(self, name: str) -> str:
+        return self.optional_string(name) or ""
+
+    def optional_boolean(self, name: str) -> bool | None:
+        value = self.take(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.problems.wrong_type(self._at(name), "true or false")
+        return None
+
+    def boolean(self, name: str) -> bool:
+        return self.optional_boolean(name) or False
+
+    def optional_integer(self, name: str, bits: int = 32) -> int | None:
+        """An integer that fits `bits`; YAML's `1e2` is one, since it reaches Go's decoder as 100."""
+        value = self.take(name)
+        if value is None:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            return value
+        self.problems.wrong_type(self._at(name), f"an integer of {bits} bits")
+        return None
+
+    def integer(self, name: str, default: int = 0, bits: int = 32) -> int:
+        value = self.optional_integer(name, bits)
+        return default if value is None else value
+
+    def number(self, name: str) -> float:
+        value = self.take(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+        if value is not None:
+            self.problems.wrong_type(self._at(name), "a number")
+        return 0.0
+
+    def optional_duration(self, name: str) -> int | None:
+        """Nanoseconds from a string such as `1m30s`."""
+        value = self.take(name)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            try:
+                return parse_duration(value)
+            except ValueError as error:
+                self.problems.add(self._at(name), f"{error}: write it as in 5s, 100ms or 1m30s")
+        else:
+            self.problems.wrong_type(self._at(name), "a duration in quotes, such as 5s, 100ms or 1m30s")
+        return None
+
+    def duration(self, name: str) -> int:
+        if name in self._left and self._left[name] is None:
+            self._left[name] = ""
+        return self.optional_duration(name) or 0
+
+    def base64(self, name: str) -> bytes:
+        """The bytes of a base64 string. Keys are read here, so no message repeats the value."""
+        try:
+            return base64.b64decode(self.string(name).replace("\n", "").replace("\r", ""), validate=True)
+        except (binascii.Error, ValueError):
+            self.problems.wrong_type(self._at(name), "base64")
+            return b""
+
+    def optional_list(self, name: str) -> list[object] | None:
+        value = self.take(name)
+        if value is None or isinstance(value, list):
+            return value
+        self.problems.wrong_type(self._at(name), "a list")
+        return None
+
+    def strings(self, name: str) -> list[str]:
+        texts = []
+        for index, item in enumerate(self.optional_list(name) or []):
+            if item is None or isinstance(item, str):
+                texts.append(item or "")
+            else:
+                self.problems.wrong_type(f"{self._at(name)}[{index}]", "a string")
+        return texts
+
+    def string_map(self, name: str) -> dict[str, str]:
+        inner = Fields(self.take(name), self._at(name), self.problems)
+        return {key: inner.string(key) for key in list(inner._left)}
+
+    def optional_child(self, name: str) -> Fields | None:
+        value = self.take(name)
+        return None if value is None else Fields(value, self._at(name), self.problems)
+
+    def child(self, name: str) -> Fields:
+        return Fields(self.take(name), self._at(name), self.problems)
+
+    def children(self, name: str) -> list[Fields]:
+        items = self.optional_list(name) or []
+        return [Fields(item, f"{self._at(name)}[{index}]", self.problems) for index, item in enumerate(items)]

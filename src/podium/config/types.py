@@ -1,0 +1,103 @@
+"""The effective scheduler configuration: defaults applied, plugins expanded, validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+EXTENSION_POINTS = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+)
+
+KnownPlugins = Mapping[str, frozenset[str]]
+"""The plugins there are, each with the extension points it implements."""
+
+
+class PluginRef(NamedTuple):
+    """A plugin at an extension point. The weight counts at `score` alone, and is 0 elsewhere."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TLSConfig:
+    """How to speak TLS with an extender. Keys and certificates never appear in its repr."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = field(default=b"", repr=False)
+    key_data: bytes = field(default=b"", repr=False)
+    ca_data: bytes = field(default=b"", repr=False)
+
+
+class ManagedResource(NamedTuple):
+    """A resource an extender counts; pods that do not ask for one of an extender's resources are not sent to it."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtenderConfig:
+    """An HTTP extender. An empty verb means the extender does not take part; `http_timeout` is in seconds.
+
+    A negative timeout means none.
+    """
+
+    url_prefix: str = ""
+    filter_verb: str = ""
+    prioritize_verb: str = ""
+    preempt_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = False
+    tls_config: TLSConfig | None = None
+    http_timeout: float = 5.0
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """One scheduler name: the plugins that run at each extension point, in order, and their arguments.
+
+    `args` has the typed arguments of the in-tree plugins that take any, and the document as it stood for other plugins.
+    `percentage_of_nodes_to_score` overrides the configuration's when it is not None.
+    """
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    points: dict[str, tuple[PluginRef, ...]]
+    args: dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeSchedulerConfiguration:
+    """What kube-scheduler would run with. `percentage_of_nodes_to_score` 0 means adaptive.
+
+    Extenders stand in the order they are called: the ignorable ones last.
+    """
+
+    profiles: tuple[Profile, ...]
+    percentage_of_nodes_to_score: int = 0
+    parallelism: int = 16
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+    extenders: tuple[ExtenderConfig, ...] = ()

@@ -1,0 +1,6 @@
+"""Deciding: plans, evaluation, selection and the scheduler that ties them together."""
+
+from podium.engine.decision import Decision, PluginScores
+from podium.engine.scheduler import Scheduler
+
+__all__ = ["Decision", "PluginScores", "Scheduler"]

@@ -1,0 +1,209 @@
+"""One pod against one cluster: PreFilter, Filter, PreScore, Score and NormalizeScore, in kube-scheduler's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.columns import Ints
+from podium.engine.plan import Plan, ScoreStep, check_scores
+from podium.errors import PluginError
+from podium.framework import Code, CycleState, FilterPlugin, Status, Verdict
+from podium.objects import Pod
+
+
+class Scored(NamedTuple):
+    """One plugin's scores of the feasible rows; a single number stands for all of them."""
+
+    plugin: str
+    weight: int
+    raw: Ints
+    normalized: Ints
+
+
+class Evaluation:
+    """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
+
+    __slots__ = (
+        "_varying",
+        "absent",
+        "cluster",
+        "looked_at",
+        "plan",
+        "pod",
+        "pre_filter_status",
+        "rows",
+        "skipped",
+        "state",
+    )
+
+    def __init__(self, plan: Plan, pod: Pod, cluster: Cluster) -> None:
+        self.plan, self.pod, self.cluster = plan, pod, cluster
+        self.state = CycleState(plan.info, plan.state)
+        self.absent: Status | None = None
+        """The status of the nodes that no filter looked at, because PreFilter excluded them."""
+        self.pre_filter_status: Status | None = None
+        """Why PreFilter rejected the pod as a whole, if it did."""
+        self.looked_at: Ints | None = None
+        """The rows that filters look at; None for all."""
+        self.rows: Ints | None = None
+        """The feasible rows; None while they are exactly those of the plan's mask."""
+        self.skipped: set[str] = set()
+        """The plugins that skip Filter for this pod."""
+        self._varying: list[Scored] = []
+        plan.catch_up()
+        self._pre_filter()
+        self._filter()
+
+    @property
+    def feasible_count(self) -> int:
+        return self.plan.feasible_count if self.rows is None else len(self.rows)
+
+    @property
+    def feasible_rows(self) -> Ints:
+        return np.flatnonzero(self.plan.feasible) if self.rows is None else self.rows
+
+    def _feasible_nodes(self) -> Nodes:
+        """The feasible nodes; without copying when that is all of them."""
+        everywhere = self.rows is None and self.plan.feasible_count == self.cluster.columns.size
+        return Nodes(self.cluster, None if everywhere else self.feasible_rows)
+
+    # -- filtering -------------------------------------------------------------------------------------------------
+
+    def _pre_filter(self) -> None:
+        names: frozenset[str] | None = None
+        narrowing: set[str] = set()
+        for plugin, known in self.plan.pre_filter:
+            outcome = known or plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
+            code = outcome.status.code
+            if code is Code.SKIP:
+                self.skipped.add(plugin.name)
+            elif code is Code.UNSCHEDULABLE:
+                # The other plugins still run: preemption, later, needs what they find out.
+                self._reject(outcome.status._replace(plugin=plugin.name))
+            elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self._reject(outcome.status._replace(plugin=plugin.name))
+                return
+            elif code is not Code.SUCCESS:
+                raise PluginError(plugin.name, f"failed in PreFilter: {outcome.status.message}")
+            elif outcome.node_names is not None:
+                narrowing.add(plugin.name)
+                names = outcome.node_names if names is None else names & outcome.node_names
+                if not names:
+                    self._reject(Status.unresolvable(_unsatisfied(narrowing)))
+                    return
+        if names is not None and self.pre_filter_status is None:
+            self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]")
+            rows = sorted(row for row in map(self.cluster.rows.get, names) if row is not None)
+            self.looked_at = np.array(rows, dtype=np.int64)
+
+    def _reject(self, status: Status) -> None:
+        self.absent = self.pre_filter_status = status
+        self.looked_at = self.rows = np.zeros(0, dtype=np.int64)
+
+    def _filter(self) -> None:
+        """Find the feasible rows. In which order filters reject does not matter here; `statuses` sorts that out."""
+        if self.pre_filter_status is not None:
+            return
+        if self.looked_at is not None:
+            self.rows = self.looked_at[self.plan.feasible[self.looked_at]]
+        if any(results.may_have_errors for results in self.plan.filters):
+            self.statuses()
+        for plugin in self.plan.varying_filters:
+            if plugin.name not in self.skipped and self.feasible_count:
+                nodes = self._feasible_nodes()
+                rejected = self._run(plugin, nodes).codes != 0
+                if rejected.any():
+                    self.rows = nodes.rows[~rejected]
+
+    def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
+        verdict = plugin.filter(self.state, self.pod, nodes)
+        if (verdict.codes < 0).any():
+            raise PluginError(plugin.name, f"failed: {verdict.describe(int(verdict.codes.min())).message}")
+        return verdict
+
+    def statuses(self) -> dict[int, Status]:
+        """Why each rejected row was rejected: by the first filter, in the order of the profile, that did."""
+        found: dict[int, Status] = {}
+        undecided = np.flatnonzero(self.cluster.columns.alive) if self.looked_at is None else self.looked_at
+        for plugin, results in self.plan.filter:
+            if plugin.name in self.skipped or not len(undecided):
+                continue
+            if results is None:
+                verdict = self._run(plugin, Nodes(self.cluster, undecided))
+            else:
+                verdict = Verdict(results.values[undecided], results.describe)
+                if (verdict.codes < 0).any():
+                    raise PluginError(plugin.name, f"failed: {verdict.describe(int(verdict.codes.min())).message}")
+            for code in np.unique(verdict.codes[verdict.codes != 0]):
+                status = verdict.describe(int(code))._replace(plugin=plugin.name)
+                found.update(dict.fromkeys(undecided[verdict.codes == code].tolist(), status))
+            undecided = undecided[verdict.codes == 0]
+        return found
+
+    # -- scoring ---------------------------------------------------------------------------------------------------
+
+    def rank(self) -> Ints:
+        """What the choice goes by: one number per feasible row, or, while `rows` is None, per row of the cluster.
+
+        Rows that are not feasible rank below all others. A score that is the same everywhere may be left out.
+        """
+        plan = self.plan
+        if plan.varying_scores:
+            self._score_varying()
+        ranking = plan.total if self.rows is None else plan.total[self.rows]
+        if any(len(scored.normalized) > 1 for scored in self._varying):
+            rows = self.feasible_rows
+            ranking = plan.total[rows]
+            for scored in self._varying:
+                ranking += scored.normalized * scored.weight
+            self.rows = rows
+        return ranking
+
+    def _score_varying(self) -> None:
+        """Run what must be scored for this pod alone: plugins without kept results, and those that normalise."""
+        nodes, skipped = self._feasible_nodes(), set()
+        for plugin in self.plan.pre_score:
+            status = plugin.pre_score(self.state, self.pod, nodes)
+            if status.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif status.code is not Code.SUCCESS:
+                raise PluginError(plugin.name, f"failed in PreScore: {status.message}")
+        for step in self.plan.varying_scores:
+            if step.weighted.plugin.name not in skipped:
+                self._varying.append(self._score_one(step, nodes))
+
+    def _score_one(self, step: ScoreStep, nodes: Nodes) -> Scored:
+        (plugin, weight), results = step.weighted, step.results
+        if results is None:
+            raw = plugin.score(self.state, self.pod, nodes)
+        elif plugin.normalizes_by_max and results.uniform is not None:
+            raw = np.array([results.uniform])
+        else:
+            raw = nodes.take(results.values)
+        normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
+        check_scores(plugin.name, normalized)
+        return Scored(plugin.name, weight, raw, normalized)
+
+    def scores(self) -> Iterator[Scored]:
+        """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
+        rows = self.feasible_rows
+        varying = {scored.plugin: scored for scored in self._varying}
+        for step in self.plan.score:
+            (plugin, weight), results = step.weighted, step.results
+            if step.is_final and results is not None:
+                raw = results.values[rows]
+                yield Scored(plugin.name, weight, raw, raw)
+            elif plugin.name in varying:
+                scored = varying[plugin.name]
+                shape = np.zeros(len(rows), dtype=np.int64)
+                yield scored._replace(raw=scored.raw + shape, normalized=scored.normalized + shape)
+
+
+def _unsatisfied(plugins: set[str]) -> str:
+    if len(plugins) == 1:
+        return f"node(s) didn't satisfy plugin {min(plugins)}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"

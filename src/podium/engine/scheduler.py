@@ -1,0 +1,222 @@
+"""The scheduler: a configuration and a cluster, ready to decide pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.cluster import Cluster
+from podium.cluster.columns import Ints
+from podium.config import KubeSchedulerConfiguration, default_config, parse_config
+from podium.engine.decision import Decision, PluginScores
+from podium.engine.evaluation import Evaluation
+from podium.engine.extending import ExtenderRound
+from podium.engine.plan import Plans
+from podium.engine.sampling import Sampling
+from podium.engine.select import First, TieBreak, highest, tie_break
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.extenders import Extender
+from podium.framework import SUCCESS, Framework, Registry, Status
+from podium.objects import Pod
+from podium.plugins import IN_TREE
+
+
+class Scheduler:
+    """Decides pods on a cluster as kube-scheduler would.
+
+    `decide` says where a pod would go and why, and changes nothing; `place` also puts it there. `schedule` puts it
+    there without collecting the reasons: the same decision, faster.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+        *,
+        registry: Registry = IN_TREE,
+        tie_break: TieBreak | str = "random",
+        seed: int = 0,
+        sampling: Literal["all", "upstream"] = "all",
+    ) -> None:
+        if config is None:
+            config = default_config(registry.points)
+        elif not isinstance(config, KubeSchedulerConfiguration):
+            config = parse_config(config, registry.points)
+        self.cluster, self.config = cluster, config
+        self.frameworks = {profile.scheduler_name: Framework(profile, registry) for profile in config.profiles}
+        self._plans = {name: Plans(framework, cluster) for name, framework in self.frameworks.items()}
+        self._tie_break = _resolve_tie_break(tie_break, seed)
+        self._extenders = [Extender(extender) for extender in config.extenders]
+        self._sampling = Sampling(config, adaptive=sampling == "upstream")
+
+    def close(self) -> None:
+        """Close connections to extenders."""
+        for extender in self._extenders:
+            extender.close()
+
+    def framework_of(self, pod: Pod) -> Framework:
+        """The profile that is responsible for the pod."""
+        framework = self.frameworks.get(pod.spec.scheduler_name)
+        if framework is None:
+            known = ", ".join(self.frameworks)
+            wanted = pod.spec.scheduler_name
+            raise InputError(f"pod {pod.key}: no profile for scheduler name {wanted!r}; there is {known}")
+        return framework
+
+    # -- deciding --------------------------------------------------------------------------------------------------
+
+    def decide(self, pod: Pod) -> Decision:
+        """Where the pod would go now, with every node's status and every plugin's score; changes nothing."""
+        before = self._tie_break.save(), self._sampling.save()
+        decision, _ = self._explained(pod)
+        self._tie_break.restore(before[0])
+        self._sampling.restore(before[1])
+        return decision
+
+    def place(self, pod: Pod) -> Decision:
+        """Decide the pod, with all reasons, and put it on its node."""
+        decision, evaluation = self._explained(pod)
+        if evaluation is not None and decision.node is not None:
+            status = self._put(evaluation, self.cluster.rows[decision.node])
+            if status != SUCCESS:
+                return Decision(pod.key, None, error=_failed_reserve(status), node_count=self.cluster.node_count)
+        return decision
+
+    def schedule(self, pod: Pod) -> str | None:
+        """Decide the pod and put it on its node: what `place` does, without collecting reasons.
+
+        None if the pod fits nowhere; raises where a decision reports an error.
+        """
+        evaluation, extended = self._evaluate(pod)
+        row = None if evaluation is None else self._select(evaluation, extended)
+        if evaluation is None or row is None:
+            return None
+        status = self._put(evaluation, row)
+        if status != SUCCESS:
+            raise PluginError(status.plugin, _failed_reserve(status))
+        return self.cluster.names[row]
+
+    # -- how -------------------------------------------------------------------------------------------------------
+
+    def _explained(self, pod: Pod) -> tuple[Decision, Evaluation | None]:
+        nodes = self.cluster.node_count
+        try:
+            evaluation, extended = self._evaluate(pod)
+            if evaluation is None:
+                return Decision(pod.key, None), None
+            return self._explain(evaluation, extended), evaluation
+        except (InputError, PluginError, ExtenderError) as error:
+            return Decision(pod.key, None, error=str(error), node_count=nodes), None
+
+    def _explain(self, evaluation: Evaluation, extended: ExtenderRound) -> Decision:
+        """The decision with every number and reason that led to it."""
+        key, names = evaluation.pod.key, self.cluster.names
+        statuses = evaluation.statuses() | extended.statuses
+        feasible = tuple(sorted(names[row] for row in evaluation.feasible_rows))
+        absent = evaluation.absent
+        if absent is None and len(feasible) + len(statuses) < self.cluster.node_count:
+            absent = Status.unresolvable()
+        found: dict[str, Any] = {
+            "feasible": feasible,
+            "rejected": {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)},
+            "absent": absent,
+            "node_count": self.cluster.node_count,
+            "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
+        }
+        if not feasible:
+            return Decision(key, None, **found)
+        if len(feasible) == 1:
+            return Decision(key, feasible[0], ties=feasible, **found)
+        return Decision(key, **found, **self._choose(evaluation, extended))
+
+    def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
+        """Score the feasible nodes and take one, keeping every number."""
+        ranking = self._rank(evaluation, extended)
+        rows, names = evaluation.feasible_rows, self.cluster.names
+        order = sorted(range(len(rows)), key=lambda place: names[rows[place]])
+        nodes = [names[rows[place]] for place in order]
+
+        def by_node(values: Ints) -> dict[str, int]:
+            return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
+
+        total = np.full(len(rows), int(evaluation.plan.scores_one and not self._extenders), dtype=np.int64)
+        scores = []
+        for scored in evaluation.scores():
+            total += scored.normalized * scored.weight
+            scores.append(PluginScores(scored.plugin, scored.weight, by_node(scored.raw), by_node(scored.normalized)))
+        for values in extended.scores.values():
+            total += values
+        ties = highest(ranking, evaluation.rows)
+        return {
+            "node": names[self._tie_break.choose(ties, self.cluster)],
+            "scores": tuple(scores),
+            "extender_scores": {name: by_node(values) for name, values in extended.scores.items()},
+            "totals": by_node(total),
+            "ties": tuple(sorted(names[row] for row in ties)),
+        }
+
+    def _put(self, evaluation: Evaluation, row: int) -> Status:
+        """Place the pod and let plugins reserve what it needs; back to where it was if one cannot."""
+        self.cluster.place(evaluation.pod, row, evaluation.plan.info)
+        status = self._reserve(evaluation, self.cluster.names[row])
+        if status != SUCCESS:
+            self.cluster.forget(evaluation.pod)
+        return status
+
+    def _reserve(self, evaluation: Evaluation, node_name: str) -> Status:
+        """Run Reserve; when one plugin fails, Unreserve all in reverse order."""
+        plugins = self.framework_of(evaluation.pod).reserve
+        for plugin in plugins:
+            status = plugin.reserve(evaluation.state, evaluation.pod, node_name)
+            if status != SUCCESS:
+                for undone in reversed(plugins):
+                    undone.unreserve(evaluation.state, evaluation.pod, node_name)
+                return status._replace(plugin=plugin.name)
+        return SUCCESS
+
+    def _select(self, evaluation: Evaluation, extended: ExtenderRound) -> int | None:
+        """The row to take, without collecting reasons."""
+        count = evaluation.feasible_count
+        if count == 0:
+            return None
+        if count == 1:
+            return int(evaluation.feasible_rows[0])
+        ranking = self._rank(evaluation, extended)
+        rows = evaluation.rows
+        if isinstance(self._tie_break, First) and self.cluster.rows_in_name_order:
+            place = int(ranking.argmax())
+            return place if rows is None else int(rows[place])
+        return self._tie_break.choose(highest(ranking, rows), self.cluster)
+
+    def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ints:
+        ranking = evaluation.rank()
+        if self._extenders:
+            extended.prioritize(evaluation)
+            ranking = extended.add_scores(ranking, evaluation)
+        return ranking
+
+    def _evaluate(self, pod: Pod) -> tuple[Evaluation | None, ExtenderRound]:
+        """Filter, sample and ask the extenders; None for a cluster without nodes."""
+        extended = ExtenderRound(self._extenders, pod)
+        framework = self.framework_of(pod)
+        for plugin in framework.pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if status != SUCCESS:
+                raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
+        if not self.cluster.node_count:
+            return None, extended
+        plan = self._plans[framework.profile.scheduler_name].of(self.cluster.infos.of(pod))
+        evaluation = Evaluation(plan, pod, self.cluster)
+        self._sampling.apply(evaluation, framework, self._extenders)
+        extended.filter(evaluation)
+        return evaluation, extended
+
+
+def _failed_reserve(status: Status) -> str:
+    return f"failed in Reserve: {status.message}"
+
+
+def _resolve_tie_break(chosen: TieBreak | str, seed: int) -> TieBreak:
+    return tie_break(chosen, seed) if isinstance(chosen, str) else chosen

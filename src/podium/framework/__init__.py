@@ -1,0 +1,52 @@
+"""kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
+
+from podium.framework.framework import Framework
+from podium.framework.plugin import (
+    EXTENSION_POINTS,
+    BindPlugin,
+    CycleState,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from podium.framework.registry import Registry
+from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
+
+__all__ = [
+    "EXTENSION_POINTS",
+    "SKIP",
+    "SUCCESS",
+    "WAIT",
+    "BindPlugin",
+    "Code",
+    "CycleState",
+    "FilterPlugin",
+    "Framework",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "Registry",
+    "ReservePlugin",
+    "ScorePlugin",
+    "Status",
+    "Verdict",
+]

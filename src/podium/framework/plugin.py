@@ -1,0 +1,215 @@
+"""kube-scheduler's extension points as classes to derive from.
+
+A plugin derives from the classes of the points it serves and gives itself a `name`. Points that look at nodes may be
+written for one node at a time (`filter_node`, `score_node`) or for all nodes at once with arrays (`filter`, `score`).
+
+Speed is opt-in: a plugin whose results for a node depend only on some aspects of that node says so in `reads`, and on
+which part of the pod in `key`; the engine then re-evaluates only nodes that changed. Without `reads` every decision
+evaluates the plugin in full: slow is allowed, wrong is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.framework.status import SUCCESS, Status, Verdict
+from podium.objects import Pod
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+
+class CycleState(dict[str, Any]):
+    """What plugins keep from one extension point to a later one of the same decision, under keys of their choice."""
+
+    __slots__ = ("info",)
+
+    def __init__(self, info: PodInfo, items: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(items)
+        self.info = info
+        """The pod's compiled spec."""
+
+
+class Plugin:
+    """The root of every plugin. `args` is what the configuration's pluginConfig says, None when it says nothing."""
+
+    name: str = ""
+    reads: Aspect | None = None
+    """What of a node the results depend on; None means anything, so nothing is reused."""
+
+    def __init__(self, args: object = None) -> None:
+        self.args = args
+
+    def key(self, info: PodInfo) -> Hashable:
+        """What of a pod the results depend on: pods with equal keys share results. By default, the whole spec."""
+        return info.signature
+
+
+class PreEnqueuePlugin(Plugin):
+    """Decides whether a pod may enter the queue at all."""
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        raise NotImplementedError(f"{type(self).__name__} must define pre_enqueue")
+
+
+class QueuedPod(Protocol):
+    """A pod in the queue, as far as ordering it goes."""
+
+    @property
+    def pod(self) -> Pod: ...
+
+    @property
+    def timestamp(self) -> float: ...
+
+
+class QueueSortPlugin(Plugin):
+    """Orders the queue: the pod with the smallest key is next."""
+
+    def sort_key(self, queued: QueuedPod) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define sort_key")
+
+
+class PreFilterResult(NamedTuple):
+    """What PreFilter found out: a status, and the only nodes worth looking at (None for all)."""
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+
+
+class PreFilterPlugin(Plugin):
+    """Looks at the pod before nodes are filtered; may skip its own Filter, narrow the nodes or reject the pod."""
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        raise NotImplementedError(f"{type(self).__name__} must define pre_filter")
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        """Update `state` for a pod that was put on a node since; state read from the cluster needs no update."""
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        """Update `state` for a pod that was taken off a node since."""
+        return SUCCESS
+
+
+class FilterPlugin(Plugin):
+    """Rejects nodes. Define `filter_node` or, faster, `filter`."""
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        raise NotImplementedError(f"{type(self).__name__} must define filter_node or filter")
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        statuses: dict[Status, int] = {}
+        for place, node in enumerate(nodes):
+            status = self.filter_node(state, pod, node)
+            if status != SUCCESS:
+                codes[place] = statuses.setdefault(status, len(statuses) + 1)
+        return Verdict.choose(codes, tuple(statuses))
+
+
+class PostFilterResult(NamedTuple):
+    """What PostFilter did about a pod that fits nowhere."""
+
+    status: Status
+    nominated_node: str | None = None
+
+
+class PostFilterPlugin(Plugin):
+    """Tries to make room for a pod that fits nowhere; `statuses` says why each node was rejected."""
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
+        raise NotImplementedError(f"{type(self).__name__} must define post_filter")
+
+
+class PreScorePlugin(Plugin):
+    """Looks at the feasible nodes before scoring; returning SKIP leaves the plugin's Score out."""
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        raise NotImplementedError(f"{type(self).__name__} must define pre_score")
+
+
+class ScorePlugin(Plugin):
+    """Ranks feasible nodes. Define `score_node` or, faster, `score`; scores must be 0..100 after normalising."""
+
+    normalizes_by_max = False
+    """Whether `normalize` gives equal scores one and the same result, however many nodes have them."""
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        return np.fromiter((self.score_node(state, pod, node) for node in nodes), np.int64, len(nodes))
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
+        return scores
+
+    @property
+    def normalizes(self) -> bool:
+        return type(self).normalize is not ScorePlugin.normalize
+
+
+class ReservePlugin(Plugin):
+    """Told when a node is chosen, and again when that comes to nothing."""
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Undo `reserve`; called in reverse order, also when `reserve` was not reached."""
+
+
+class PermitPlugin(Plugin):
+    """May let the pod wait before binding: returns a status and, for WAIT, how many seconds at most."""
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        raise NotImplementedError(f"{type(self).__name__} must define permit")
+
+
+class PreBindPlugin(Plugin):
+    """Prepares what the pod needs on its node."""
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        raise NotImplementedError(f"{type(self).__name__} must define pre_bind")
+
+
+class BindPlugin(Plugin):
+    """Binds the pod; SKIP hands it to the next bind plugin."""
+
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        raise NotImplementedError(f"{type(self).__name__} must define bind")
+
+
+class PostBindPlugin(Plugin):
+    """Told when the pod is bound."""
+
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define post_bind")
+
+
+EXTENSION_POINTS: dict[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+"""The names the configuration uses for the extension points."""
+
+
+def points_of(plugin: type[Plugin]) -> frozenset[str]:
+    """The extension points a plugin serves."""
+    return frozenset(point for point, kind in EXTENSION_POINTS.items() if issubclass(plugin, kind))

@@ -1,0 +1,58 @@
+"""Which plugins there are, by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+
+from podium.errors import InputError
+from podium.framework.plugin import Plugin, points_of
+
+ENTRY_POINT_GROUP = "podium.plugins"
+
+
+class Registry(dict[str, type[Plugin]]):
+    """Plugin classes by name; a name can be taken once."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
+        super().__init__()
+        for plugin in plugins:
+            self.register(plugin)
+
+    def register(self, plugin: type[Plugin]) -> None:
+        if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
+            raise InputError(f"{plugin!r} is not a plugin; derive it from podium's FilterPlugin, ScorePlugin ...")
+        if not plugin.name:
+            raise InputError(f"plugin class {plugin.__name__} has no name; set its class attribute `name`")
+        if self.get(plugin.name, plugin) is not plugin:
+            raise InputError(f"plugin {plugin.name!r} is there twice; give one of them another name")
+        self[plugin.name] = plugin
+
+    @property
+    def points(self) -> Mapping[str, frozenset[str]]:
+        """The extension points each plugin serves."""
+        return {name: points_of(plugin) for name, plugin in self.items()}
+
+    def with_installed(self, extra: Iterable[str] = ()) -> Registry:
+        """This registry, plus the plugins installed packages offer and those named as `module:Class`."""
+        registry = Registry(self.values())
+        for entry in entry_points(group=ENTRY_POINT_GROUP):
+            registry.register(_load(entry.value, f"entry point {entry.name!r}"))
+        for path in extra:
+            registry.register(_load(path, "--plugin"))
+        return registry
+
+
+def _load(path: str, where: str) -> type[Plugin]:
+    module_name, _, class_name = path.partition(":")
+    if not module_name or not class_name:
+        raise InputError(f"plugin {path!r} is not of the form module:Class", where)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # a user's module may fail in any way; the user needs to know which and how
+        raise InputError(f"plugin module {module_name!r} cannot be imported: {error}", where) from error
+    plugin: type[Plugin] | None = getattr(module, class_name, None)
+    if plugin is None:
+        raise InputError(f"module {module_name!r} has no class {class_name!r}", where)
+    return plugin

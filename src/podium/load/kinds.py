@@ -1,0 +1,50 @@
+"""Which kinds scheduling reads: their API groups, and whether they live in a namespace."""
+
+from __future__ import annotations
+
+from podium.objects import KINDS, Object
+
+DEFAULT_NAMESPACE = "default"
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "apps": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "batch": ("CronJob", "Job"),
+    "extensions": ("DaemonSet", "Deployment", "ReplicaSet"),
+    "policy": ("PodDisruptionBudget",),
+    "scheduling.k8s.io": ("PriorityClass",),
+    "storage.k8s.io": ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
+}
+"""The kinds outside the core group. The same names in other groups are other things."""
+
+CLUSTER_SCOPED = frozenset(
+    (
+        "CSIDriver",
+        "CSINode",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "StorageClass",
+        "VolumeAttachment",
+    )
+)
+
+_CORE = frozenset(KINDS) - {kind for kinds in GROUPS.values() for kind in kinds}
+
+
+def type_of(kind: str, api_version: str) -> type[Object] | None:
+    """The type of a kind that scheduling reads, or None; without an apiVersion the kind alone decides."""
+    group = api_version.rpartition("/")[0]
+    known = KINDS if not api_version else GROUPS.get(group, ()) if group else _CORE
+    return KINDS[kind] if kind in known else None
+
+
+def effective_namespace(kind: str, namespace: str) -> str:
+    """The namespace an object of this kind is in: none, the one it names, or the default one."""
+    return "" if kind in CLUSTER_SCOPED else namespace or DEFAULT_NAMESPACE
+
+
+def full_name(kind: str, namespace: str, name: str) -> str:
+    """`Pod default/web`, `Node n1`."""
+    namespace = effective_namespace(kind, namespace)
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"

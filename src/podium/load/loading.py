@@ -1,0 +1,151 @@
+"""From sources to typed objects: read, decode, check, default, prioritise, and say what is missing."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from podium.errors import InputError
+from podium.load.checks import check
+from podium.load.decode import SCHEDULER_CONFIGURATION, Entry, NoKindError, decode, entries, plain
+from podium.load.defaults import default_object, generated_suffix
+from podium.load.kinds import effective_namespace, full_name, type_of
+from podium.load.loaded import Objects
+from podium.load.phrases import count
+from podium.load.priorities import Priorities
+from podium.load.read import STDIN, VALUES, Source, read_documents
+from podium.load.references import missing_references
+from podium.objects import KINDS, Node, Object, Pod
+
+
+def load(*sources: Source) -> Objects:
+    """Every object that scheduling reads in files, directories, stdin (`-`), dicts or lists of dicts.
+
+    Objects come back in input order, as the API server would store them. InputError, one line, for input that cannot
+    be used or has no objects at all.
+    """
+    loading = _Loading()
+    with _collector_paused():
+        objects = [obj for source in sources for obj in loading.objects(source)]
+    if not objects:
+        raise InputError(_nothing_found(sources, loading))
+    priorities = Priorities(objects)
+    for position, obj in enumerate(objects):
+        if type(obj) is Pod and obj.spec.priority is None:
+            objects[position] = priorities.resolve(obj)
+    return Objects(
+        objects,
+        warnings=[*loading.warnings, *priorities.warnings, *missing_references(objects)],
+        ignored=loading.ignored,
+        scheduler_config=loading.scheduler_config,
+    )
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No garbage collection meanwhile: it would go through all the objects again and again and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _Loading:
+    """What has been seen so far, over all sources."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.ignored: Counter[str] = Counter()
+        self.scheduler_config: object | None = None
+        self.generated: Counter[tuple[str, str, str]] = Counter()
+        self.seen: dict[tuple[str, str, str], tuple[Object, str]] = {}
+        self.configured_in = ""
+
+    def objects(self, source: Source) -> Iterator[Object]:
+        for document in read_documents(source):
+            try:
+                for entry in entries(document):
+                    obj = self._object(entry)
+                    if obj is not None:
+                        yield obj
+            except NoKindError as error:
+                if not document.found:
+                    raise
+                self.warnings.append(f"{error}; skipped")
+
+    def _object(self, entry: Entry) -> Object | None:
+        kind = type_of(entry.kind, entry.api_version)
+        if kind is None:
+            self._other(entry)
+            return None
+        obj = decode(entry, kind)
+        if not obj.metadata.name:
+            obj = self._named(obj, entry)
+        try:
+            check(obj)
+        except InputError as error:
+            name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
+            raise error.at(f"{entry.document.file}: {name}") from None
+        obj = default_object(obj)
+        return obj if self._is_new(obj, entry) else None
+
+    def _other(self, entry: Entry) -> None:
+        if entry.kind != SCHEDULER_CONFIGURATION:
+            # Some groups have kinds of names that scheduling reads elsewhere: batch.volcano.sh has a Job.
+            group = entry.api_version.rpartition("/")[0]
+            self.ignored[f"{entry.kind}.{group}" if entry.kind in KINDS else entry.kind] += 1
+            return
+        if self.configured_in:
+            raise InputError(
+                f"a second {SCHEDULER_CONFIGURATION}, the first is in {self.configured_in}; keep one", entry.where
+            )
+        self.configured_in = entry.document.file
+        self.scheduler_config = plain(entry)
+
+    def _named(self, obj: Object, entry: Entry) -> Object:
+        """An object without a name, given the one the API server would generate from its prefix."""
+        prefix = obj.metadata.generate_name
+        if not prefix:
+            raise InputError(f"{entry.kind} has no metadata.name; give it one", entry.where)
+        namespace = effective_namespace(entry.kind, obj.metadata.namespace)
+        while True:
+            self.generated[entry.kind, namespace, prefix] += 1
+            number = self.generated[entry.kind, namespace, prefix]
+            name = prefix + generated_suffix(entry.kind, namespace, prefix, number)
+            if (entry.kind, namespace, name) not in self.seen:
+                return replace(obj, metadata=replace(obj.metadata, name=name))
+
+    def _is_new(self, obj: Object, entry: Entry) -> bool:
+        """Remember an object; InputError if there is another of its name, unless that one says the same."""
+        key = (entry.kind, obj.metadata.namespace, obj.metadata.name)
+        file = entry.document.file
+        if key not in self.seen:
+            self.seen[key] = obj, file
+            return True
+        first, first_file = self.seen[key]
+        both = f"twice in {file}" if first_file == file else f"in {first_file} and in {file}"
+        if first != obj or isinstance(obj, Pod | Node):
+            raise InputError(f"{entry.kind} {obj.key} is {both}; keep one of them")
+        self.warnings.append(f"{entry.kind} {obj.key} is {both}, the same: used once")
+        return False
+
+
+def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:
+    names = ", ".join(dict.fromkeys(_name(source) for source in sources)) or VALUES
+    ignored = ", ".join(count(number, kind) for kind, number in loading.ignored.items())
+    only = f"; only {ignored}" if ignored else ""
+    return f"{names}: no objects that scheduling reads, such as nodes and pods{only}"
+
+
+def _name(source: Source) -> str:
+    if isinstance(source, str | os.PathLike):
+        return "stdin" if source == STDIN else os.fspath(source)
+    return VALUES

@@ -1,0 +1,36 @@
+"""The in-tree plugins of kube-scheduler v1.36, under their names."""
+
+from podium.framework import Registry
+from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.image_locality import ImageLocality
+from podium.plugins.inter_pod_affinity import InterPodAffinity
+from podium.plugins.node_affinity import NodeAffinity
+from podium.plugins.node_name import NodeName
+from podium.plugins.node_ports import NodePorts
+from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from podium.plugins.node_resources_fit import NodeResourcesFit
+from podium.plugins.node_unschedulable import NodeUnschedulable
+from podium.plugins.pod_topology_spread import PodTopologySpread
+from podium.plugins.queue_sort import PrioritySort, SchedulingGates
+from podium.plugins.taint_toleration import TaintToleration
+
+IN_TREE = Registry(
+    (
+        DefaultBinder,
+        ImageLocality,
+        InterPodAffinity,
+        NodeAffinity,
+        NodeName,
+        NodePorts,
+        NodeResourcesBalancedAllocation,
+        NodeResourcesFit,
+        NodeUnschedulable,
+        PodTopologySpread,
+        PrioritySort,
+        SchedulingGates,
+        TaintToleration,
+    )
+)
+"""Every plugin Podium ships, ready to be named in a profile."""
+
+__all__ = ["IN_TREE"]

@@ -1,0 +1,52 @@
+"""ImageLocality: nodes that have the pod's images start it sooner."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, ScorePlugin
+from podium.objects import Pod
+
+MEBI = 1024 * 1024
+LEAST = 23 * MEBI
+MOST_PER_CONTAINER = 1000 * MEBI
+
+
+def normalized_image_name(name: str) -> str:
+    """The name with a tag: `:latest` where it has none."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _images(pod: Pod) -> Iterator[str]:
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        yield normalized_image_name(container.image)
+    for volume in pod.spec.volumes:
+        if volume.image is not None:
+            yield normalized_image_name(volume.image.reference)
+
+
+class ImageLocality(ScorePlugin):
+    """Score by the bytes of images a node has, each scaled by how many nodes have it, so as not to heat one node."""
+
+    name = "ImageLocality"
+    reads = Aspect.IMAGES
+
+    def key(self, info: PodInfo) -> Hashable:
+        spec = info.pod.spec
+        return len(spec.init_containers) + len(spec.containers), tuple(sorted(_images(info.pod)))
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        cluster = nodes.cluster
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for image in _images(pod):
+            found = cluster.images.states.get(image)
+            if found is not None:
+                share = len(found.rows) / cluster.node_count
+                total += nodes.among(found.rows) * int(found.size * share)
+        most = MOST_PER_CONTAINER * (len(pod.spec.init_containers) + len(pod.spec.containers))
+        bounded = np.where(total < LEAST, LEAST, np.minimum(total, most))
+        return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)

@@ -1,0 +1,182 @@
+"""InterPodAffinity: pods that want to be, or not to be, where certain other pods are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.columns import Ints, Mask
+from podium.cluster.counts import Matching, Owning, Scope, TermKind
+from podium.cluster.pods import Term, Terms
+from podium.config.args import InterPodAffinityArgs
+from podium.framework.plugin import (
+    MAX_NODE_SCORE,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.objects import Namespace, Pod
+
+
+def scope_of(term: Term, cluster: Cluster) -> Scope:
+    """The pods an incoming pod's term means.
+
+    A namespaceSelector adds the namespaces it matches. One that even a namespace without labels would match means
+    all of them: the scheduler tries it on no labels for every pod, besides the namespaces it found.
+    """
+    if term.namespace_selector.matches({}):
+        return Scope(None, term.selector)
+    if term.namespace_selector.nothing:
+        return Scope(term.namespaces, term.selector)
+    found = {n.name for n in cluster.store.of(Namespace) if term.namespace_selector.matches(n.metadata.labels)}
+    return Scope(term.namespaces | found, term.selector)
+
+
+def existing_terms(kind: TermKind, pod: Pod, cluster: Cluster) -> list[Term]:
+    """The terms of pods in the cluster that mean the incoming pod."""
+    live = cluster.census.terms[kind]
+    if not live:
+        return []
+    labels = cluster.namespace_labels(pod.namespace)
+    return live.matching(pod.namespace, pod.metadata.labels, labels)
+
+
+def rows_with(key: str, counts: Ints, nodes: Nodes) -> Mask:
+    """Whether each node is in a domain with a count above zero."""
+    return np.append(counts > 0, False)[nodes.codes(key)]
+
+
+@dataclass(slots=True)
+class _FilterState:
+    terms: Terms
+    affinity: list[tuple[str, Ints]]
+    """Per required term: its key, and how many pods match all terms per domain."""
+    anti_affinity: list[tuple[str, Ints]]
+    existing_anti_affinity: list[tuple[str, Ints]]
+    matches_itself: bool
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Reject nodes by required terms of the pod and of pods there; score by preferred terms of both."""
+
+    name = "InterPodAffinity"
+    REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+    REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+    REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        cluster, terms = nodes.cluster, state.info.terms
+        existing = [
+            (term.topology_key, _owners("required_anti_affinity", term, cluster))
+            for term in existing_terms("required_anti_affinity", pod, cluster)
+        ]
+        existing = [(key, counts) for key, counts in existing if counts.any()]
+        if not existing and not terms.required_affinity and not terms.required_anti_affinity:
+            return PreFilterResult(SKIP)
+        scopes = tuple(scope_of(term, cluster) for term in terms.required_affinity)
+        everyone = Matching(scopes)
+        state[self.name] = _FilterState(
+            terms,
+            [(t.topology_key, _matching(everyone, t.topology_key, cluster)) for t in terms.required_affinity],
+            [
+                (t.topology_key, _matching(Matching((scope_of(t, cluster),)), t.topology_key, cluster))
+                for t in terms.required_anti_affinity
+            ],
+            existing,
+            all(scope.matches(pod.namespace, pod.metadata.labels) for scope in scopes),
+        )
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        found: _FilterState = state[self.name]
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        for key, counts in found.existing_anti_affinity:
+            codes[rows_with(key, counts, nodes)] = 3
+        for key, counts in found.anti_affinity:
+            codes[rows_with(key, counts, nodes)] = 2
+        codes[~self._affinity_holds(found, nodes)] = 1
+        return Verdict.choose(
+            codes,
+            (
+                Status.unresolvable(self.REASON_AFFINITY),
+                Status.unschedulable(self.REASON_ANTI_AFFINITY),
+                Status.unschedulable(self.REASON_EXISTING),
+            ),
+        )
+
+    def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> Mask:
+        holds = np.ones(len(nodes), dtype=np.bool_)
+        # The first pod of a group that wants to be together may go anywhere that has the labels.
+        is_first = found.matches_itself and not any(counts.any() for _, counts in found.affinity)
+        for key, counts in found.affinity:
+            holds &= nodes.codes(key) >= 0 if is_first else rows_with(key, counts, nodes)
+        return holds
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        terms = state.info.terms
+        has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
+        if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:
+            return SKIP
+        by_key = self._topology_scores(pod, terms, nodes.cluster)
+        if not by_key:
+            return SKIP
+        state[f"{self.name}/score"] = by_key
+        return SUCCESS
+
+    def _topology_scores(self, pod: Pod, terms: Terms, cluster: Cluster) -> dict[str, Ints]:
+        """Per label key, the score of each of its domains; empty when no pod matters."""
+        scores: dict[str, Ints] = {}
+
+        def count(key: str, weight: int, counts: Ints) -> None:
+            if counts.any():
+                scores[key] = scores.get(key, 0) + weight * counts
+
+        for sign, mine in ((1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)):
+            for term in mine:
+                pods = _matching(Matching((scope_of(term, cluster),)), term.topology_key, cluster)
+                count(term.topology_key, sign * term.weight, pods)
+        for term, weight in self._existing_preferences(pod, cluster):
+            count(term.topology_key, weight[1], _owners(weight[0], term, cluster))
+        return scores
+
+    def _existing_preferences(self, pod: Pod, cluster: Cluster) -> Iterable[tuple[Term, tuple[TermKind, int]]]:
+        """Terms of pods in the cluster that pull or push the incoming pod, with their kind and weight."""
+        hard = self._args.hard_pod_affinity_weight
+        if hard > 0:
+            for term in existing_terms("required_affinity", pod, cluster):
+                yield term, ("required_affinity", hard)
+        for term in existing_terms("preferred_affinity", pod, cluster):
+            yield term, ("preferred_affinity", term.weight)
+        for term in existing_terms("preferred_anti_affinity", pod, cluster):
+            yield term, ("preferred_anti_affinity", -term.weight)
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for key, scores in state[f"{self.name}/score"].items():
+            total += np.append(scores, 0)[nodes.codes(key)]
+        return total
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        lowest, highest = int(scores.min()), int(scores.max())
+        if lowest == highest:
+            return np.zeros_like(scores)
+        return (float(MAX_NODE_SCORE) * ((scores - lowest) / float(highest - lowest))).astype(np.int64)
+
+
+def _matching(question: Matching, key: str, cluster: Cluster) -> Ints:
+    return cluster.census.tally(question).by_domain(key).counts
+
+
+def _owners(kind: TermKind, term: Term, cluster: Cluster) -> Ints:
+    return cluster.census.tally(Owning(kind, term)).by_domain(term.topology_key).counts

@@ -1,0 +1,89 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources would be used evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.config.args import NodeResourcesBalancedAllocationArgs
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
+from podium.framework.status import SKIP, SUCCESS, Status
+from podium.objects import Pod
+from podium.plugins.node_resources_fit import counts_in_score, scored_resources
+from podium.plugins.normalize import divide
+
+Floats = NDArray[np.float64]
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    """Score by how much the pod evens out, or unbalances, the fractions of the resources in use."""
+
+    name = "NodeResourcesBalancedAllocation"
+    reads = Aspect.RESOURCES
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        if not isinstance(args, NodeResourcesBalancedAllocationArgs):
+            args = NodeResourcesBalancedAllocationArgs()
+        self._resources = [spec.name for spec in args.resources]
+
+    def key(self, info: PodInfo) -> Hashable:
+        return tuple(info.resources.balanced_requests.get(name, 0) for name in self._resources)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        requests = state.info.resources.balanced_requests
+        return SUCCESS if any(requests.get(name, 0) for name in self._resources) else SKIP
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        requests = state.info.resources.balanced_requests
+        before, after, present = [], [], []
+        for name in self._resources:
+            request = requests.get(name, 0)
+            if counts_in_score(name, request):
+                allocatable, used = scored_resources(nodes, name, non_zero=False)
+                capacity = np.maximum(allocatable, 1).astype(np.float64)
+                present.append(allocatable != 0)
+                before.append(np.minimum(used / capacity, 1.0))
+                after.append(np.minimum((used + request) / capacity, 1.0))
+        half = MAX_NODE_SCORE // 2
+        return half + divide(half + _evenness(after, present) - _evenness(before, present), 2)
+
+
+def _evenness(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Ints:
+    """100 for fractions that are all the same, less by their standard deviation over the resources a node has."""
+    if not fractions:
+        return np.full(1, MAX_NODE_SCORE)
+    if len(fractions) == 2:
+        deviation = np.where(present[0] & present[1], np.abs((fractions[0] - fractions[1]) / 2), 0.0)
+    else:
+        deviation = _standard_deviation(fractions, present)
+    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+
+
+def _standard_deviation(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Floats:
+    """Over three or more resources, in the order and with the rounding of the sum that kube-scheduler makes."""
+    counts = sum(mask.astype(np.int64) for mask in present)
+    total = np.zeros(len(fractions[0]))
+    for fraction, mask in zip(fractions, present, strict=True):
+        total = total + np.where(mask, fraction, 0.0)
+    mean = total / np.maximum(counts, 1)
+    squares = np.zeros(len(total))
+    for fraction, mask in zip(fractions, present, strict=True):
+        squares = squares + np.where(mask, (fraction - mean) * (fraction - mean), 0.0)
+    deviation = np.sqrt(squares / np.maximum(counts, 1))
+    pair = _pair_difference(fractions, present)
+    result: Floats = np.where(counts > 2, deviation, np.where(counts == 2, pair, 0.0))
+    return result
+
+
+def _pair_difference(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Floats:
+    """Half the difference of the two fractions of a node that has two of the resources."""
+    signed, sign = np.zeros(len(fractions[0])), np.ones(len(fractions[0]))
+    for fraction, mask in zip(fractions, present, strict=True):
+        signed = signed + np.where(mask, sign * fraction, 0.0)
+        sign = np.where(mask, -sign, sign)
+    return np.abs(signed / 2)

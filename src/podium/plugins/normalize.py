@@ -1,0 +1,31 @@
+"""Score arithmetic that several plugins share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.cluster.columns import Ints
+from podium.framework.plugin import MAX_NODE_SCORE
+
+
+def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
+    """Scale so that the highest score becomes 100, or with `reverse` so that zero does."""
+    highest = int(scores.max(initial=0))
+    if highest == 0:
+        return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
+    scaled = MAX_NODE_SCORE * scores // highest
+    return MAX_NODE_SCORE - scaled if reverse else scaled
+
+
+def divide(numerator: Ints, denominator: int | Ints) -> Ints:
+    """Integer division that drops the fraction, as Go's does; NumPy's rounds down."""
+    magnitude = np.abs(numerator) // denominator
+    return np.where(numerator < 0, -magnitude, magnitude)
+
+
+def round_half_away(numbers: NDArray[np.float64]) -> Ints:
+    """Round to the nearest integer, halves away from zero, as Go's math.Round does; NumPy's rounds halves to even."""
+    whole = np.trunc(numbers)
+    rounded: NDArray[np.float64] = whole + np.where(np.abs(numbers - whole) >= 0.5, np.sign(numbers), 0.0)
+    return rounded.astype(np.int64)

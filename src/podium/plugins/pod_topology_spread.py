@@ -1,0 +1,236 @@
+"""PodTopologySpread: pods of a group spread evenly over zones, nodes or any other label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.columns import Ints, Mask
+from podium.cluster.counts import Matching, RowMask, Scope, Tally
+from podium.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from podium.framework.plugin import (
+    MAX_NODE_SCORE,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.objects import Pod, Taint, TopologySpreadConstraint
+from podium.plugins.default_selector import default_selector
+from podium.plugins.normalize import round_half_away
+from podium.selectors import Selector, label_selector, required_node_affinity, untolerated
+
+HOSTNAME = "kubernetes.io/hostname"
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+
+SYSTEM_CONSTRAINTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
+    TopologySpreadConstraint(topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT, max_skew=5),
+)
+
+
+class Constraint(NamedTuple):
+    """A spread constraint with its selector compiled and its defaults filled in."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+
+    def tally(self, namespace: str, cluster: Cluster) -> Tally | None:
+        """The pods that count; None for an empty selector, which counts none."""
+        if self.selector.empty:
+            return None
+        scope = Scope(frozenset((namespace,)), self.selector)
+        return cluster.census.tally(Matching((scope,), terminating=False))
+
+
+def _compile(raw: TopologySpreadConstraint, selector: Selector) -> Constraint:
+    return Constraint(
+        raw.max_skew,
+        raw.topology_key,
+        selector,
+        1 if raw.min_domains is None else raw.min_domains,
+        (raw.node_affinity_policy or "Honor") == "Honor",
+        (raw.node_taints_policy or "Ignore") == "Honor",
+    )
+
+
+class _Domains(NamedTuple):
+    """One constraint's count per domain, and which domains have eligible nodes."""
+
+    constraint: Constraint
+    counts: Ints
+    nodes: Ints
+
+    def reject_table(self, matches_itself: bool) -> Mask:
+        """Whether each domain would become too crowded; at index -1, for nodes without the label, never."""
+        present = self.nodes > 0
+        fewest = 0
+        if np.count_nonzero(present) >= max(self.constraint.min_domains, 1):
+            fewest = int(self.counts[present].min())
+        counts = np.where(present, self.counts, 0)
+        return np.append(counts + int(matches_itself) - fewest > self.constraint.max_skew, False)
+
+
+@dataclass(slots=True)
+class _ScoreState:
+    constraints: Sequence[Constraint]
+    requires_all: bool
+    """Nodes that lack one of the labels are left out, rather than just not counted for it."""
+    counts: list[Ints | None]
+    """Per constraint, pods per domain; None for the hostname, which is counted node by node."""
+    weights: list[float]
+
+
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Reject nodes where a hard constraint's skew would grow too large; prefer nodes that even out soft ones."""
+
+    name = "PodTopologySpread"
+    REASON = "node(s) didn't match pod topology spread constraints"
+    REASON_LABEL = f"{REASON} (missing required label)"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        spread = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
+        self._system_defaulted = spread.defaulting_type == SYSTEM_DEFAULTING
+        self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else spread.default_constraints
+
+    def _constraints(self, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
+        """The pod's own constraints, or the defaults when it has none at all."""
+        own = pod.spec.topology_spread_constraints
+        if own:
+            return [
+                # matchLabelKeys were merged into the selector when the pod was created.
+                _compile(raw, label_selector(raw.label_selector))
+                for raw in own
+                if raw.when_unsatisfiable == action
+            ]
+        defaults = [raw for raw in self._defaults if raw.when_unsatisfiable == action]
+        if not defaults:
+            return []
+        selector = default_selector(pod, cluster)
+        return [] if selector.empty else [_compile(raw, selector) for raw in defaults]
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        cluster = nodes.cluster
+        constraints = self._constraints(pod, HARD, cluster)
+        if not constraints:
+            return PreFilterResult(SKIP)
+        state[self.name] = [_domains(constraint, constraints, pod, cluster) for constraint in constraints]
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        found: list[_Domains] = state[self.name]
+        # The first constraint that fails gives the reason, so the last one is written first.
+        for domains in reversed(found):
+            of_node = nodes.codes(domains.constraint.topology_key)
+            matches_itself = domains.constraint.selector.matches(pod.metadata.labels)
+            codes[domains.reject_table(matches_itself)[of_node]] = 2
+            codes[of_node < 0] = 1
+        return Verdict.choose(codes, (Status.unresolvable(self.REASON_LABEL), Status.unschedulable(self.REASON)))
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        cluster = nodes.cluster
+        constraints = self._constraints(pod, SOFT, cluster)
+        if not constraints:
+            return SKIP
+        requires_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
+        kept = _has_all_keys(constraints, nodes) if requires_all else None
+        counts: list[Ints | None] = []
+        weights: list[float] = []
+        for constraint in constraints:
+            domains = _domains(constraint, constraints if requires_all else (), pod, cluster)
+            is_hostname = constraint.topology_key == HOSTNAME
+            counts.append(None if is_hostname else domains.counts)
+            size = _domain_count(nodes.codes(constraint.topology_key), kept, is_hostname)
+            weights.append(math.log(size + 2))
+        state[f"{self.name}/score"] = _ScoreState(constraints, requires_all, counts, weights)
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        """More matching pods in a node's domains, weighted by how many domains there are: a higher, worse score."""
+        found: _ScoreState = state[f"{self.name}/score"]
+        total: NDArray[np.float64] = np.zeros(len(nodes))
+        for constraint, counts, weight in zip(found.constraints, found.counts, found.weights, strict=True):
+            of_node = nodes.codes(constraint.topology_key)
+            if counts is None:
+                tally = constraint.tally(pod.namespace, nodes.cluster)
+                pods = np.zeros(len(nodes), dtype=np.int64) if tally is None else nodes.take(tally.per_row())
+                scores = pods * weight + float(constraint.max_skew - 1)
+                total += np.where(of_node >= 0, scores, 0.0)
+            else:
+                total += np.append(counts * weight + float(constraint.max_skew - 1), 0.0)[of_node]
+        if found.requires_all:
+            total[~_has_all_keys(found.constraints, nodes)] = 0.0
+        return round_half_away(total)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        found: _ScoreState = state[f"{self.name}/score"]
+        kept = _has_all_keys(found.constraints, nodes) if found.requires_all else np.ones(len(nodes), dtype=np.bool_)
+        counted = scores[kept]
+        highest = int(counted.max(initial=0))
+        if highest == 0:
+            return np.where(kept, MAX_NODE_SCORE, 0)
+        lowest = int(counted.min())
+        return np.where(kept, MAX_NODE_SCORE * (highest + lowest - scores) // highest, 0)
+
+
+def _has_all_keys(constraints: Sequence[Constraint], nodes: Nodes) -> Mask:
+    mask = np.ones(len(nodes), dtype=np.bool_)
+    for key in dict.fromkeys(constraint.topology_key for constraint in constraints):
+        mask &= nodes.codes(key) >= 0
+    return mask
+
+
+def _domain_count(codes: NDArray[np.int32], kept: Mask | None, is_hostname: bool) -> int:
+    """How many domains the feasible nodes are in; nodes without the label together count as one."""
+    codes = codes if kept is None else codes[kept]
+    if is_hostname:
+        return len(codes)
+    return int(np.count_nonzero(np.bincount(codes + 1)))
+
+
+def _domains(constraint: Constraint, required: Sequence[Constraint], pod: Pod, cluster: Cluster) -> _Domains:
+    """Pods and nodes per domain, over the nodes that have the keys of `required` and meet the inclusion policies."""
+    keys = tuple(dict.fromkeys(c.topology_key for c in required))
+    matcher = required_node_affinity(pod) if constraint.honor_affinity else None
+    if matcher is not None and not matcher.labels and matcher.terms is None:
+        matcher = None
+    tolerations = tuple(pod.spec.tolerations) if constraint.honor_taints else None
+
+    def repelled(taints: tuple[Taint, ...]) -> int:
+        return untolerated(taints, pod.spec.tolerations) is not None
+
+    def eligible() -> Mask:
+        nodes = cluster.nodes
+        mask = nodes.take(cluster.columns.alive).copy()
+        for key in keys:
+            mask &= nodes.codes(key) >= 0
+        if matcher is not None:
+            mask &= nodes.matching(matcher)
+        if tolerations is not None:
+            mask &= nodes.by_taints(repelled) == 0
+        return mask
+
+    mask: RowMask = cluster.row_mask(("PodTopologySpread", keys, matcher, tolerations), eligible)
+    tally = constraint.tally(pod.namespace, cluster)
+    if tally is None:
+        tally = cluster.census.tally(NO_PODS)
+    domain = tally.by_domain(constraint.topology_key, mask)
+    return _Domains(constraint, domain.counts, domain.nodes)
+
+
+NO_PODS = Matching((Scope(frozenset(), Selector()),))
