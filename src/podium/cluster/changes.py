@@ -35,32 +35,25 @@ SHARED_ASPECTS = Aspect.IMAGES | Aspect.OBJECTS
 class ChangeLog:
     """The rows one aspect changed on, in order. Readers keep a cursor and ask for what came after it."""
 
-    __slots__ = ("_dropped", "rows")
+    __slots__ = ("_dropped", "_rows", "head")
 
     LIMIT = 1 << 16
 
     def __init__(self) -> None:
-        self.rows: list[int] = []
+        self._rows: list[int] = []
         self._dropped = 0
-
-    @property
-    def head(self) -> int:
+        self.head = 0
         """The cursor of a reader that has seen everything."""
-        return self._dropped + len(self.rows)
 
     def append(self, row: int) -> None:
-        self.rows.append(row)
-        if len(self.rows) > self.LIMIT:
+        self._rows.append(row)
+        self.head += 1
+        if len(self._rows) > self.LIMIT:
             half = self.LIMIT // 2
-            del self.rows[:half]
+            del self._rows[:half]
             self._dropped += half
 
     def since(self, cursor: int) -> list[int] | None:
         """Rows changed after `cursor`, possibly repeated; None when the log no longer reaches back that far."""
         start = cursor - self._dropped
-        return self.rows[start:] if start >= 0 else None
-
-    def copy(self) -> ChangeLog:
-        twin = ChangeLog()
-        twin.rows, twin._dropped = self.rows.copy(), self._dropped
-        return twin
+        return self._rows[start:] if start >= 0 else None

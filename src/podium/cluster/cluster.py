@@ -15,6 +15,7 @@ from podium.cluster.images import Images
 from podium.cluster.nodes import Nodes
 from podium.cluster.pods import PodInfo, PodInfos
 from podium.cluster.ports import Ports
+from podium.cluster.resource_states import ResourceStates
 from podium.cluster.store import Store
 from podium.errors import InputError
 from podium.objects import Namespace, Node, Object, Pod
@@ -44,12 +45,13 @@ class Cluster:
         """The node name of each row; "" for a dead one."""
         self.rows: dict[str, int] = {}
         """The row of each node."""
-        self.logs: dict[Aspect, ChangeLog] = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
+        self._set_up_logs()
         self.store = Store()
         self.images = Images()
         self.ports = Ports()
         self.infos = PodInfos(self.columns)
         self.census = Census(self.columns, self.logs[Aspect.LABELS])
+        self.resource_states = ResourceStates(self.columns)
         self.pending: dict[str, Pod] = {}
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
@@ -59,9 +61,13 @@ class Cluster:
         self._on_row: list[dict[str, Placed]] = []
         self._free_rows: list[int] = []
         self._stranded: dict[str, dict[str, Pod]] = {}
-        self._fingerprints: dict[int, bytes] = {}
         self._row_masks: dict[Hashable, RowMask] = {}
         self._name_order: tuple[int, bool, Ints] = (-1, True, np.zeros(0, dtype=np.int64))
+
+    def _set_up_logs(self) -> None:
+        self.logs: dict[Aspect, ChangeLog] = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
+        """Per row aspect, the rows that changed."""
+        self._resources_log, self._pods_log = self.logs[Aspect.RESOURCES], self.logs[Aspect.PODS]
 
     @classmethod
     def from_objects(cls, objects: Iterable[Object]) -> Cluster:
@@ -80,8 +86,8 @@ class Cluster:
 
     @property
     def nodes(self) -> Nodes:
-        """All rows, as plugins see them."""
-        return Nodes(self)
+        """All nodes, as plugins see them: the rows that are alive."""
+        return Nodes(self, np.flatnonzero(self.columns.alive) if self._free_rows else None)
 
     @property
     def node_count(self) -> int:
@@ -135,18 +141,6 @@ class Cluster:
         """Whether the first of some rows always has the smallest name."""
         self.name_order()
         return self._name_order[1]
-
-    def fingerprint(self, row: int) -> bytes:
-        """Equal for two rows exactly if their allocatable, requested and number of pods are."""
-        found = self._fingerprints.get(row)
-        if found is None:
-            columns = self.columns
-            found = self._fingerprints[row] = (
-                columns.allocatable[:, row].tobytes()
-                + columns.requested[:, row].tobytes()
-                + columns.non_zero[:, row].tobytes()
-            )
-        return found
 
     def row_mask(self, key: Hashable, compute: Callable[[], Mask]) -> RowMask:
         """The mask `compute` gives from nodes' labels and taints, kept under a key and renewed when those change."""
@@ -213,11 +207,15 @@ class Cluster:
         info, row, columns = placed.info, placed.row, self.columns
         if len(info.used) > len(columns.requested):
             columns.resource(columns.resources.values[len(info.used) - 1])
-        columns.requested[: len(info.used), row] += amount * info.used
-        columns.non_zero[:, row] += amount * info.used_non_zero
-        self._fingerprints.pop(row, None)
-        self.logs[Aspect.RESOURCES].append(row)
-        self.logs[Aspect.PODS].append(row)
+        if amount > 0:
+            columns.requested[: len(info.used), row] += info.used
+            columns.non_zero[:, row] += info.used_non_zero
+        else:
+            columns.requested[: len(info.used), row] -= info.used
+            columns.non_zero[:, row] -= info.used_non_zero
+        self.resource_states.touch(row)
+        self._resources_log.append(row)
+        self._pods_log.append(row)
         if info.ports:
             self.ports.change(row, info.ports, amount)
             self.logs[Aspect.PORTS].append(row)
@@ -295,7 +293,7 @@ class Cluster:
         self._log_node(row)
 
     def _log_node(self, row: int) -> None:
-        self._fingerprints.pop(row, None)
+        self.resource_states.touch(row)
         for log in self.logs.values():
             log.append(row)
 
@@ -306,17 +304,19 @@ class Cluster:
         twin = Cluster.__new__(Cluster)
         twin.columns = self.columns.copy()
         twin.names, twin.rows = self.names.copy(), self.rows.copy()
-        twin.logs = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
+        twin._set_up_logs()
         twin.store, twin.images, twin.ports = self.store.copy(), self.images.copy(), self.ports.copy()
         twin.infos = self.infos
         twin.census = self.census.copy(twin.columns, twin.logs[Aspect.LABELS])
+        twin.resource_states = ResourceStates(twin.columns)
+        for row in range(twin.columns.size):
+            twin.resource_states.touch(row)
         twin.pending = self.pending.copy()
         twin.node_set_version = self.node_set_version
         twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
         twin._on_row = [pods.copy() for pods in self._on_row]
         twin._free_rows = self._free_rows.copy()
         twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}
-        twin._fingerprints = self._fingerprints.copy()
         twin._row_masks = {}
         twin._name_order = self._name_order
         return twin

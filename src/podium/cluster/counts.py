@@ -209,7 +209,7 @@ class Census:
     def __init__(self, columns: Columns, labels_log: ChangeLog, cohorts: Interned[Cohort] | None = None) -> None:
         self._columns, self._labels_log = columns, labels_log
         self.cohorts: Interned[Cohort] = Interned() if cohorts is None else cohorts
-        self._rows: list[Counter[int]] = []
+        self._rows: list[dict[int, int]] = []
         self._watchers: list[list[tuple[Tally, int]]] = []
         self._terms: list[list[tuple[TermKind, Term]]] = []
         self._cohorts_by_label: dict[tuple[str, str], list[int]] = {}
@@ -222,8 +222,10 @@ class Census:
         while cohort_code >= len(self._rows):
             self._admit(len(self._rows))
         rows = self._rows[cohort_code]
-        rows[row] += amount
-        if not rows[row]:
+        here = rows.get(row, 0) + amount
+        if here:
+            rows[row] = here
+        else:
             del rows[row]
         for tally, weight in self._watchers[cohort_code]:
             tally.change(row, amount * weight)
@@ -258,7 +260,7 @@ class Census:
     def _admit(self, code: int) -> None:
         """Start to follow a cohort that is new here."""
         cohort = self.cohorts.values[code]
-        self._rows.append(Counter())
+        self._rows.append({})
         watchers: list[tuple[Tally, int]] = []
         self._watchers.append(watchers)
         terms = [(kind, term) for kind in TERM_KINDS for term in getattr(cohort.terms, kind)]

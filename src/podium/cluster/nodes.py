@@ -21,12 +21,13 @@ S = TypeVar("S", bound=np.generic)
 class Nodes:
     """Some rows of a cluster, or all of them. Arrays have one entry per row, in the order of `rows`."""
 
-    __slots__ = ("_columns", "_rows", "cluster")
+    __slots__ = ("_columns", "_rows", "_taken", "cluster")
 
     def __init__(self, cluster: Cluster, rows: Ints | None = None) -> None:
         self.cluster = cluster
         self._columns = cluster.columns
         self._rows = rows
+        self._taken: dict[str, Ints] = {}
 
     def __len__(self) -> int:
         return self._columns.size if self._rows is None else len(self._rows)
@@ -44,7 +45,7 @@ class Nodes:
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
         """The part of a whole-cluster column (nodes on the last axis) that belongs to these nodes."""
-        return column[..., : self._columns.size] if self._rows is None else column[..., self._rows]
+        return column[..., : self._columns.size] if self._rows is None else column.take(self._rows, axis=-1)
 
     @property
     def names(self) -> list[str]:
@@ -52,22 +53,28 @@ class Nodes:
 
     def allocatable(self, resource: str) -> Ints:
         """What the nodes offer of a resource: milli-cpu, bytes or units."""
-        return self._amount(self._columns.allocatable, resource)
+        return self._amount("allocatable", resource)
 
     def requested(self, resource: str) -> Ints:
         """What the pods on the nodes request of a resource; "pods" is how many there are."""
-        return self._amount(self._columns.requested, resource)
-
-    def _amount(self, table: Ints, resource: str) -> Ints:
-        index = self._columns.resources.codes.get(resource)
-        if index is None or index >= len(table):
-            return np.zeros(len(self), dtype=np.int64)
-        return self.take(table[index])
+        return self._amount("requested", resource)
 
     @property
     def non_zero(self) -> Ints:
         """Requested cpu and memory, shape [2, nodes], with the defaults for containers that request none."""
-        return self.take(self._columns.non_zero)
+        return self._table("non_zero")
+
+    def _amount(self, table: str, resource: str) -> Ints:
+        amounts = self._table(table)
+        index = self._columns.resources.codes.get(resource)
+        return np.zeros(len(self), dtype=np.int64) if index is None or index >= len(amounts) else amounts[index]
+
+    def _table(self, name: str) -> Ints:
+        """All resources of these nodes, taken once."""
+        table = self._taken.get(name)
+        if table is None:
+            table = self._taken[name] = self.take(getattr(self._columns, name))
+        return table
 
     @property
     def unschedulable(self) -> Mask:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from itertools import count
 from typing import Generic, TypeVar
 
 from podium.objects import Object
 
 T = TypeVar("T", bound=Object)
 
+_versions = count(1)
+
 
 class Store:
     """Objects by kind, namespace and name, in the order of namespace and name within a kind."""
 
+    MOST_RECENT = 4096
+
     def __init__(self) -> None:
         self.version = 0
-        """Counts the changes, so that what is derived from objects knows when to start over."""
+        """Another number after every change, and never the same for two stores with different objects."""
+        self._recent: deque[tuple[int, Object]] = deque(maxlen=self.MOST_RECENT)
         self._kinds: dict[type[Object], Shelf[Object]] = {}
 
     def of(self, kind: type[T]) -> Shelf[T]:
@@ -27,15 +34,30 @@ class Store:
 
     def put(self, item: Object) -> None:
         self.of(type(item)).put(item)
-        self.version += 1
+        self._changed(item)
 
     def remove(self, item: Object) -> None:
         self.of(type(item)).remove(item)
-        self.version += 1
+        self._changed(item)
+
+    def since(self, version: int) -> list[Object] | None:
+        """What was put or removed after a version, newest first; None when that is too long ago to tell."""
+        changed: list[Object] = []
+        if version == self.version:
+            return changed
+        for at, item in reversed(self._recent):
+            if at == version:
+                return changed
+            changed.append(item)
+        return None
+
+    def _changed(self, item: Object) -> None:
+        self.version = next(_versions)
+        self._recent.append((self.version, item))
 
     def copy(self) -> Store:
         twin = Store()
-        twin.version = self.version
+        twin.version, twin._recent = self.version, self._recent.copy()
         twin._kinds = {kind: shelf.copy() for kind, shelf in self._kinds.items()}
         return twin
 

@@ -7,16 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.engine.plan import Plan, ScoreStep, check_scores
+from podium.engine.plan import Plan, ScoreStep
 from podium.errors import PluginError
-from podium.framework import Code, CycleState, FilterPlugin, Status, Verdict
+from podium.framework import Code, CycleState, FilterPlugin, PreFilterResult, Status, Verdict
+from podium.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from podium.objects import Pod
+
+PASS = PreFilterResult()
 
 
 class Scored(NamedTuple):
-    """One plugin's scores of the feasible rows; a single number stands for all of them."""
+    """One plugin's scores of the feasible rows."""
 
     plugin: str
     weight: int
@@ -28,6 +31,7 @@ class Evaluation:
     """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
 
     __slots__ = (
+        "_nodes",
         "_varying",
         "absent",
         "cluster",
@@ -37,12 +41,13 @@ class Evaluation:
         "pre_filter_status",
         "rows",
         "skipped",
+        "skipped_scores",
         "state",
     )
 
-    def __init__(self, plan: Plan, pod: Pod, cluster: Cluster) -> None:
+    def __init__(self, plan: Plan, info: PodInfo, pod: Pod, cluster: Cluster) -> None:
         self.plan, self.pod, self.cluster = plan, pod, cluster
-        self.state = CycleState(plan.info, plan.state)
+        self.state = CycleState(info, plan.state)
         self.absent: Status | None = None
         """The status of the nodes that no filter looked at, because PreFilter excluded them."""
         self.pre_filter_status: Status | None = None
@@ -53,7 +58,10 @@ class Evaluation:
         """The feasible rows; None while they are exactly those of the plan's mask."""
         self.skipped: set[str] = set()
         """The plugins that skip Filter for this pod."""
-        self._varying: list[Scored] = []
+        self.skipped_scores: set[str] = set()
+        """The plugins that skip Score for this pod."""
+        self._nodes = cluster.nodes
+        self._varying: dict[str, Scored] = {}
         plan.catch_up()
         self._pre_filter()
         self._filter()
@@ -74,6 +82,20 @@ class Evaluation:
     # -- filtering -------------------------------------------------------------------------------------------------
 
     def _pre_filter(self) -> None:
+        self.skipped.update(self.plan.skipped)
+        if self.plan.narrows:
+            self._pre_filter_in_order()
+            return
+        for plugin in self.plan.varying_pre_filter:
+            outcome = plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
+            if outcome.status.code is Code.SKIP:
+                self.skipped.add(plugin.name)
+            elif outcome != PASS:
+                self._pre_filter_in_order()
+                return
+
+    def _pre_filter_in_order(self) -> None:
+        """PreFilter where a plugin rejects the pod or leaves only some nodes: then the order matters."""
         names: frozenset[str] | None = None
         narrowing: set[str] = set()
         for plugin, known in self.plan.pre_filter:
@@ -110,9 +132,10 @@ class Evaluation:
             return
         if self.looked_at is not None:
             self.rows = self.looked_at[self.plan.feasible[self.looked_at]]
-        if any(results.may_have_errors for results in self.plan.filters):
-            self.statuses()
-        for plugin in self.plan.varying_filters:
+        for results in self.plan.kept_filters:
+            if results.may_have_errors:
+                self.statuses()
+        for plugin in self.plan.varying_filter:
             if plugin.name not in self.skipped and self.feasible_count:
                 nodes = self._feasible_nodes()
                 rejected = self._run(plugin, nodes).codes != 0
@@ -135,6 +158,7 @@ class Evaluation:
             if results is None:
                 verdict = self._run(plugin, Nodes(self.cluster, undecided))
             else:
+                results.catch_up()
                 verdict = Verdict(results.values[undecided], results.describe)
                 if (verdict.codes < 0).any():
                     raise PluginError(plugin.name, f"failed: {verdict.describe(int(verdict.codes.min())).message}")
@@ -149,40 +173,41 @@ class Evaluation:
     def rank(self) -> Ints:
         """What the choice goes by: one number per feasible row, or, while `rows` is None, per row of the cluster.
 
-        Rows that are not feasible rank below all others. A score that is the same everywhere may be left out.
+        Rows that are not feasible rank below all others. A score that is the same everywhere is left out.
         """
         plan = self.plan
-        if plan.varying_scores:
-            self._score_varying()
-        ranking = plan.total if self.rows is None else plan.total[self.rows]
-        if any(len(scored.normalized) > 1 for scored in self._varying):
-            rows = self.feasible_rows
-            ranking = plan.total[rows]
-            for scored in self._varying:
-                ranking += scored.normalized * scored.weight
-            self.rows = rows
+        for _, results in plan.final_scores:
+            if results.may_be_invalid:
+                results.catch_up()
+                check_scores(results.plugin.name, results.values[self.feasible_rows])
+        varying = [step for step in plan.varying_score if not step.is_uniform]
+        self._run_pre_score()
+        scores = [self._score_one(step) for step in varying if step.weighted.plugin.name not in self.skipped_scores]
+        if not scores:
+            return plan.total if self.rows is None else plan.total[self.rows]
+        self._varying = {scored.plugin: scored for scored in scores}
+        self.rows = self.feasible_rows
+        ranking = plan.total[self.rows]
+        for scored in scores:
+            ranking += scored.normalized * scored.weight
         return ranking
 
-    def _score_varying(self) -> None:
-        """Run what must be scored for this pod alone: plugins without kept results, and those that normalise."""
-        nodes, skipped = self._feasible_nodes(), set()
-        for plugin in self.plan.pre_score:
-            status = plugin.pre_score(self.state, self.pod, nodes)
+    def _run_pre_score(self) -> None:
+        self._nodes = self._feasible_nodes()
+        for plugin in self.plan.varying_pre_score:
+            status = plugin.pre_score(self.state, self.pod, self._nodes)
             if status.code is Code.SKIP:
-                skipped.add(plugin.name)
+                self.skipped_scores.add(plugin.name)
             elif status.code is not Code.SUCCESS:
                 raise PluginError(plugin.name, f"failed in PreScore: {status.message}")
-        for step in self.plan.varying_scores:
-            if step.weighted.plugin.name not in skipped:
-                self._varying.append(self._score_one(step, nodes))
 
-    def _score_one(self, step: ScoreStep, nodes: Nodes) -> Scored:
-        (plugin, weight), results = step.weighted, step.results
+    def _score_one(self, step: ScoreStep) -> Scored:
+        """Score for this pod alone: a plugin without kept results, or one that normalises."""
+        (plugin, weight), results, nodes = step.weighted, step.results, self._nodes
         if results is None:
             raw = plugin.score(self.state, self.pod, nodes)
-        elif plugin.normalizes_by_max and results.uniform is not None:
-            raw = np.array([results.uniform])
         else:
+            results.catch_up()
             raw = nodes.take(results.values)
         normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
         check_scores(plugin.name, normalized)
@@ -190,17 +215,26 @@ class Evaluation:
 
     def scores(self) -> Iterator[Scored]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
-        rows = self.feasible_rows
-        varying = {scored.plugin: scored for scored in self._varying}
         for step in self.plan.score:
-            (plugin, weight), results = step.weighted, step.results
-            if step.is_final and results is not None:
-                raw = results.values[rows]
+            plugin, weight = step.weighted
+            if step.is_final and step.results is not None:
+                step.results.catch_up()
+                raw = step.results.values[self.feasible_rows]
                 yield Scored(plugin.name, weight, raw, raw)
-            elif plugin.name in varying:
-                scored = varying[plugin.name]
-                shape = np.zeros(len(rows), dtype=np.int64)
-                yield scored._replace(raw=scored.raw + shape, normalized=scored.normalized + shape)
+            elif plugin.name not in self.skipped_scores:
+                yield self._varying.get(plugin.name) or self._score_one(step)
+
+
+def check_scores(plugin: str, scores: Ints) -> None:
+    """Raise unless all scores are in 0..100, as kube-scheduler demands after normalising."""
+    if len(scores):
+        for score in (int(scores.min()), int(scores.max())):
+            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+                raise PluginError(
+                    plugin,
+                    f"returns an invalid score {score}, it should in the range of "
+                    f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+                )
 
 
 def _unsatisfied(plugins: set[str]) -> str:

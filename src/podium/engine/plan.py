@@ -1,27 +1,37 @@
-"""The plan for one kind of pod: which plugins run for it, and what they said of every node so far.
+"""What is known about one kind of pod on a cluster: which plugins run, and what they said of every node so far.
 
-Pods with equal specs share a plan. What depends on single nodes only is kept in `Results` and merged here into one
-mask and one total per node; deciding a pod then means catching up on the nodes that changed since the last one.
+A plugin that says what it reads gives a `Part`: its outcome for one key, shared by all pods with that key. Pods whose
+plugins all have the same parts share a `Plan`, which merges the parts into one mask and one total per node. Deciding a
+pod then means catching up on the nodes that changed since the last one.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from podium.cluster import Cluster, PodInfo
-from podium.cluster.changes import ROW_ASPECTS
-from podium.cluster.columns import Ints, Mask
-from podium.engine.results import FilterResults, Results, ScoreResults
-from podium.errors import PluginError
-from podium.framework import Code, CycleState, FilterPlugin, Framework, PreFilterPlugin, PreFilterResult, PreScorePlugin
+from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster.columns import Codes, Ints, Mask
+from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
+from podium.framework import (
+    Code,
+    CycleState,
+    FilterPlugin,
+    Framework,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
 from podium.framework.framework import Weighted
-from podium.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 
 INFEASIBLE = np.iinfo(np.int64).min
+UNCHANGED: set[int] = set()
 V = TypeVar("V")
 
 
@@ -43,8 +53,30 @@ class LeastRecentlyUsed(OrderedDict[Hashable, V]):
         return found
 
 
+class Part:
+    """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
+
+    __slots__ = ("filter", "plugin", "pre_filter", "score", "skips_score", "state")
+
+    def __init__(self, plugin: Plugin, reads: Aspect, info: PodInfo, cluster: Cluster) -> None:
+        self.plugin = plugin
+        self.state = CycleState(info)
+        self.pre_filter: PreFilterResult | None = None
+        self.filter: FilterResults | None = None
+        self.score: ScoreResults | None = None
+        self.skips_score = False
+        if isinstance(plugin, PreFilterPlugin):
+            self.pre_filter = plugin.pre_filter(self.state, info.pod, cluster.nodes)
+        if isinstance(plugin, FilterPlugin):
+            self.filter = FilterResults(cluster, reads, plugin, info.pod, self.state)
+        if isinstance(plugin, PreScorePlugin):
+            self.skips_score = plugin.pre_score(self.state, info.pod, cluster.nodes).code is Code.SKIP
+        if isinstance(plugin, ScorePlugin):
+            self.score = ScoreResults(cluster, reads, plugin, info.pod, self.state)
+
+
 class PreFilterStep(NamedTuple):
-    """A PreFilter plugin, with its outcome if that is the same for every pod of the plan."""
+    """A PreFilter plugin, with its outcome if that is known beforehand."""
 
     plugin: PreFilterPlugin
     outcome: PreFilterResult | None
@@ -68,141 +100,208 @@ class ScoreStep(NamedTuple):
         """Whether the raw scores are the final ones, whichever nodes are feasible."""
         return self.results is not None and not self.weighted.plugin.normalizes
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all nodes are known to get the same score."""
+        if self.results is None or not self.weighted.plugin.normalizes_by_max:
+            return False
+        self.results.catch_up()
+        return self.results.uniform is not None
+
 
 class Plan:
-    """What is known about one kind of pod on one cluster under one profile."""
+    """The parts of one kind of pod under one profile, merged per node.
 
-    def __init__(self, info: PodInfo, framework: Framework, cluster: Cluster, kept: LeastRecentlyUsed[Results]) -> None:
-        self.info = info
-        self.state = CycleState(info)
-        """What plugins with kept results left for their later extension points."""
+    What depends on a node's resources changes with every pod placed, so it is kept per resource state instead of per
+    node: the plugins look at one node of each state, and the others take over what they said.
+    """
+
+    def __init__(self, framework: Framework, parts: dict[str, Part], cluster: Cluster) -> None:
         self._cluster = cluster
-        self._pod = info.pod
-        self._kept = kept
-        self.pre_filter = [PreFilterStep(plugin, self._pre_filter(plugin)) for plugin in framework.pre_filter]
-        skipped = {s.plugin.name for s in self.pre_filter if s.outcome and s.outcome.status.code is Code.SKIP}
-        self.filter = [FilterStep(p, self._filter_results(p)) for p in framework.filter if p.name not in skipped]
-        skipped = {plugin.name for plugin in framework.pre_score if self._skips_score(plugin)}
-        self.pre_score = [p for p in framework.pre_score if p.reads is None]
-        self.score = [ScoreStep(w, self._score_results(w)) for w in framework.score if w.plugin.name not in skipped]
+        self.state = {key: value for part in parts.values() for key, value in part.state.items()}
+        """What the parts' plugins left for their later extension points."""
+        self._set_up_filters(framework, parts)
+        self._set_up_scores(framework, parts)
+        self._set_up_merging()
+
+    def _set_up_filters(self, framework: Framework, parts: dict[str, Part]) -> None:
+        self.pre_filter = [
+            PreFilterStep(plugin, parts[plugin.name].pre_filter if plugin.name in parts else None)
+            for plugin in framework.pre_filter
+        ]
+        known = [(step.plugin.name, step.outcome) for step in self.pre_filter if step.outcome is not None]
+        self.skipped = frozenset(name for name, outcome in known if outcome.status.code is Code.SKIP)
+        """The plugins that are known to skip Filter."""
+        self.varying_pre_filter = [step.plugin for step in self.pre_filter if step.outcome is None]
+        self.narrows = any(outcome.status.code is not Code.SKIP and outcome != PreFilterResult() for _, outcome in known)
+        """Whether a known outcome rejects the pod or leaves only some nodes."""
+        self.filter = [
+            FilterStep(plugin, parts[plugin.name].filter if plugin.name in parts else None)
+            for plugin in framework.filter
+            if plugin.name not in self.skipped
+        ]
+        self.varying_filter = [step.plugin for step in self.filter if step.results is None]
+        self.kept_filters = [step.results for step in self.filter if step.results is not None]
+
+    def _set_up_scores(self, framework: Framework, parts: dict[str, Part]) -> None:
+        self.varying_pre_score = [plugin for plugin in framework.pre_score if plugin.name not in parts]
+        pre_scored = {plugin.name for plugin in framework.pre_score}
+        skipped = {name for name, part in parts.items() if part.skips_score and name in pre_scored}
+        self.score = [
+            ScoreStep(weighted, parts[weighted.plugin.name].score if weighted.plugin.name in parts else None)
+            for weighted in framework.score
+            if weighted.plugin.name not in skipped
+        ]
+        self.varying_score = [step for step in self.score if not step.is_final]
+        self.final_scores = [(s.weighted.weight, s.results) for s in self.score if s.is_final and s.results is not None]
         self.scores_one = not framework.score
         """Without any score plugin every node scores 1."""
-        self.filters = [step.results for step in self.filter if step.results is not None]
-        self.final_scores = [(s.weighted.weight, s.results) for s in self.score if s.results is not None and s.is_final]
-        self.varying_scores = [step for step in self.score if not step.is_final]
-        self.varying_filters = [step.plugin for step in self.filter if step.results is None]
-        self.varying_pre_filters = any(step.outcome is None for step in self.pre_filter)
-        self._logs = [log for aspect, log in cluster.logs.items() if aspect & ROW_ASPECTS]
-        self._cursors = [-1] * len(self._logs)
-        self._generations: list[int] = []
+
+    def _set_up_merging(self) -> None:
+        self._resource_filters = [results for results in self.kept_filters if results.reads_only_resources]
+        self._other_filters = [results for results in self.kept_filters if not results.reads_only_resources]
+        self._resource_scores = [(w, results) for w, results in self.final_scores if results.reads_only_resources]
+        self._other_scores = [(w, results) for w, results in self.final_scores if not results.reads_only_resources]
+        self._resource_log, self._cursor = self._cluster.logs[Aspect.RESOURCES], -1
+        self._others: list[Results] = [*self._other_filters, *(results for _, results in self._other_scores)]
+        self._other_logs = list({id(log): log for results in self._others for log in results.logs}.values())
+        self._other_heads = [-1] * len(self._other_logs)
+        self._shared = [results for results in self._others if results.is_shared]
+        self._other_versions: list[tuple[int, int]] = []
+        self._states = StateOutcomes()
+        self._other_pass: Mask = np.zeros(0, dtype=np.bool_)
+        self._other_total: Ints = np.zeros(0, dtype=np.int64)
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
         """Whether each row passes the filters with kept results."""
         self.total: Ints = np.zeros(0, dtype=np.int64)
         """The weighted sum of final scores per row; INFEASIBLE where `feasible` is false."""
         self.feasible_count = 0
 
-    # -- setting up ------------------------------------------------------------------------------------------------
-
-    def _pre_filter(self, plugin: PreFilterPlugin) -> PreFilterResult | None:
-        return None if plugin.reads is None else plugin.pre_filter(self.state, self._pod, self._cluster.nodes)
-
-    def _skips_score(self, plugin: PreScorePlugin) -> bool:
-        if plugin.reads is None:
-            return False
-        return plugin.pre_score(self.state, self._pod, self._cluster.nodes).code is Code.SKIP
-
-    def _filter_results(self, plugin: FilterPlugin) -> FilterResults | None:
-        if plugin.reads is None:
-            return None
-        reads = plugin.reads
-        found = self._kept.get_or_make(
-            ("filter", plugin, plugin.key(self.info)),
-            lambda: FilterResults(self._cluster, reads, plugin, self._pod, self.state),
-        )
-        assert isinstance(found, FilterResults)
-        return found
-
-    def _score_results(self, weighted: Weighted) -> ScoreResults | None:
-        plugin, reads = weighted.plugin, weighted.plugin.reads
-        if reads is None:
-            return None
-        found = self._kept.get_or_make(
-            ("score", plugin, plugin.key(self.info)),
-            lambda: ScoreResults(self._cluster, reads, plugin, self._pod, self.state),
-        )
-        assert isinstance(found, ScoreResults)
-        return found
-
     # -- catching up -----------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
         """Bring the mask and the totals up to date with the cluster."""
-        for results in self.filters:
-            results.catch_up()
-        for step in self.score:
-            if step.results is not None:
-                step.results.catch_up()
-        generations = [results.generation for results in self.filters]
-        generations += [results.generation for _, results in self.final_scores]
-        rows: set[int] | None = set() if generations == self._generations else None
-        for place, log in enumerate(self._logs):
-            changed = log.since(self._cursors[place])
-            rows = None if changed is None or rows is None else rows | set(changed)
-            self._cursors[place] = log.head
-        self._generations = generations
-        if rows is None:
-            self._merge_all()
-        elif rows:
-            self._merge(np.fromiter(rows, np.int64, len(rows)))
+        rows = self._catch_up_others()
+        log, size = self._resource_log, self._cluster.columns.size
+        if rows is UNCHANGED and log.head == self._cursor:
+            return
+        changed = log.since(self._cursor)
+        self._cursor = log.head
+        if rows is None or changed is None or len(changed) > size:
+            self.feasible = np.zeros(size, dtype=np.bool_)
+            self.total = np.full(size, INFEASIBLE, dtype=np.int64)
+            self.feasible_count = 0
+            self._merge(np.arange(size))
+        else:
+            merged = rows.union(changed)
+            self._merge(np.fromiter(merged, np.int64, len(merged)))
 
-    def _merge_all(self) -> None:
-        size = self._cluster.columns.size
-        self.feasible = np.zeros(size, dtype=np.bool_)
-        self.total = np.full(size, INFEASIBLE, dtype=np.int64)
-        self.feasible_count = 0
-        self._merge(np.arange(size))
+    def _catch_up_others(self) -> set[int] | None:
+        """Merge what does not depend on resources; the rows that changed, None for all."""
+        heads = [log.head for log in self._other_logs]
+        versions = [results.versions() for results in self._shared]
+        is_known = versions == self._other_versions and len(self._other_pass) == self._cluster.columns.size
+        if is_known and heads == self._other_heads:
+            return UNCHANGED
+        rows = changed_rows(self._other_logs, self._other_heads) if is_known else None
+        self._other_heads, self._other_versions = heads, versions
+        for results in self._others:
+            results.catch_up()
+        places: slice | Ints = slice(None)
+        if rows is None:
+            self._other_pass = np.ones(self._cluster.columns.size, dtype=np.bool_)
+            self._other_total = np.zeros(self._cluster.columns.size, dtype=np.int64)
+        else:
+            places = np.fromiter(rows, np.int64, len(rows))
+        everyone = np.ones_like(self._other_pass[places])
+        self._other_pass[places] = _all_pass((f.values[places] for f in self._other_filters), everyone)
+        self._other_total[places] = sum(weight * scores.values[places] for weight, scores in self._other_scores)
+        return rows
 
     def _merge(self, rows: Ints) -> None:
-        missing = self._cluster.columns.size - len(self.feasible)
-        if missing:
-            self.feasible = np.concatenate([self.feasible, np.zeros(missing, dtype=np.bool_)])
-            self.total = np.concatenate([self.total, np.full(missing, INFEASIBLE)])
-        passing = self._cluster.columns.alive[rows]
-        for results in self.filters:
-            passing &= results.values[rows] == 0
-        total = np.zeros(len(rows), dtype=np.int64)
-        for weight, scores in self.final_scores:
-            raw = scores.values[rows]
-            check_scores(scores.plugin.name, raw[passing])
-            total += weight * raw
+        """Merge what the resources of some rows say with the rest."""
+        states = self._cluster.resource_states
+        of_row = states.read()[rows]
+        self._states.prepare(states.epoch, len(states))
+        unknown = np.flatnonzero(~self._states.known[of_row])
+        if len(unknown):
+            asked, first = np.unique(of_row[unknown], return_index=True)
+            self._ask(rows[unknown[first]], asked)
+        passing = self._states.fits[of_row] & self._cluster.columns.alive[rows] & self._other_pass[rows]
         self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
         self.feasible[rows] = passing
-        self.total[rows] = np.where(passing, total, INFEASIBLE)
+        self.total[rows] = np.where(passing, self._states.scores[of_row] + self._other_total[rows], INFEASIBLE)
+
+    def _ask(self, rows: Ints, states: Codes) -> None:
+        """Let the plugins that read resources look at one row of each state."""
+        nodes, found = Nodes(self._cluster, rows), self._states
+        every = np.ones(len(rows), dtype=np.bool_)
+        found.fits[states] = _all_pass((results.evaluate(nodes) for results in self._resource_filters), every)
+        total = np.zeros(len(rows), dtype=np.int64)
+        for weight, scores in self._resource_scores:
+            total += weight * scores.evaluate(nodes)
+        found.scores[states] = total
+        found.known[states] = True
 
 
-def check_scores(plugin: str, scores: Ints) -> None:
-    """Raise unless all scores are in 0..100, as kube-scheduler demands after normalising."""
-    if len(scores):
-        for score in (int(scores.min()), int(scores.max())):
-            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
-                raise PluginError(
-                    plugin,
-                    f"returns an invalid score {score}, it should in the range of "
-                    f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
-                )
+class StateOutcomes:
+    """What the plugins that read resources said of each resource state."""
+
+    __slots__ = ("_epoch", "fits", "known", "scores")
+
+    def __init__(self) -> None:
+        self._forget(-1)
+
+    def _forget(self, epoch: int) -> None:
+        self._epoch = epoch
+        self.known: Mask = np.zeros(0, dtype=np.bool_)
+        self.fits: Mask = self.known
+        self.scores: Ints = np.zeros(0, dtype=np.int64)
+
+    def prepare(self, epoch: int, count: int) -> None:
+        """Make room for all states there are; start over when they mean something else."""
+        if epoch != self._epoch:
+            self._forget(epoch)
+        if len(self.known) < count:
+            more = 2 * count - len(self.known)
+            self.known = np.concatenate([self.known, np.zeros(more, dtype=np.bool_)])
+            self.fits = np.concatenate([self.fits, np.zeros(more, dtype=np.bool_)])
+            self.scores = np.concatenate([self.scores, np.zeros(more, dtype=np.int64)])
+
+
+def _all_pass(codes: Iterable[Ints], start: Mask) -> Mask:
+    """Whether each row passes all filters."""
+    passing = start.copy()
+    for values in codes:
+        passing &= values == 0
+    return passing
 
 
 class Plans:
-    """The plans of one profile on one cluster, by pod signature."""
+    """The plans of one profile on one cluster."""
 
     MOST_CELLS = 1 << 25
     """Bounds memory: kept results times nodes."""
 
     def __init__(self, framework: Framework, cluster: Cluster) -> None:
-        self.framework, self._cluster = framework, cluster
+        self._framework, self._cluster = framework, cluster
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
-        self._kept: LeastRecentlyUsed[Results] = LeastRecentlyUsed(most)
+        self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
+        self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(1 << 16)
+        self._keeping = [(plugin, plugin.reads) for plugin in framework.plugins.values() if plugin.reads is not None]
 
     def of(self, info: PodInfo) -> Plan:
-        return self._plans.get_or_make(info.signature, lambda: Plan(info, self.framework, self._cluster, self._kept))
+        return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
+
+    def _plan(self, info: PodInfo) -> Plan:
+        keys = tuple(plugin.key(info) for plugin, _ in self._keeping)
+        return self._plans.get_or_make(keys, lambda: Plan(self._framework, self._make_parts(keys, info), self._cluster))
+
+    def _make_parts(self, keys: tuple[Hashable, ...], info: PodInfo) -> dict[str, Part]:
+        return {
+            plugin.name: self._parts.get_or_make(
+                (plugin.name, key), partial(Part, plugin, reads, info, self._cluster)
+            )
+            for (plugin, reads), key in zip(self._keeping, keys, strict=True)
+        }

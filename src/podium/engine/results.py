@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes
-from podium.cluster.changes import ROW_ASPECTS
+from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
 from podium.framework import CycleState, FilterPlugin, ScorePlugin, Status
+from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
 
 class Results:
     """One integer per row from one plugin for one kind of pod."""
 
-    __slots__ = ("_cluster", "_cursors", "_logs", "_memo", "_reads", "_uniform", "_versions", "generation", "values")
-
-    FEW: ClassVar[int] = 8
-    """Up to this many changed rows are looked up one by one; more are evaluated together."""
-    MOST_MEMOS: ClassVar[int] = 4096
+    __slots__ = (
+        "_cluster",
+        "_cursors",
+        "_reads_images",
+        "_reads_objects",
+        "_uniform",
+        "_versions",
+        "logs",
+        "reads_only_resources",
+        "values",
+    )
 
     def __init__(self, cluster: Cluster, reads: Aspect) -> None:
         self._cluster = cluster
-        self._logs = [log for aspect, log in cluster.logs.items() if aspect & reads & ROW_ASPECTS]
-        self._cursors = [log.head for log in self._logs]
-        self._reads = reads
+        self._reads_images, self._reads_objects = bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS)
+        self.reads_only_resources = reads == Aspect.RESOURCES
+        self.logs = [log for aspect, log in cluster.logs.items() if aspect & reads & ROW_ASPECTS]
+        """The changes that matter row by row."""
+        self._cursors: list[int] = []
         self._versions = (-1, -1)
-        # Rows with equal resources get equal results from a plugin that reads nothing else.
-        self._memo: dict[bytes, int] | None = {} if reads == Aspect.RESOURCES else None
-        self.generation = 0
-        """Counts the evaluations of all rows, after which no row may be assumed unchanged."""
         self.values: Ints = np.zeros(0, dtype=np.int64)
         self._uniform: int | Literal["unknown"] | None = "unknown"
 
@@ -44,64 +49,53 @@ class Results:
             self._uniform = lowest if lowest == int(self.values.max(initial=0)) else None
         return self._uniform
 
+    def versions(self) -> tuple[int, int]:
+        """The versions of what the rows share, as far as the plugin reads it: another one touches every row."""
+        cluster = self._cluster
+        return (
+            cluster.node_set_version if self._reads_images else 0,
+            cluster.store.version if self._reads_objects else 0,
+        )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is something that touches every row when it changes."""
+        return self._reads_images or self._reads_objects
+
     def evaluate(self, nodes: Nodes) -> Ints:
         """Ask the plugin."""
         raise NotImplementedError
 
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
-        cluster = self._cluster
-        if self._versions != self._current_versions():
-            self._evaluate_all()
+        versions = self.versions()
+        changed = changed_rows(self.logs, self._cursors) if versions == self._versions else None
+        if changed is not None and not changed:
             return
-        rows: set[int] = set()
-        for place, log in enumerate(self._logs):
-            if log.head != self._cursors[place]:
-                changed = log.since(self._cursors[place])
-                if changed is None:
-                    self._evaluate_all()
-                    return
-                rows.update(changed)
-                self._cursors[place] = log.head
-        if not rows:
+        self._versions, self._cursors, self._uniform = versions, [log.head for log in self.logs], "unknown"
+        if changed is None:
+            nodes = self._cluster.nodes
+            self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
+            self.values[nodes.rows] = self.evaluate(nodes)
             return
-        self._grow()
-        self._uniform = "unknown"
-        if self._memo is not None and len(rows) <= self.FEW:
-            for row in rows:
-                self.values[row] = self._remembered(row, self._memo)
-        else:
-            changed_rows = np.fromiter(rows, np.int64, len(rows))
-            self.values[changed_rows] = self.evaluate(Nodes(cluster, changed_rows))
-
-    def _remembered(self, row: int, memo: dict[bytes, int]) -> int:
-        fingerprint = self._cluster.fingerprint(row)
-        known = memo.get(fingerprint)
-        if known is None:
-            if len(memo) >= self.MOST_MEMOS:
-                memo.clear()
-            known = memo[fingerprint] = int(self.evaluate(Nodes(self._cluster, np.array([row])))[0])
-        return known
-
-    def _current_versions(self) -> tuple[int, int]:
-        """The versions of what the rows share, as far as the plugin reads it."""
-        cluster = self._cluster
-        return (
-            cluster.node_set_version if self._reads & Aspect.IMAGES else 0,
-            cluster.store.version if self._reads & Aspect.OBJECTS else 0,
-        )
-
-    def _evaluate_all(self) -> None:
-        self._versions = self._current_versions()
-        self._cursors = [log.head for log in self._logs]
-        self.values = np.array(self.evaluate(self._cluster.nodes), dtype=np.int64)
-        self._uniform = "unknown"
-        self.generation += 1
-
-    def _grow(self) -> None:
         missing = self._cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
+        rows = np.fromiter(changed, np.int64, len(changed))
+        rows = rows[self._cluster.columns.alive[rows]]
+        self.values[rows] = self.evaluate(Nodes(self._cluster, rows))
+
+
+def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:
+    """The rows that changed after the cursors; None when that is no longer known."""
+    rows: set[int] = set()
+    for log, cursor in zip(logs, cursors, strict=True):
+        if log.head != cursor:
+            changed = log.since(cursor)
+            if changed is None:
+                return None
+            rows.update(changed)
+    return rows
 
 
 class FilterResults(Results):
@@ -125,11 +119,17 @@ class FilterResults(Results):
 class ScoreResults(Results):
     """A plugin's raw score per row."""
 
-    __slots__ = ("_pod", "_state", "plugin")
+    __slots__ = ("_pod", "_state", "may_be_invalid", "plugin")
 
     def __init__(self, cluster: Cluster, reads: Aspect, plugin: ScorePlugin, pod: Pod, state: CycleState) -> None:
         super().__init__(cluster, reads)
         self.plugin, self._pod, self._state = plugin, pod, state
+        self.may_be_invalid = False
+        """Whether a score outside 0..100 was seen; it matters only on a feasible node."""
 
     def evaluate(self, nodes: Nodes) -> Ints:
-        return self.plugin.score(self._state, self._pod, nodes)
+        raw = self.plugin.score(self._state, self._pod, nodes)
+        if not self.may_be_invalid:
+            # Seen as unsigned, a negative score is a large one.
+            self.may_be_invalid = bool((raw.view(np.uint64) > MAX_NODE_SCORE).any())
+        return raw

@@ -159,7 +159,7 @@ class Scheduler:
 
     def _put(self, evaluation: Evaluation, row: int) -> Status:
         """Place the pod and let plugins reserve what it needs; back to where it was if one cannot."""
-        self.cluster.place(evaluation.pod, row, evaluation.plan.info)
+        self.cluster.place(evaluation.pod, row, evaluation.state.info)
         status = self._reserve(evaluation, self.cluster.names[row])
         if status != SUCCESS:
             self.cluster.forget(evaluation.pod)
@@ -207,8 +207,9 @@ class Scheduler:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
         if not self.cluster.node_count:
             return None, extended
-        plan = self._plans[framework.profile.scheduler_name].of(self.cluster.infos.of(pod))
-        evaluation = Evaluation(plan, pod, self.cluster)
+        info = self.cluster.infos.of(pod)
+        plan = self._plans[framework.profile.scheduler_name].of(info)
+        evaluation = Evaluation(plan, info, pod, self.cluster)
         self._sampling.apply(evaluation, framework, self._extenders)
         extended.filter(evaluation)
         return evaluation, extended

@@ -29,14 +29,11 @@ CLUSTER_SCOPED = frozenset(
     )
 )
 
-_CORE = frozenset(KINDS) - {kind for kinds in GROUPS.values() for kind in kinds}
-
 
 def type_of(kind: str, api_version: str) -> type[Object] | None:
-    """The type of a kind that scheduling reads, or None; without an apiVersion the kind alone decides."""
+    """The type of a kind that scheduling reads, or None; without an API group the kind alone decides."""
     group = api_version.rpartition("/")[0]
-    known = KINDS if not api_version else GROUPS.get(group, ()) if group else _CORE
-    return KINDS[kind] if kind in known else None
+    return KINDS[kind] if kind in (GROUPS.get(group, ()) if group else KINDS) else None
 
 
 def effective_namespace(kind: str, namespace: str) -> str:

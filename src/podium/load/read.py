@@ -154,14 +154,9 @@ def _json_or_flow_yaml(text: Text, start: int, name: str) -> Iterator[Document]:
     try:
         yield from _json(text, start, name)
     except _NotJSONError as error:
-        if error.position > _FLOW_YAML_SHOWS_WITHIN or error.documents:
+        if ".json" in name or error.position > _FLOW_YAML_SHOWS_WITHIN or error.documents:
             raise InputError(str(error), name) from None
-        try:
-            yield from _yaml(text, name)
-        except InputError:
-            if ".json" in name:
-                raise InputError(str(error), name) from None
-            raise
+        yield from _yaml(text, name)
 
 
 class _NotJSONError(Exception):

@@ -19,6 +19,8 @@ from podium.load.yaml_scalars import key_text, resolve_scalar
 
 _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+# Kubernetes objects need a few dozen; the parser's time grows with the square of the depth.
+_MAX_DEPTH = 1_000
 _NO_KEY = object()
 _MERGE = object()
 
@@ -76,9 +78,9 @@ class _Builder:
             if kind is scalar:
                 self._scalar(event)
             elif kind is yaml.MappingStartEvent:
-                self.open.append(_Open({}, event.anchor))
+                self._start({}, event)
             elif kind is yaml.SequenceStartEvent:
-                self.open.append(_Open([], event.anchor))
+                self._start([], event)
             elif kind is alias:
                 if event.anchor not in self.anchors:
                     raise self._error(f"anchor {event.anchor!r} is unknown, or its value contains itself", event)
@@ -90,6 +92,11 @@ class _Builder:
                 if ended.anchor:
                     self.anchors[ended.anchor] = ended.target
                 self._add(ended.target, event)
+
+    def _start(self, target: dict[str, object] | list[object], event: Any) -> None:
+        if len(self.open) == _MAX_DEPTH:
+            raise self._error(f"nested deeper than {_MAX_DEPTH} levels", event)
+        self.open.append(_Open(target, event.anchor))
 
     def _scalar(self, event: Any) -> None:
         if event.tag is not None and event.tag != "!":
@@ -110,7 +117,7 @@ class _Builder:
         name = event.tag.removeprefix(_TAG)
         if name == "binary":
             try:
-                return base64.b64decode(event.value, validate=False).decode()
+                return base64.b64decode("".join(event.value.split()), validate=True).decode()
             except (binascii.Error, UnicodeDecodeError):
                 raise self._error("!!binary value is not base64 text", event) from None
         if name not in _TYPES:

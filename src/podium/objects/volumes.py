@@ -22,6 +22,7 @@ class AWSElasticBlockStore(Struct, frozen=True):
 class AzureDisk(Struct, frozen=True):
     disk_name: str = ""
     disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str = "Shared"
     read_only: bool | None = None
 
 

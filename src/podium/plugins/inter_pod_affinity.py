@@ -10,7 +10,7 @@ import numpy as np
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import Matching, Owning, Scope, TermKind
-from podium.cluster.pods import Term, Terms
+from podium.cluster.pods import NO_TERMS, Term, Terms
 from podium.config.args import InterPodAffinityArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -77,6 +77,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
+        if terms is NO_TERMS and not cluster.census.terms["required_anti_affinity"]:
+            return PreFilterResult(SKIP)
         existing = [
             (term.topology_key, _owners("required_anti_affinity", term, cluster))
             for term in existing_terms("required_anti_affinity", pod, cluster)
@@ -125,6 +127,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         terms = state.info.terms
+        if terms is NO_TERMS and not any(nodes.cluster.census.terms.values()):
+            return SKIP
         has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
         if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:
             return SKIP

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,6 +55,9 @@ class Constraint(NamedTuple):
             return None
         scope = Scope(frozenset((namespace,)), self.selector)
         return cluster.census.tally(Matching((scope,), terminating=False))
+
+
+NO_CONSTRAINTS: list[Constraint] = []
 
 
 def _compile(raw: TopologySpreadConstraint, selector: Selector) -> Constraint:
@@ -106,26 +110,30 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         spread = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
         self._system_defaulted = spread.defaulting_type == SYSTEM_DEFAULTING
         self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else spread.default_constraints
+        self._defaults_key = msgspec.json.encode(self._defaults)
 
-    def _constraints(self, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
+    def _constraints(self, state: CycleState, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
         """The pod's own constraints, or the defaults when it has none at all."""
+        memo, key = state.info.memo, (self.name, action, self._defaults_key)
+        known: tuple[int, list[Constraint]] = memo.get(key, (-1, NO_CONSTRAINTS))
+        if known[0] != cluster.store.version:
+            known = memo[key] = cluster.store.version, self._compile_constraints(pod, action, cluster)
+        return known[1]
+
+    def _compile_constraints(self, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
         own = pod.spec.topology_spread_constraints
         if own:
-            return [
-                # matchLabelKeys were merged into the selector when the pod was created.
-                _compile(raw, label_selector(raw.label_selector))
-                for raw in own
-                if raw.when_unsatisfiable == action
-            ]
+            # matchLabelKeys were merged into the selectors when the pod was created.
+            return [_compile(raw, label_selector(raw.label_selector)) for raw in own if raw.when_unsatisfiable == action]
         defaults = [raw for raw in self._defaults if raw.when_unsatisfiable == action]
         if not defaults:
-            return []
+            return NO_CONSTRAINTS
         selector = default_selector(pod, cluster)
-        return [] if selector.empty else [_compile(raw, selector) for raw in defaults]
+        return NO_CONSTRAINTS if selector.empty else [_compile(raw, selector) for raw in defaults]
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster = nodes.cluster
-        constraints = self._constraints(pod, HARD, cluster)
+        constraints = self._constraints(state, pod, HARD, cluster)
         if not constraints:
             return PreFilterResult(SKIP)
         state[self.name] = [_domains(constraint, constraints, pod, cluster) for constraint in constraints]
@@ -144,7 +152,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         cluster = nodes.cluster
-        constraints = self._constraints(pod, SOFT, cluster)
+        constraints = self._constraints(state, pod, SOFT, cluster)
         if not constraints:
             return SKIP
         requires_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
@@ -215,7 +223,7 @@ def _domains(constraint: Constraint, required: Sequence[Constraint], pod: Pod, c
         return untolerated(taints, pod.spec.tolerations) is not None
 
     def eligible() -> Mask:
-        nodes = cluster.nodes
+        nodes = Nodes(cluster)
         mask = nodes.take(cluster.columns.alive).copy()
         for key in keys:
             mask &= nodes.codes(key) >= 0

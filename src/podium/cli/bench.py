@@ -1,0 +1,35 @@
+"""`podium bench`: how many pods a second are scheduled."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def bench(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
+) -> None:
+    """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
+    import json
+    import time
+
+    from podium.errors import PodiumError
+    from podium.recorded import prepare, read_case
+
+    scheduler, pods = prepare(read_case(case))
+    scheduled = 0
+    start = time.perf_counter()
+    for pod in pods:
+        try:
+            scheduled += scheduler.schedule(pod) is not None
+        except PodiumError:
+            continue  # a pod that cannot be decided, such as one with a scheduling gate, has failed
+    seconds = time.perf_counter() - start
+    result = {
+        "scheduled": scheduled,
+        "failed": len(pods) - scheduled,
+        "seconds": round(seconds, 3),
+        "pods_per_s": round(len(pods) / seconds, 1) if pods else 0.0,
+    }
+    print(json.dumps(result))

@@ -1,0 +1,51 @@
+"""`podium verify`: recorded decisions, decided again and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from podium.cli.options import Plugins
+from podium.cli.progress import progress
+
+
+def verify(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain or gzip; `-` for stdin.")
+    ],
+    limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
+    plugins: Plugins = [],  # noqa: B006
+) -> int:
+    """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
+    from podium.errors import InputError
+    from podium.plugins import IN_TREE
+    from podium.recorded import read_records, verify
+
+    registry = IN_TREE.with_installed(plugins)
+    code = 0
+    for file in files:
+        records = list(read_records(file))
+        if not records:
+            raise InputError("no recorded cases in it", file)
+        differing = []
+        with progress(f"verifying {file}", len(records)) as advance:
+            for record in records:
+                differing.append(verify(record, registry))
+                advance()
+        _report(file, differing, limit)
+        code |= any(differing)
+    return code
+
+
+def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> None:
+    """One line for the file, and one for each difference: `differing` has those of each case."""
+    cases, disagree = len(differing), sum(map(bool, differing))
+    print(f"{file}: {cases - disagree} of {cases} cases agree ({(cases - disagree) / cases:.1%})")
+    differences = [difference for found in differing for difference in found]
+    shown = differences[: limit or None]
+    for difference in shown:
+        print(f"  {difference}")
+    if len(shown) < len(differences):
+        print(f"  and {len(differences) - len(shown)} more differences; see them with --limit 0")

@@ -1,0 +1,233 @@
+"""Recorded decisions: cases as JSON lines, decided again and compared with what kube-scheduler did.
+
+A line is a case (`name`, `objects`, `pods`, `config`), or a case with what was recorded for it (`case`, `expect`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from podium.cluster import Cluster
+from podium.engine import Scheduler
+from podium.errors import InputError, PodiumError
+from podium.framework import Registry
+from podium.load import load
+from podium.objects import Pod
+from podium.plugins import IN_TREE
+
+STDIN = "-"
+_GZIP_MAGIC = b"\x1f\x8b"
+_NOT_IMPLEMENTED = frozenset(("DynamicResources",))
+"""Score plugins whose recorded scores we may lack: they give every node 0."""
+_COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "scores", "totals"))
+
+Fields = Mapping[str, Any]
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster, the pods to decide on it one after the other, and the configuration to do it with."""
+
+    name: str = ""
+    objects: list[dict[str, Any]] = []
+    pods: list[dict[str, Any]] = []
+    config: dict[str, Any] | None = None
+
+
+class _Line(Case, frozen=True, kw_only=True):
+    case: Case | None = None
+    expect: dict[str, Any] | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+class Record(NamedTuple):
+    """A case, and what was recorded for it, if anything was."""
+
+    case: Case
+    expect: dict[str, Any] | None
+
+
+class Difference(NamedTuple):
+    """One thing that was recorded differently; `node` and `plugin` are empty where they do not apply."""
+
+    case: str
+    pod: str
+    node: str
+    plugin: str
+    field: str
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        places = (("case", self.case), ("pod", self.pod), ("node", self.node), ("plugin", self.plugin))
+        where = " ".join(f"{kind} {name}" for kind, name in places if name)
+        return f"{where}: {self.field}: expected {_shown(self.expected)}, got {_shown(self.got)}"
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_records(source: str) -> Iterator[Record]:
+    """The records of a file of JSON lines, plain or gzip, or of stdin (`-`), as they come in."""
+    name = "stdin" if source == STDIN else source
+    for number, line in enumerate(_lines(source, name), 1):
+        if line.strip():
+            yield _record(line, f"{name} line {number}")
+
+
+def read_case(source: str) -> Case:
+    """The one case that a file, or stdin, holds as JSON; line breaks do not matter."""
+    name = "stdin" if source == STDIN else source
+    return _record(b"".join(_lines(source, name)), name).case
+
+
+def _lines(source: str, name: str) -> Iterator[bytes]:
+    try:
+        with _opened(source) as stream:
+            yield from _unpacked_lines(stream)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), name) from None
+
+
+def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
+    return nullcontext(sys.stdin.buffer) if source == STDIN else open(source, "rb")
+
+
+def _unpacked_lines(stream: IO[bytes]) -> Iterable[bytes]:
+    first = stream.readline()
+    if first.startswith(_GZIP_MAGIC):
+        yield from gzip.GzipFile(fileobj=io.BytesIO(first + stream.read()))
+    else:
+        yield first
+        yield from iter(stream.readline, b"")
+
+
+def _record(text: bytes, where: str) -> Record:
+    try:
+        line = _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"is not a case in JSON: {error}", where) from None
+    case = line.case or line
+    if not (case.objects or case.pods or case.config):
+        raise InputError("is not a case: it has no objects, no pods and no config", where)
+    return Record(case, line.expect)
+
+
+# -- deciding ------------------------------------------------------------------------------------------------------
+
+
+def decide(case: Case, registry: Registry = IN_TREE) -> dict[str, Any]:
+    """Decide a case's pods in order, each placed before the next; the smallest name wins a tie.
+
+    The answer has the shape of a recorded expectation. A case that cannot be used, or whose configuration would be
+    refused, has an `error` and no `decisions`; one without pods asks whether its configuration is `accepted`.
+    """
+    try:
+        scheduler, pods = prepare(case, registry)
+        with closing(scheduler):
+            answer: dict[str, Any] = {"decisions": [scheduler.place(pod).to_dict() for pod in pods]}
+    except PodiumError as error:
+        answer = {"error": str(error)}
+    accepted = {} if case.pods else {"accepted": "error" not in answer}
+    return {"name": case.name} | accepted | answer
+
+
+def prepare(case: Case, registry: Registry = IN_TREE) -> tuple[Scheduler, list[Pod]]:
+    """A scheduler on the case's cluster, and the pods to give it."""
+    cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
+    scheduler = Scheduler(cluster, case.config, registry=registry, tie_break="first")
+    # Pods get their priority from the classes of the cluster they are created in.
+    classes = [item for item in case.objects if item.get("kind") == "PriorityClass"]
+    return scheduler, load([*classes, *case.pods]).of(Pod) if case.pods else []
+
+
+# -- comparing -----------------------------------------------------------------------------------------------------
+
+
+def verify(record: Record, registry: Registry = IN_TREE) -> list[Difference]:
+    """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
+    if record.expect is None:
+        raise InputError(f"case {record.case.name!r} has no recorded decisions to compare with; use `podium decide`")
+    return list(compare(record.case.name, record.expect, decide(record.case, registry)))
+
+
+def compare(case: str, expected: Fields, got: Fields) -> Iterator[Difference]:
+    """The differences between two answers to the same case."""
+    refused = bool(expected.get("error")) or expected.get("accepted") is False
+    if refused != ("error" in got):
+        yield Difference(case, "", "", "", "error", expected.get("error") or None, got.get("error"))
+        return
+    recorded, decided = expected.get("decisions") or [], got.get("decisions") or []
+    if len(recorded) != len(decided):
+        yield Difference(case, "", "", "", "decisions", len(recorded), len(decided))
+    for one, other in zip(recorded, decided, strict=False):
+        for difference in _compare_decisions(one, other):
+            yield difference._replace(case=case, pod=one.get("pod", ""))
+
+
+def _compare_decisions(expected: Fields, got: Fields) -> Iterator[Difference]:
+    """The differences of one pod, not yet placed in case and pod. Absent and empty are the same."""
+    if expected.get("pod") != got.get("pod"):
+        yield _difference("pod", expected.get("pod"), got.get("pod"))
+    if expected.get("error") or got.get("error"):
+        if not (expected.get("error") and got.get("error")):
+            yield _difference("error", expected.get("error"), got.get("error"))
+        return
+    for name in sorted((expected.keys() | got.keys()) - _COMPARED_APART):
+        if (expected.get(name) or None) != (got.get(name) or None):
+            yield _difference(name, expected.get(name), got.get(name))
+    if _status(expected.get("absent")) != _status(got.get("absent")):
+        yield _difference("absent", expected.get("absent"), got.get("absent"))
+    yield from _compare_rejections(expected.get("rejected") or {}, got.get("rejected") or {})
+    yield from _compare_scores(expected.get("scores") or {}, got.get("scores") or {})
+    for node, one, other in _differing(expected.get("totals") or {}, got.get("totals") or {}):
+        yield _difference("total", one, other, node)
+
+
+def _compare_rejections(expected: Fields, got: Fields) -> Iterator[Difference]:
+    for node in sorted(expected.keys() | got.keys()):
+        one, other = expected.get(node), got.get(node)
+        if _status(one) != _status(other):
+            plugin = (one or other or {}).get("plugin", "")
+            yield _difference("rejected", one, other, node, plugin)
+
+
+def _compare_scores(expected: Fields, got: Fields) -> Iterator[Difference]:
+    for node in sorted(expected.keys() | got.keys()):
+        one, other = expected.get(node) or {}, got.get(node) or {}
+        lacking = _NOT_IMPLEMENTED - other.keys()
+        recorded = {plugin: score for plugin, score in one.items() if plugin not in lacking}
+        for plugin, score, now in _differing(recorded, other):
+            yield _difference("score", score, now, node, plugin)
+
+
+def _differing(expected: Fields, got: Fields) -> Iterator[tuple[str, Any, Any]]:
+    for key in sorted(expected.keys() | got.keys()):
+        if expected.get(key) != got.get(key):
+            yield key, expected.get(key), got.get(key)
+
+
+def _status(status: Fields | None) -> tuple[str, str, frozenset[str]] | None:
+    """A status so that equal ones are equal: in which order reasons stand does not matter."""
+    if status is None:
+        return None
+    return status.get("plugin", ""), status.get("code", ""), frozenset(status.get("reasons") or ())
+
+
+def _difference(field: str, expected: Any, got: Any, node: str = "", plugin: str = "") -> Difference:
+    return Difference("", "", node, plugin, field, expected, got)
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,108 @@
+"""Plugins as users write them: one node at a time or with arrays, with and without saying what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.framework import (
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdict,
+)
+from podium.objects import Pod, Service
+
+
+class Crowded(FilterPlugin, ScorePlugin):
+    """One node at a time, saying nothing about what it reads."""
+
+    name = "Crowded"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if len(node.pods) > 4:
+            return Status.unschedulable("node(s) were crowded")
+        return Status.unresolvable("node(s) had r3") if node.labels.get("rack") == "r3" else SUCCESS
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return len({other.namespace for other in node.pods}) * 10 + int(pod.metadata.labels.get("color") == "green")
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        return 100 - scores
+
+
+class Labelled(FilterPlugin, ScorePlugin):
+    """One node at a time, reading labels."""
+
+    name = "Labelled"
+    reads = Aspect.LABELS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return info.labels.get("color", "")
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        unwanted = node.labels.get("rack") == "r2" and pod.metadata.labels.get("color") == "blue"
+        return Status.unresolvable("node(s) had r2") if unwanted else SUCCESS
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return len(node.labels) + len(node.name)
+
+
+class Headroom(PreScorePlugin, ScorePlugin):
+    """Arrays, reading resources and labels."""
+
+    name = "Headroom"
+    reads = Aspect.RESOURCES | Aspect.LABELS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return "app" in info.labels
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        return SUCCESS if "app" in pod.metadata.labels else SKIP
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        free: Ints = np.clip((nodes.allocatable("cpu") - nodes.requested("cpu")) // 100, 0, 90)
+        return free + (nodes.codes("rack") >= 0)
+
+
+class Served(FilterPlugin):
+    """Arrays, reading other objects and the nodes' pods."""
+
+    name = "Served"
+    reads = Aspect.OBJECTS | Aspect.PODS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return info.namespace
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        is_full = nodes.requested("pods") > 3
+        no_service = nodes.cluster.store.of(Service).get("web", pod.namespace) is None
+        return Verdict.reject(is_full & no_service, "node(s) had no service")
+
+
+class Fenced(PreFilterPlugin, FilterPlugin):
+    """Narrows the nodes, by what the cluster looks like at the moment."""
+
+    name = "Fenced"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        if pod.metadata.labels.get("color") != "green":
+            return PreFilterResult(SKIP)
+        state[self.name] = int(nodes.requested("pods").sum())
+        return PreFilterResult(node_names=frozenset(name for name in nodes.names if name and name != "n5"))
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        too_many = state[self.name] > 8 and len(node.pods) > 2
+        return Status.unschedulable("node(s) were fenced") if too_many else SUCCESS
+
+
+USER_PLUGINS = (Crowded, Labelled, Headroom, Served, Fenced)
