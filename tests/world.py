@@ -163,15 +163,32 @@ events = st.one_of(
 )
 """Whatever can happen to a cluster."""
 
-histories = st.tuples(st.lists(shapes, min_size=2, max_size=len(NODES)), st.lists(events, min_size=1, max_size=12))
-"""The nodes to begin with, and what happens then."""
+
+
+class History(NamedTuple):
+    """The nodes to begin with, how many like each other there are besides, and what happens then."""
+
+    shapes: list[Shape]
+    alike: int
+    events: list[Event]
+
+
+histories = st.builds(
+    History,
+    st.lists(shapes, min_size=1, max_size=len(NODES)),
+    st.sampled_from((0, 24)),
+    st.lists(events, min_size=1, max_size=12),
+)
 
 
 class World:
     """The cluster, and the objects that it should amount to."""
 
-    def __init__(self, shapes: list[Shape]) -> None:
+    def __init__(self, shapes: list[Shape], alike: int = 0) -> None:
         self.nodes = {name: shape.node(name) for name, shape in zip(NODES, shapes, strict=False)}
+        for number in range(alike):
+            name = f"alike{number:02}"
+            self.nodes[name] = Shape(zone=number % 3, rack=number % 2, size=3).node(name)
         self.pods: dict[str, Pod] = {}
         """Pods on nodes, known or not, and pending ones, by name."""
         self.objects: dict[tuple[type, str], Object] = {}

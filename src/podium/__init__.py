@@ -1,3 +1,194 @@
 """Podium decides where a Kubernetes pod goes, exactly as kube-scheduler would, and shows why."""
 
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from podium.cluster import Aspect as Aspect
+    from podium.cluster import Cluster as Cluster
+    from podium.cluster import NodeInfo as NodeInfo
+    from podium.cluster import Nodes as Nodes
+    from podium.cluster import PodInfo as PodInfo
+    from podium.engine import Decision as Decision
+    from podium.engine import Placement as Placement
+    from podium.engine import PluginScores as PluginScores
+    from podium.engine import Scheduler as Scheduler
+    from podium.engine import Simulation as Simulation
+    from podium.engine import Usage as Usage
+    from podium.engine import simulate as simulate
+    from podium.errors import ConfigError as ConfigError
+    from podium.errors import ExtenderError as ExtenderError
+    from podium.errors import InputError as InputError
+    from podium.errors import PluginError as PluginError
+    from podium.errors import PodiumError as PodiumError
+    from podium.errors import QuantityError as QuantityError
+    from podium.errors import SelectorError as SelectorError
+    from podium.framework import SKIP as SKIP
+    from podium.framework import SUCCESS as SUCCESS
+    from podium.framework import WAIT as WAIT
+    from podium.framework import BindPlugin as BindPlugin
+    from podium.framework import Code as Code
+    from podium.framework import CycleState as CycleState
+    from podium.framework import FilterPlugin as FilterPlugin
+    from podium.framework import PermitPlugin as PermitPlugin
+    from podium.framework import Plugin as Plugin
+    from podium.framework import PostBindPlugin as PostBindPlugin
+    from podium.framework import PostFilterPlugin as PostFilterPlugin
+    from podium.framework import PostFilterResult as PostFilterResult
+    from podium.framework import PreBindPlugin as PreBindPlugin
+    from podium.framework import PreEnqueuePlugin as PreEnqueuePlugin
+    from podium.framework import PreFilterPlugin as PreFilterPlugin
+    from podium.framework import PreFilterResult as PreFilterResult
+    from podium.framework import PreScorePlugin as PreScorePlugin
+    from podium.framework import QueueSortPlugin as QueueSortPlugin
+    from podium.framework import Registry as Registry
+    from podium.framework import ReservePlugin as ReservePlugin
+    from podium.framework import ScorePlugin as ScorePlugin
+    from podium.framework import Status as Status
+    from podium.framework import Verdict as Verdict
+    from podium.load import Objects as Objects
+    from podium.load import expand_workloads as expand_workloads
+    from podium.load import load as load
+    from podium.plugins import IN_TREE as IN_TREE
+
+_NAMES = {
+    "podium.cluster": (
+        "Aspect",
+        "Cluster",
+        "NodeInfo",
+        "Nodes",
+        "PodInfo",
+    ),
+    "podium.engine": (
+        "Decision",
+        "Placement",
+        "PluginScores",
+        "Scheduler",
+        "Simulation",
+        "Usage",
+        "simulate",
+    ),
+    "podium.errors": (
+        "ConfigError",
+        "ExtenderError",
+        "InputError",
+        "PluginError",
+        "PodiumError",
+        "QuantityError",
+        "SelectorError",
+    ),
+    "podium.framework": (
+        "BindPlugin",
+        "Code",
+        "CycleState",
+        "FilterPlugin",
+        "PermitPlugin",
+        "Plugin",
+        "PostBindPlugin",
+        "PostFilterPlugin",
+        "PostFilterResult",
+        "PreBindPlugin",
+        "PreEnqueuePlugin",
+        "PreFilterPlugin",
+        "PreFilterResult",
+        "PreScorePlugin",
+        "QueueSortPlugin",
+        "Registry",
+        "ReservePlugin",
+        "SKIP",
+        "SUCCESS",
+        "ScorePlugin",
+        "Status",
+        "Verdict",
+        "WAIT",
+    ),
+    "podium.load": (
+        "Objects",
+        "expand_workloads",
+        "load",
+    ),
+    "podium.plugins": ("IN_TREE",),
+}
+"""Where each public name lives. They are imported on first use, so that `podium --help` does not wait for NumPy."""
+
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "IN_TREE",
+    "SKIP",
+    "SUCCESS",
+    "WAIT",
+    "Aspect",
+    "BindPlugin",
+    "Cluster",
+    "Code",
+    "ConfigError",
+    "CycleState",
+    "Decision",
+    "ExtenderError",
+    "FilterPlugin",
+    "InputError",
+    "NodeInfo",
+    "Nodes",
+    "Objects",
+    "PermitPlugin",
+    "Placement",
+    "Plugin",
+    "PluginError",
+    "PluginScores",
+    "PodInfo",
+    "PodiumError",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QuantityError",
+    "QueueSortPlugin",
+    "Registry",
+    "ReservePlugin",
+    "Scheduler",
+    "ScorePlugin",
+    "SelectorError",
+    "Simulation",
+    "Status",
+    "Usage",
+    "Verdict",
+    "__version__",
+    "expand_workloads",
+    "load",
+    "simulate",
+]
+
+
+class _Podium(ModuleType):
+    """The package itself. `podium.load` is the function, whether or not the package of that name is imported yet."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Importing a package binds it to its name in the one it is part of.
+        if name not in _HOMES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Podium
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

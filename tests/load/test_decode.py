@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import datetime
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,7 +39,12 @@ def without_kind(value: dict[str, Any]) -> dict[str, Any]:
         ({"apiVersion": "v1", "kind": "PodList", "items": [without_kind(POD), without_kind(POD)]}, ["Pod", "Pod"]),
         ({"apiVersion": "v1", "kind": "NodeList", "items": [NODE]}, ["Node"]),
         (
-            {"pods": [without_kind(POD)], "nodes": [without_kind(NODE)], "pvs": None, "schedulerConfig": {"profiles": []}},
+            {
+                "pods": [without_kind(POD)],
+                "nodes": [without_kind(NODE)],
+                "pvs": None,
+                "schedulerConfig": {"profiles": []},
+            },
             ["Node", "Pod", "KubeSchedulerConfiguration"],
         ),
         ({"pods": [], "nodes": [NODE], "schedulerConfig": None}, ["Node"]),
@@ -101,8 +106,6 @@ def test_null_is_unset() -> None:
 
 
 def test_dates_of_other_yaml_readers_are_text() -> None:
-    import datetime
-
     day = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
     (entry,) = entries(Document("a", "a", {**NODE, "metadata": {"name": "n", "creationTimestamp": day}}))
 
@@ -138,13 +141,13 @@ def test_names_the_field_that_does_not_fit(fields: dict[str, Any], problem: str)
 def test_names_an_object_without_a_name() -> None:
     for document in documents({"kind": "Pod", "spec": 1}):
         (entry,) = entries(document)
-        with pytest.raises(InputError, match="^a: Pod without a name: spec: expected object, got int$"):
+        with pytest.raises(InputError, match=r"^a: Pod without a name: spec: expected object, got int$"):
             decode(entry, Pod)
 
 
-def test_refuses_what_is_not_utf_8(tmp_path: Path) -> None:
+def test_refuses_what_is_not_utf_8() -> None:
     raw = msgspec.Raw(b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "\xff"}}')
     (entry,) = entries(Document("a", "a", raw))
 
-    with pytest.raises(InputError, match="^a: is not UTF-8 text: invalid start byte$"):
+    with pytest.raises(InputError, match=r"^a: is not UTF-8 text: invalid start byte$"):
         decode(entry, Pod)

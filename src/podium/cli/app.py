@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import bench, decide, verify
+from podium.cli import bench, decide, demo, explain, simulate, verify
 from podium.cli.commands import Commands
 
 app = typer.Typer(
@@ -45,6 +45,9 @@ def podium(
         print(context.get_help())
 
 
+app.command()(explain.explain)
+app.command()(simulate.simulate)
 app.command()(decide.decide)
 app.command()(verify.verify)
 app.command()(bench.bench)
+app.command()(demo.demo)

@@ -23,10 +23,10 @@ def decide(
     """
     import msgspec
 
-    from podium.plugins import IN_TREE
+    from podium.cli.inputs import registry_with
     from podium.recorded import decide, read_records
 
-    registry = IN_TREE.with_installed(plugins)
+    registry = registry_with(plugins)
     for file in files:
         for record in read_records(file):
             answer = decide(record.case, registry)

@@ -19,11 +19,11 @@ def verify(
     plugins: Plugins = [],  # noqa: B006
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
+    from podium.cli.inputs import registry_with
     from podium.errors import InputError
-    from podium.plugins import IN_TREE
     from podium.recorded import read_records, verify
 
-    registry = IN_TREE.with_installed(plugins)
+    registry = registry_with(plugins)
     code = 0
     for file in files:
         records = list(read_records(file))

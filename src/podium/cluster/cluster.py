@@ -11,6 +11,7 @@ import numpy as np
 from podium.cluster.changes import ROW_ASPECTS, Aspect, ChangeLog
 from podium.cluster.columns import Columns, Ints, Mask
 from podium.cluster.counts import Census, RowMask
+from podium.cluster.groups import LabelGroups
 from podium.cluster.images import Images
 from podium.cluster.nodes import Nodes
 from podium.cluster.pods import PodInfo, PodInfos
@@ -52,11 +53,13 @@ class Cluster:
         self.infos = PodInfos(self.columns)
         self.census = Census(self.columns, self.logs[Aspect.LABELS])
         self.resource_states = ResourceStates(self.columns)
+        self.groups = LabelGroups(self.columns, self.logs[Aspect.LABELS])
         self.pending: dict[str, Pod] = {}
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
         """Counts the nodes that came, went or changed their images."""
         self._nodes: dict[str, Node] = {}
+        self._compiled: dict[str, tuple[Pod, PodInfo]] = {}
         self._placed: dict[str, Placed] = {}
         self._on_row: list[dict[str, Placed]] = []
         self._free_rows: list[int] = []
@@ -114,6 +117,11 @@ class Cluster:
             return placed.pod, self.names[placed.row]
         pod = self.pending.get(key)
         return None if pod is None else (pod, None)
+
+    def info_of(self, pod: Pod) -> PodInfo:
+        """The pod's compiled spec; that of a pending pod was made when it came."""
+        known = self._compiled.get(pod.key)
+        return known[1] if known is not None and known[0] is pod else self.infos.of(pod)
 
     @property
     def stranded(self) -> list[Pod]:
@@ -183,7 +191,7 @@ class Cluster:
 
     def assume(self, pod: Pod, node_name: str) -> None:
         """Place a pod on a node, as the scheduler does before binding."""
-        self.place(pod, self.rows[node_name], self.infos.of(pod))
+        self.place(pod, self.rows[node_name], self.info_of(pod))
 
     def forget(self, pod: Pod) -> None:
         """Take back an assumed pod; it is pending again."""
@@ -197,7 +205,7 @@ class Cluster:
         key = pod.key
         if key in self._placed:
             raise InputError(f"pod {key} is on node {self.names[self._placed[key].row]} already; remove it first")
-        self.pending.pop(key, None)
+        self._drop_pending(key)
         placed = Placed(pod, row, info, info.cohort(pod.terminating, self.census.cohorts))
         self._placed[key] = self._on_row[row][key] = placed
         self._count(placed, 1)
@@ -228,15 +236,23 @@ class Cluster:
         row = self.rows.get(node_name)
         if not node_name:
             self.pending[pod.key] = pod
+            self._compiled[pod.key] = pod, self.infos.of(pod)
         elif row is None:
             self._stranded.setdefault(node_name, {})[pod.key] = pod
         else:
-            # Where a pod runs is no part of its compiled spec: pods of one template share it on all nodes.
-            unbound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
-            self.place(pod, row, self.infos.of(unbound))
+            self._place_bound(pod, row)
+
+    def _place_bound(self, pod: Pod, row: int) -> None:
+        # Where a pod runs is no part of its compiled spec: pods of one template share it on all nodes.
+        unbound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+        self.place(pod, row, self.infos.of(unbound))
+
+    def _drop_pending(self, key: str) -> None:
+        self.pending.pop(key, None)
+        self._compiled.pop(key, None)
 
     def _remove_pod(self, key: str) -> None:
-        self.pending.pop(key, None)
+        self._drop_pending(key)
         placed = self._placed.pop(key, None)
         if placed is not None:
             del self._on_row[placed.row][key]
@@ -258,7 +274,7 @@ class Cluster:
         self.images.add(row, node)
         self.node_set_version += 1
         for pod in self._stranded.pop(node.name, {}).values():
-            self._add_pod(pod)
+            self._place_bound(pod, row)
 
     def _update_node(self, node: Node) -> None:
         row = self.rows.get(node.name)
@@ -308,12 +324,14 @@ class Cluster:
         twin.store, twin.images, twin.ports = self.store.copy(), self.images.copy(), self.ports.copy()
         twin.infos = self.infos
         twin.census = self.census.copy(twin.columns, twin.logs[Aspect.LABELS])
+        twin.groups = LabelGroups(twin.columns, twin.logs[Aspect.LABELS])
         twin.resource_states = ResourceStates(twin.columns)
         for row in range(twin.columns.size):
             twin.resource_states.touch(row)
         twin.pending = self.pending.copy()
         twin.node_set_version = self.node_set_version
         twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
+        twin._compiled = self._compiled.copy()
         twin._on_row = [pods.copy() for pods in self._on_row]
         twin._free_rows = self._free_rows.copy()
         twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}

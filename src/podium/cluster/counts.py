@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from itertools import count
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,6 +27,8 @@ TERM_KINDS: tuple[TermKind, ...] = (
 )
 
 H = TypeVar("H", bound=Hashable)
+
+_versions = count(1)
 
 
 class Scope(NamedTuple):
@@ -302,7 +305,7 @@ class LiveTerms:
         self.counts: Counter[Term] = Counter()
         self._index: SelectorIndex[Term] = SelectorIndex()
         self.version = 0
-        """Counts the terms that came or went, so that readers can keep which of them match a pod."""
+        """Another number whenever a term comes or goes, and never the same for two different sets of terms."""
 
     def __bool__(self) -> bool:
         return bool(self.counts)
@@ -310,12 +313,12 @@ class LiveTerms:
     def change(self, term: Term, amount: int) -> None:
         if term not in self.counts:
             self._index.add(term.selector, term)
-            self.version += 1
+            self.version = next(_versions)
         self.counts[term] += amount
         if not self.counts[term]:
             del self.counts[term]
             self._index.discard(term.selector, term)
-            self.version += 1
+            self.version = next(_versions)
 
     def matching(self, namespace: str, labels: Labels, namespace_labels: Labels) -> list[Term]:
         """The terms that mean a pod with these labels in this namespace."""

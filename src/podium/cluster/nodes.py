@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster.columns import Codes, Ints, Mask
+from podium.cluster.groups import Groups
 from podium.objects import Node, Pod, Taint
 from podium.selectors import NodeMatcher, NodeTerm, Requirement
 
@@ -21,23 +22,41 @@ S = TypeVar("S", bound=np.generic)
 class Nodes:
     """Some rows of a cluster, or all of them. Arrays have one entry per row, in the order of `rows`."""
 
-    __slots__ = ("_columns", "_rows", "_taken", "cluster")
+    __slots__ = ("_chosen", "_columns", "_count_in", "_taken", "cluster")
 
-    def __init__(self, cluster: Cluster, rows: Ints | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        rows: Ints | Callable[[], Ints] | None = None,
+        count_in: Callable[[Groups], Ints] | None = None,
+    ) -> None:
+        """The view of `rows`, which may be a function that finds them once they are needed; None for all.
+
+        `count_in`, if given, knows how many of the rows are in each group.
+        """
         self.cluster = cluster
+        self._count_in = count_in
         self._columns = cluster.columns
-        self._rows = rows
+        self._chosen = rows
         self._taken: dict[str, Ints] = {}
 
+    @property
+    def _rows(self) -> Ints | None:
+        if callable(self._chosen):
+            self._chosen = self._chosen()
+        return self._chosen
+
     def __len__(self) -> int:
-        return self._columns.size if self._rows is None else len(self._rows)
+        rows = self._rows
+        return self._columns.size if rows is None else len(rows)
 
     def __iter__(self) -> Iterator[NodeInfo]:
         return (NodeInfo(self.cluster, int(row)) for row in self.rows)
 
     @property
     def rows(self) -> Ints:
-        return np.arange(self._columns.size) if self._rows is None else self._rows
+        rows = self._rows
+        return np.arange(self._columns.size) if rows is None else rows
 
     def of(self, rows: Ints) -> Nodes:
         """The view of some rows of the same cluster."""
@@ -45,7 +64,8 @@ class Nodes:
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
         """The part of a whole-cluster column (nodes on the last axis) that belongs to these nodes."""
-        return column[..., : self._columns.size] if self._rows is None else column.take(self._rows, axis=-1)
+        rows = self._rows
+        return column[..., : self._columns.size] if rows is None else column.take(rows, axis=-1)
 
     @property
     def names(self) -> list[str]:
@@ -118,11 +138,23 @@ class Nodes:
             mask &= any_term
         return mask
 
+    def representatives(self, labels: tuple[str, ...]) -> tuple[Nodes, Ints]:
+        """One node for each combination of these labels' values among the nodes, and how many nodes it stands for."""
+        groups = self.cluster.groups.by(labels)
+        if not groups.are_few:
+            return self, np.ones(len(self), dtype=np.int64)
+        if self._count_in is not None:
+            counts = self._count_in(groups)
+        else:
+            counts = np.bincount(self.take(groups.of_row), minlength=len(groups.first))
+        present = np.flatnonzero(counts)
+        return Nodes(self.cluster, groups.first[present]), counts[present]
+
     def among(self, rows: Iterable[int]) -> Mask:
         """Whether each node is one of these rows."""
         everywhere = np.zeros(self._columns.size, dtype=np.bool_)
         everywhere[list(rows)] = True
-        return everywhere if self._rows is None else everywhere[self._rows]
+        return self.take(everywhere)
 
 
 class NodeInfo:
@@ -133,6 +165,10 @@ class NodeInfo:
     def __init__(self, cluster: Cluster, row: int) -> None:
         self._cluster = cluster
         self.row = row
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
 """Which nodes are alike: the same allocatable, requested and number of pods.
 
-Clusters have many nodes but few kinds of them, equally full in few ways. A plugin that reads nothing but resources needs
-to look at one node of each state only.
+Clusters have many nodes but few kinds of them, equally full in few ways. A plugin that reads nothing but resources
+needs to look at one node of each state only.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class ResourceStates:
         """The state of every row; states no row is in any more are dropped from time to time."""
         if self._dirty:
             size = self._columns.size
-            if len(self._of_row) < size:
-                self._of_row = np.concatenate([self._of_row, np.zeros(self._columns.capacity - len(self._of_row), np.int32)])
+            missing = self._columns.capacity - len(self._of_row)
+            if missing:
+                self._of_row = np.concatenate([self._of_row, np.zeros(missing, dtype=np.int32)])
             if len(self._ids) > max(4 * size, self.FEWEST):
                 self._ids.clear()
                 self._dirty.update(range(size))

@@ -2,5 +2,6 @@
 
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.scheduler import Scheduler
+from podium.engine.simulate import Placement, Simulation, Usage, simulate
 
-__all__ = ["Decision", "PluginScores", "Scheduler"]
+__all__ = ["Decision", "Placement", "PluginScores", "Scheduler", "Simulation", "Usage", "simulate"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.engine import explanation
 from podium.framework import Status
 
 
@@ -22,6 +23,16 @@ class PluginScores:
     @property
     def weighted(self) -> dict[str, int]:
         return {node: score * self.weight for node, score in self.normalized.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionCandidate:
+    """A node where evicting pods helps, and those pods as namespace/name, the most important first."""
+
+    node: str
+    victims: tuple[str, ...]
+    pdb_violations: int
+    highest_priority: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,18 @@ class Decision:
     """The nodes that share the highest total."""
     node_count: int = 0
     pre_filter_message: str = ""
+    post_filter_message: str = ""
+    """What PostFilter plugins said, preemption among them, when they were asked and could not help."""
+    nominated: str | None = None
+    """The node where evicting pods makes room, so that the pod fits once they are gone."""
+    clears_nomination: bool = False
+    """Whether the node that the pod was nominated to so far is no longer of use to it."""
+    victims: tuple[str, ...] = ()
+    """The pods to evict there, as namespace/name; those that are terminating already are left out."""
+    candidates: tuple[PreemptionCandidate, ...] = ()
+    """The nodes that preemption chose from."""
+    chosen_by: str = ""
+    """What made the nominated node better than the other candidates."""
     error: str = ""
     """Why no decision could be made: a scheduling gate, an unknown scheduler name, a broken plugin or extender."""
 
@@ -54,11 +77,14 @@ class Decision:
             return ""
         if not self.node_count:
             return "no nodes available to schedule pods"
-        text = f"0/{self.node_count} nodes are available:"
+        parts = [f"0/{self.node_count} nodes are available:"]
         if self.pre_filter_message:
-            return f"{text} {self.pre_filter_message}."
-        reasons = sorted(f"{count} {reason}" for reason, count in self.reasons().items())
-        return f"{text} {', '.join(reasons)}." if reasons else text
+            parts.append(f"{self.pre_filter_message}.")
+        elif reasons := self.reasons():
+            parts.append(f"{', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}.")
+        if self.post_filter_message:
+            parts.append(self.post_filter_message)
+        return " ".join(parts)
 
     def reasons(self) -> Counter[str]:
         """How many nodes each reason was given for."""
@@ -68,6 +94,18 @@ class Decision:
             for reason in self.absent.reasons:
                 counts[reason] += missing
         return counts
+
+    def explain(
+        self,
+        *,
+        width: int = explanation.WIDTH,
+        wide: bool = False,
+        every_node: bool = False,
+        per_node: bool = False,
+    ) -> str:
+        """The decision in words and tables; see `podium.engine.explanation.explain`."""
+        lines = explanation.explain(self, width=width, wide=wide, every_node=every_node, per_node=per_node)
+        return "\n".join(line.text for line in lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data, in the shape `podium decide` writes."""
@@ -83,7 +121,13 @@ class Decision:
             shape["scores"] = self._scores_by_node()
             shape["totals"] = dict(self.totals)
         if self.node is None:
-            return shape | {"message": self.message}
+            shape["message"] = self.message
+            preemption = (
+                ("nominated", self.nominated),
+                ("victims", list(self.victims)),
+                ("postmsg", self.post_filter_message),
+            )
+            return shape | {name: value for name, value in preemption if value}
         return shape | {"ties": list(self.ties), "node": self.node}
 
     def _scores_by_node(self) -> dict[str, dict[str, int]]:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
-from podium.cluster.columns import Ints
-from podium.engine.plan import Plan, ScoreStep
+from podium.cluster.columns import Ints, Mask
+from podium.cluster.groups import Groups
+from podium.engine.plan import INFEASIBLE, Plan, ScoreStep
 from podium.errors import PluginError
-from podium.framework import Code, CycleState, FilterPlugin, PreFilterResult, Status, Verdict
+from podium.framework import Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
+from podium.framework.framework import Weighted
 from podium.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from podium.objects import Pod
 
@@ -19,23 +21,33 @@ PASS = PreFilterResult()
 
 
 class Scored(NamedTuple):
-    """One plugin's scores of the feasible rows."""
+    """One plugin's scores: of every feasible row, or of every group of nodes that share some labels."""
 
     plugin: str
     weight: int
     raw: Ints
     normalized: Ints
+    groups: Groups | None = None
+
+    def of(self, rows: Ints) -> Scored:
+        """The same scores of every one of the feasible rows."""
+        if self.groups is None:
+            return self
+        places = self.groups.of_row[rows]
+        return Scored(self.plugin, self.weight, self.raw[places], self.normalized[places])
 
 
 class Evaluation:
     """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
 
     __slots__ = (
+        "_allowed",
         "_nodes",
         "_varying",
         "absent",
         "cluster",
         "looked_at",
+        "overruled",
         "plan",
         "pod",
         "pre_filter_status",
@@ -55,7 +67,11 @@ class Evaluation:
         self.looked_at: Ints | None = None
         """The rows that filters look at; None for all."""
         self.rows: Ints | None = None
-        """The feasible rows; None while they are exactly those of the plan's mask."""
+        """The feasible rows; None while they are those of the plan's mask that are in an allowed group."""
+        self._allowed: tuple[Groups, Mask] | None = None
+        """Which groups of nodes passed the filters that go by labels; None for all."""
+        self.overruled: dict[int, Status] = {}
+        """Why rows were rejected that the filters may well pass as they are now."""
         self.skipped: set[str] = set()
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
@@ -68,16 +84,28 @@ class Evaluation:
 
     @property
     def feasible_count(self) -> int:
-        return self.plan.feasible_count if self.rows is None else len(self.rows)
+        if self.rows is not None:
+            return len(self.rows)
+        if self._allowed is not None:
+            groups, allowed = self._allowed
+            return int(self.plan.feasible_in(groups)[allowed].sum())
+        return self.plan.feasible_count
 
     @property
     def feasible_rows(self) -> Ints:
-        return np.flatnonzero(self.plan.feasible) if self.rows is None else self.rows
+        if self.rows is not None:
+            return self.rows
+        rows = np.flatnonzero(self.plan.feasible)
+        if self._allowed is not None:
+            groups, allowed = self._allowed
+            rows = rows[allowed[groups.of_row[rows]]]
+        return rows
 
     def _feasible_nodes(self) -> Nodes:
-        """The feasible nodes; without copying when that is all of them."""
-        everywhere = self.rows is None and self.plan.feasible_count == self.cluster.columns.size
-        return Nodes(self.cluster, None if everywhere else self.feasible_rows)
+        """The feasible nodes; without looking for them when that is all of them."""
+        narrowed = self.rows is not None or self._allowed is not None
+        everywhere = not narrowed and self.plan.feasible_count == self.cluster.columns.size
+        return Nodes(self.cluster, None if everywhere else lambda: self.feasible_rows, self._count_in)
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
@@ -108,6 +136,7 @@ class Evaluation:
                 self._reject(outcome.status._replace(plugin=plugin.name))
             elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 self._reject(outcome.status._replace(plugin=plugin.name))
+                self._unsee_after(plugin)
                 return
             elif code is not Code.SUCCESS:
                 raise PluginError(plugin.name, f"failed in PreFilter: {outcome.status.message}")
@@ -116,11 +145,18 @@ class Evaluation:
                 names = outcome.node_names if names is None else names & outcome.node_names
                 if not names:
                     self._reject(Status.unresolvable(_unsatisfied(narrowing)))
+                    self._unsee_after(plugin)
                     return
         if names is not None and self.pre_filter_status is None:
             self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]")
             rows = sorted(row for row in map(self.cluster.rows.get, names) if row is not None)
             self.looked_at = np.array(rows, dtype=np.int64)
+
+    def _unsee_after(self, last: PreFilterPlugin) -> None:
+        """Forget what plugins left behind that PreFilter did not get to in this order."""
+        plugins = [step.plugin for step in self.plan.pre_filter]
+        for plugin in plugins[plugins.index(last) + 1 :]:
+            self.state.pop(plugin.name, None)
 
     def _reject(self, status: Status) -> None:
         self.absent = self.pre_filter_status = status
@@ -137,10 +173,26 @@ class Evaluation:
                 self.statuses()
         for plugin in self.plan.varying_filter:
             if plugin.name not in self.skipped and self.feasible_count:
-                nodes = self._feasible_nodes()
-                rejected = self._run(plugin, nodes).codes != 0
-                if rejected.any():
-                    self.rows = nodes.rows[~rejected]
+                self._narrow(plugin)
+
+    def _narrow(self, plugin: FilterPlugin) -> None:
+        """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
+        labels = plugin.filter_labels(self.state)
+        groups = None if labels is None else self.cluster.groups.by(labels)
+        if groups is None or not groups.are_few:
+            nodes = self._feasible_nodes()
+            rejected = self._run(plugin, nodes).codes != 0
+            if rejected.any():
+                self.rows = nodes.rows[~rejected]
+            return
+        passing = self._run(plugin, Nodes(self.cluster, groups.first)).codes == 0
+        if passing.all():
+            return
+        if self.rows is None and self._allowed is None:
+            self._allowed = groups, passing
+        else:
+            rows = self.feasible_rows
+            self.rows = rows[passing[groups.of_row[rows]]]
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
         verdict = plugin.filter(self.state, self.pod, nodes)
@@ -166,7 +218,20 @@ class Evaluation:
                 status = verdict.describe(int(code))._replace(plugin=plugin.name)
                 found.update(dict.fromkeys(undecided[verdict.codes == code].tolist(), status))
             undecided = undecided[verdict.codes == 0]
+        looked_at = None if self.looked_at is None else set(self.looked_at.tolist())
+        found.update({row: why for row, why in self.overruled.items() if looked_at is None or row in looked_at})
         return found
+
+    def overrule(self, statuses: dict[int, Status]) -> None:
+        """Reject rows, whatever the filters say of them as they are now."""
+        self.overruled = statuses
+        rows = self.feasible_rows
+        self.rows = rows[~np.isin(rows, list(statuses))]
+
+    def look_only_at(self, row: int) -> None:
+        """Leave it at one feasible row, as if there were no others."""
+        self.absent, self.overruled = None, {}
+        self.looked_at = self.rows = np.array([row], dtype=np.int64)
 
     # -- scoring ---------------------------------------------------------------------------------------------------
 
@@ -180,16 +245,31 @@ class Evaluation:
             if results.may_be_invalid:
                 results.catch_up()
                 check_scores(results.plugin.name, results.values[self.feasible_rows])
-        varying = [step for step in plan.varying_score if not step.is_uniform]
         self._run_pre_score()
-        scores = [self._score_one(step) for step in varying if step.weighted.plugin.name not in self.skipped_scores]
-        if not scores:
-            return plan.total if self.rows is None else plan.total[self.rows]
+        steps = [step for step in plan.varying_score if step.weighted.plugin.name not in self.skipped_scores]
+        scores = [self._score_one(step) for step in steps if not step.is_uniform]
         self._varying = {scored.plugin: scored for scored in scores}
-        self.rows = self.feasible_rows
-        ranking = plan.total[self.rows]
+        if self.rows is None and all(scored.groups is not None for scored in scores):
+            return self._rank_by_groups(scores)
+        rows = self.rows = self.feasible_rows
+        ranking = plan.total[rows]
         for scored in scores:
-            ranking += scored.normalized * scored.weight
+            ranking += scored.of(rows).normalized * scored.weight
+        return ranking
+
+    def _rank_by_groups(self, scores: list[Scored]) -> Ints:
+        """The ranking of all rows of the cluster, when everything that varies goes by groups of nodes."""
+        tables = [(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None]
+        if self._allowed is not None:
+            groups, allowed = self._allowed
+            tables.append((groups, np.where(allowed, 0, INFEASIBLE)))
+        by_groups: dict[int, tuple[Groups, Ints]] = {}
+        for groups, table in tables:
+            known = by_groups.get(id(groups))
+            by_groups[id(groups)] = groups, table if known is None else known[1] + table
+        ranking = self.plan.total
+        for groups, table in by_groups.values():
+            ranking = ranking + table[groups.of_row]
         return ranking
 
     def _run_pre_score(self) -> None:
@@ -204,6 +284,10 @@ class Evaluation:
     def _score_one(self, step: ScoreStep) -> Scored:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
         (plugin, weight), results, nodes = step.weighted, step.results, self._nodes
+        labels = plugin.score_labels(self.state) if results is None else None
+        groups = None if labels is None else self.cluster.groups.by(labels)
+        if groups is not None and groups.are_few:
+            return self._score_groups(step.weighted, groups)
         if results is None:
             raw = plugin.score(self.state, self.pod, nodes)
         else:
@@ -212,6 +296,27 @@ class Evaluation:
         normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
         check_scores(plugin.name, normalized)
         return Scored(plugin.name, weight, raw, normalized)
+
+    def _score_groups(self, weighted: Weighted, groups: Groups) -> Scored:
+        """Score one node of each group that has feasible nodes; they stand for the others."""
+        plugin, weight = weighted
+        chosen = np.flatnonzero(self._count_in(groups))
+        nodes = Nodes(self.cluster, groups.first[chosen])
+        raw, normalized = np.zeros((2, len(groups.first)), dtype=np.int64)
+        raw[chosen] = plugin.score(self.state, self.pod, nodes)
+        normalized[chosen] = raw[chosen]
+        if plugin.normalizes:
+            normalized[chosen] = plugin.normalize(self.state, self.pod, raw[chosen], nodes)
+        check_scores(plugin.name, normalized)
+        return Scored(plugin.name, weight, raw, normalized, groups)
+
+    def _count_in(self, groups: Groups) -> Ints:
+        """How many feasible nodes there are in each group."""
+        if self.rows is None and self._allowed is None:
+            return self.plan.feasible_in(groups)
+        if self.rows is None and self._allowed is not None and self._allowed[0] is groups:
+            return self.plan.feasible_in(groups) * self._allowed[1]
+        return np.bincount(groups.of_row[self.feasible_rows], minlength=len(groups.first))
 
     def scores(self) -> Iterator[Scored]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
@@ -222,7 +327,7 @@ class Evaluation:
                 raw = step.results.values[self.feasible_rows]
                 yield Scored(plugin.name, weight, raw, raw)
             elif plugin.name not in self.skipped_scores:
-                yield self._varying.get(plugin.name) or self._score_one(step)
+                yield (self._varying.get(plugin.name) or self._score_one(step)).of(self.feasible_rows)
 
 
 def check_scores(plugin: str, scores: Ints) -> None:

@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
-from podium.cluster.columns import Codes, Ints, Mask
+from podium.cluster.columns import Ints, Mask
+from podium.cluster.groups import Groups
 from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
 from podium.framework import (
     Code,
@@ -30,7 +31,9 @@ from podium.framework import (
 )
 from podium.framework.framework import Weighted
 
-INFEASIBLE = np.iinfo(np.int64).min
+INFEASIBLE = -(1 << 60)
+"""Less than any total, and small enough to be added up a few times."""
+UNKNOWN = 1 << 60
 UNCHANGED: set[int] = set()
 V = TypeVar("V")
 
@@ -133,7 +136,7 @@ class Plan:
         self.skipped = frozenset(name for name, outcome in known if outcome.status.code is Code.SKIP)
         """The plugins that are known to skip Filter."""
         self.varying_pre_filter = [step.plugin for step in self.pre_filter if step.outcome is None]
-        self.narrows = any(outcome.status.code is not Code.SKIP and outcome != PreFilterResult() for _, outcome in known)
+        self.narrows = any(name not in self.skipped and outcome != PreFilterResult() for name, outcome in known)
         """Whether a known outcome rejects the pod or leaves only some nodes."""
         self.filter = [
             FilterStep(plugin, parts[plugin.name].filter if plugin.name in parts else None)
@@ -169,13 +172,13 @@ class Plan:
         self._shared = [results for results in self._others if results.is_shared]
         self._other_versions: list[tuple[int, int]] = []
         self._states = StateOutcomes()
-        self._other_pass: Mask = np.zeros(0, dtype=np.bool_)
-        self._other_total: Ints = np.zeros(0, dtype=np.int64)
+        self._other: Ints = np.zeros(0, dtype=np.int64)
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
         """Whether each row passes the filters with kept results."""
         self.total: Ints = np.zeros(0, dtype=np.int64)
-        """The weighted sum of final scores per row; INFEASIBLE where `feasible` is false."""
+        """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
         self.feasible_count = 0
+        self._feasible_in: dict[int, tuple[Groups, Ints]] = {}
 
     # -- catching up -----------------------------------------------------------------------------------------------
 
@@ -191,6 +194,7 @@ class Plan:
             self.feasible = np.zeros(size, dtype=np.bool_)
             self.total = np.full(size, INFEASIBLE, dtype=np.int64)
             self.feasible_count = 0
+            self._feasible_in.clear()
             self._merge(np.arange(size))
         else:
             merged = rows.union(changed)
@@ -200,22 +204,19 @@ class Plan:
         """Merge what does not depend on resources; the rows that changed, None for all."""
         heads = [log.head for log in self._other_logs]
         versions = [results.versions() for results in self._shared]
-        is_known = versions == self._other_versions and len(self._other_pass) == self._cluster.columns.size
+        is_known = versions == self._other_versions and len(self._other) == self._cluster.columns.size
         if is_known and heads == self._other_heads:
             return UNCHANGED
         rows = changed_rows(self._other_logs, self._other_heads) if is_known else None
         self._other_heads, self._other_versions = heads, versions
         for results in self._others:
             results.catch_up()
-        places: slice | Ints = slice(None)
+        places = np.arange(self._cluster.columns.size) if rows is None else np.fromiter(rows, np.int64, len(rows))
         if rows is None:
-            self._other_pass = np.ones(self._cluster.columns.size, dtype=np.bool_)
-            self._other_total = np.zeros(self._cluster.columns.size, dtype=np.int64)
-        else:
-            places = np.fromiter(rows, np.int64, len(rows))
-        everyone = np.ones_like(self._other_pass[places])
-        self._other_pass[places] = _all_pass((f.values[places] for f in self._other_filters), everyone)
-        self._other_total[places] = sum(weight * scores.values[places] for weight, scores in self._other_scores)
+            self._other = np.zeros(len(places), dtype=np.int64)
+        passing = _all_pass((f.values[places] for f in self._other_filters), self._cluster.columns.alive[places])
+        scores = ((weight, results.values[places]) for weight, results in self._other_scores)
+        self._other[places] = _total(scores, passing)
         return rows
 
     def _merge(self, rows: Ints) -> None:
@@ -223,50 +224,60 @@ class Plan:
         states = self._cluster.resource_states
         of_row = states.read()[rows]
         self._states.prepare(states.epoch, len(states))
-        unknown = np.flatnonzero(~self._states.known[of_row])
-        if len(unknown):
+        outcome = self._states.outcome[of_row]
+        if (outcome == UNKNOWN).any():
+            unknown = np.flatnonzero((outcome == UNKNOWN) & self._cluster.columns.alive[rows])
             asked, first = np.unique(of_row[unknown], return_index=True)
-            self._ask(rows[unknown[first]], asked)
-        passing = self._states.fits[of_row] & self._cluster.columns.alive[rows] & self._other_pass[rows]
-        self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
-        self.feasible[rows] = passing
-        self.total[rows] = np.where(passing, self._states.scores[of_row] + self._other_total[rows], INFEASIBLE)
+            self._states.outcome[asked] = self._ask(rows[unknown[first]])
+            outcome = self._states.outcome[of_row]
+        total = outcome + self._other[rows]
+        self.total[rows] = total
+        passing = total > INFEASIBLE // 2
+        if (passing != self.feasible[rows]).any():
+            self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
+            self.feasible[rows] = passing
+            self._feasible_in.clear()
 
-    def _ask(self, rows: Ints, states: Codes) -> None:
-        """Let the plugins that read resources look at one row of each state."""
-        nodes, found = Nodes(self._cluster, rows), self._states
+    def _ask(self, rows: Ints) -> Ints:
+        """What the plugins that read resources say of some rows: the total score, INFEASIBLE if one rejects them."""
+        nodes = Nodes(self._cluster, rows)
         every = np.ones(len(rows), dtype=np.bool_)
-        found.fits[states] = _all_pass((results.evaluate(nodes) for results in self._resource_filters), every)
-        total = np.zeros(len(rows), dtype=np.int64)
-        for weight, scores in self._resource_scores:
-            total += weight * scores.evaluate(nodes)
-        found.scores[states] = total
-        found.known[states] = True
+        passing = _all_pass((results.evaluate(nodes) for results in self._resource_filters), every)
+        return _total(((weight, results.evaluate(nodes)) for weight, results in self._resource_scores), passing)
+
+    def feasible_in(self, groups: Groups) -> Ints:
+        """How many feasible rows there are in each group."""
+        known = self._feasible_in.get(id(groups))
+        if known is None:
+            counts = np.bincount(groups.of_row[self.feasible], minlength=len(groups.first))
+            known = self._feasible_in[id(groups)] = groups, counts
+        return known[1]
 
 
 class StateOutcomes:
-    """What the plugins that read resources said of each resource state."""
+    """What the plugins that read resources said of each resource state; UNKNOWN where they were not asked."""
 
-    __slots__ = ("_epoch", "fits", "known", "scores")
+    __slots__ = ("_epoch", "outcome")
 
     def __init__(self) -> None:
-        self._forget(-1)
-
-    def _forget(self, epoch: int) -> None:
-        self._epoch = epoch
-        self.known: Mask = np.zeros(0, dtype=np.bool_)
-        self.fits: Mask = self.known
-        self.scores: Ints = np.zeros(0, dtype=np.int64)
+        self._epoch = -1
+        self.outcome: Ints = np.zeros(0, dtype=np.int64)
 
     def prepare(self, epoch: int, count: int) -> None:
         """Make room for all states there are; start over when they mean something else."""
         if epoch != self._epoch:
-            self._forget(epoch)
-        if len(self.known) < count:
-            more = 2 * count - len(self.known)
-            self.known = np.concatenate([self.known, np.zeros(more, dtype=np.bool_)])
-            self.fits = np.concatenate([self.fits, np.zeros(more, dtype=np.bool_)])
-            self.scores = np.concatenate([self.scores, np.zeros(more, dtype=np.int64)])
+            self._epoch, self.outcome = epoch, self.outcome[:0]
+        if len(self.outcome) < count:
+            self.outcome = np.concatenate([self.outcome, np.full(2 * count - len(self.outcome), UNKNOWN)])
+
+
+def _total(scores: Iterable[tuple[int, Ints]], passing: Mask) -> Ints:
+    """The weighted sum of scores; INFEASIBLE where a filter rejects."""
+    total = np.zeros(len(passing), dtype=np.int64)
+    for weight, values in scores:
+        total += weight * values
+    total[~passing] = INFEASIBLE
+    return total
 
 
 def _all_pass(codes: Iterable[Ints], start: Mask) -> Mask:

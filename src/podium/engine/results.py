@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
-from podium.framework import CycleState, FilterPlugin, ScorePlugin, Status
+from podium.framework import CycleState, FilterPlugin, ScorePlugin, Status, Verdict
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
@@ -34,7 +33,9 @@ class Results:
         self._cluster = cluster
         self._reads_images, self._reads_objects = bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS)
         self.reads_only_resources = reads == Aspect.RESOURCES
-        self.logs = [log for aspect, log in cluster.logs.items() if aspect & reads & ROW_ASPECTS]
+        # A row that comes or goes is in every log, so one at least is followed.
+        followed = reads & ROW_ASPECTS or Aspect.LABELS
+        self.logs = [log for aspect, log in cluster.logs.items() if aspect & followed]
         """The changes that matter row by row."""
         self._cursors: list[int] = []
         self._versions = (-1, -1)
@@ -66,6 +67,10 @@ class Results:
         """Ask the plugin."""
         raise NotImplementedError
 
+    def record(self, nodes: Nodes) -> Ints:
+        """Ask the plugin for values to keep next to those it gave for other nodes at other times."""
+        return self.evaluate(nodes)
+
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
         versions = self.versions()
@@ -76,14 +81,14 @@ class Results:
         if changed is None:
             nodes = self._cluster.nodes
             self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
-            self.values[nodes.rows] = self.evaluate(nodes)
+            self.values[nodes.rows] = self.record(nodes)
             return
         missing = self._cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
         rows = np.fromiter(changed, np.int64, len(changed))
         rows = rows[self._cluster.columns.alive[rows]]
-        self.values[rows] = self.evaluate(Nodes(self._cluster, rows))
+        self.values[rows] = self.record(Nodes(self._cluster, rows))
 
 
 def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:
@@ -101,19 +106,34 @@ def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:
 class FilterResults(Results):
     """A filter's code per row: 0 passes."""
 
-    __slots__ = ("_pod", "_state", "describe", "may_have_errors", "plugin")
+    __slots__ = ("_pod", "_state", "_statuses", "may_have_errors", "plugin")
 
     def __init__(self, cluster: Cluster, reads: Aspect, plugin: FilterPlugin, pod: Pod, state: CycleState) -> None:
         super().__init__(cluster, reads)
         self.plugin, self._pod, self._state = plugin, pod, state
-        self.describe: Callable[[int], Status]
+        self._statuses: dict[Status, int] = {}
         self.may_have_errors = False
 
     def evaluate(self, nodes: Nodes) -> Ints:
+        return self._ask(nodes).codes
+
+    def record(self, nodes: Nodes) -> Ints:
+        # Codes mean something within one verdict only, so those to be kept are exchanged for codes of our own.
+        verdict = self._ask(nodes)
+        codes = np.zeros_like(verdict.codes)
+        for code in set(verdict.codes.tolist()) - {0}:
+            own = self._statuses.setdefault(verdict.describe(code), len(self._statuses) + 1)
+            codes[verdict.codes == code] = own if code > 0 else -own
+        return codes
+
+    def _ask(self, nodes: Nodes) -> Verdict:
         verdict = self.plugin.filter(self._state, self._pod, nodes)
-        self.describe = verdict.describe
         self.may_have_errors = self.may_have_errors or bool((verdict.codes < 0).any())
-        return verdict.codes
+        return verdict
+
+    def describe(self, code: int) -> Status:
+        """The status that a kept code stands for."""
+        return next(status for status, known in self._statuses.items() if known == abs(code))
 
 
 class ScoreResults(Results):

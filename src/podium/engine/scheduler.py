@@ -13,9 +13,13 @@ from podium.config import KubeSchedulerConfiguration, default_config, parse_conf
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.evaluation import Evaluation
 from podium.engine.extending import ExtenderRound
+from podium.engine.nominations import Nominations
 from podium.engine.plan import Plans
+from podium.engine.preempting import Preempting
+from podium.engine.remembering import RowStamps
 from podium.engine.sampling import Sampling
 from podium.engine.select import First, TieBreak, highest, tie_break
+from podium.engine.yielding import Yielding
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Framework, Registry, Status
@@ -50,6 +54,11 @@ class Scheduler:
         self._tie_break = _resolve_tie_break(tie_break, seed)
         self._extenders = [Extender(extender) for extender in config.extenders]
         self._sampling = Sampling(config, adaptive=sampling == "upstream")
+        self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
+        """The pods that wait for a node; pending pods of the cluster may say so in their status."""
+        stamps = RowStamps(cluster, self.nominations)
+        self._yielding = Yielding(self.nominations, stamps)
+        self._preempting = Preempting(self.nominations, stamps, self._extenders, self._tie_break, seed)
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -67,21 +76,32 @@ class Scheduler:
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def decide(self, pod: Pod) -> Decision:
-        """Where the pod would go now, with every node's status and every plugin's score; changes nothing."""
-        before = self._tie_break.save(), self._sampling.save()
-        decision, _ = self._explained(pod)
+    def decide(self, pod: Pod, *, preempt: bool = False) -> Decision:
+        """Where the pod would go now, with every node's status and every plugin's score; changes nothing.
+
+        With `preempt`, a pod that fits nowhere goes on to PostFilter: the decision then says where evicting which pods
+        would make room.
+        """
+        before = self._tie_break.save(), self._sampling.save(), self._preempting.save()
+        decision, _ = self._explained(pod, preempt)
         self._tie_break.restore(before[0])
         self._sampling.restore(before[1])
+        self._preempting.restore(before[2])
         return decision
 
-    def place(self, pod: Pod) -> Decision:
-        """Decide the pod, with all reasons, and put it on its node."""
-        decision, evaluation = self._explained(pod)
+    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True) -> Decision:
+        """Decide the pod, with all reasons, and put it on its node.
+
+        With `preempt`, a pod that fits nowhere is nominated to the node where evicting pods makes room, and the victims
+        are gone at once; without `evict` they stay until the caller removes them.
+        """
+        decision, evaluation = self._explained(pod, preempt)
         if evaluation is not None and decision.node is not None:
             status = self._put(evaluation, self.cluster.rows[decision.node])
             if status != SUCCESS:
                 return Decision(pod.key, None, error=_failed_reserve(status), node_count=self.cluster.node_count)
+        elif preempt:
+            self._preempting.carry_out(pod, decision, self.cluster if evict else None)
         return decision
 
     def schedule(self, pod: Pod) -> str | None:
@@ -89,7 +109,7 @@ class Scheduler:
 
         None if the pod fits nowhere; raises where a decision reports an error.
         """
-        evaluation, extended = self._evaluate(pod)
+        evaluation, extended = self._evaluate(pod, everywhere=False)
         row = None if evaluation is None else self._select(evaluation, extended)
         if evaluation is None or row is None:
             return None
@@ -100,13 +120,16 @@ class Scheduler:
 
     # -- how -------------------------------------------------------------------------------------------------------
 
-    def _explained(self, pod: Pod) -> tuple[Decision, Evaluation | None]:
+    def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count
         try:
-            evaluation, extended = self._evaluate(pod)
+            evaluation, extended = self._evaluate(pod, everywhere=True)
             if evaluation is None:
                 return Decision(pod.key, None), None
-            return self._explain(evaluation, extended), evaluation
+            decision = self._explain(evaluation, extended)
+            if preempt and decision.node is None:
+                decision = self._preempting.attempt(decision, evaluation, self.framework_of(pod))
+            return decision, evaluation
         except (InputError, PluginError, ExtenderError) as error:
             return Decision(pod.key, None, error=str(error), node_count=nodes), None
 
@@ -160,6 +183,7 @@ class Scheduler:
     def _put(self, evaluation: Evaluation, row: int) -> Status:
         """Place the pod and let plugins reserve what it needs; back to where it was if one cannot."""
         self.cluster.place(evaluation.pod, row, evaluation.state.info)
+        self.nominations.forget(evaluation.pod)
         status = self._reserve(evaluation, self.cluster.names[row])
         if status != SUCCESS:
             self.cluster.forget(evaluation.pod)
@@ -197,8 +221,11 @@ class Scheduler:
             ranking = extended.add_scores(ranking, evaluation)
         return ranking
 
-    def _evaluate(self, pod: Pod) -> tuple[Evaluation | None, ExtenderRound]:
-        """Filter, sample and ask the extenders; None for a cluster without nodes."""
+    def _evaluate(self, pod: Pod, *, everywhere: bool) -> tuple[Evaluation | None, ExtenderRound]:
+        """Filter, sample and ask the extenders; None for a cluster without nodes.
+
+        With `everywhere`, the evaluation can say of every node why it was rejected.
+        """
         extended = ExtenderRound(self._extenders, pod)
         framework = self.framework_of(pod)
         for plugin in framework.pre_enqueue:
@@ -207,12 +234,29 @@ class Scheduler:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
         if not self.cluster.node_count:
             return None, extended
-        info = self.cluster.infos.of(pod)
+        info = self.cluster.info_of(pod)
         plan = self._plans[framework.profile.scheduler_name].of(info)
         evaluation = Evaluation(plan, info, pod, self.cluster)
+        self._yielding.apply(evaluation, everywhere=everywhere)
+        nominated = self.nominations.node_of(pod)
+        if nominated and self._takes_nominated(evaluation, nominated, extended):
+            return evaluation, extended
         self._sampling.apply(evaluation, framework, self._extenders)
         extended.filter(evaluation)
         return evaluation, extended
+
+    def _takes_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> bool:
+        """Whether the pod fits the node it is nominated to; then no other node is looked at."""
+        row, before = self.cluster.rows.get(node_name), evaluation.feasible_rows
+        if row is None or row not in before:
+            return False
+        aside = evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.rows
+        evaluation.look_only_at(row)
+        extended.filter(evaluation)
+        if evaluation.feasible_count:
+            return True
+        evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.rows = aside
+        return False
 
 
 def _failed_reserve(status: Status) -> str:

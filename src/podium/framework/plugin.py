@@ -100,6 +100,10 @@ class PreFilterPlugin(Plugin):
 class FilterPlugin(Plugin):
     """Rejects nodes. Define `filter_node` or, faster, `filter`."""
 
+    def filter_labels(self, state: CycleState) -> tuple[str, ...] | None:
+        """The node labels that alone decide what `filter` says this time; None if it is more than labels."""
+        return None
+
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         raise NotImplementedError(f"{type(self).__name__} must define filter_node or filter")
 
@@ -149,6 +153,13 @@ class ScorePlugin(Plugin):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
         return scores
+
+    def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
+        """The node labels that alone decide a node's score this time; None if it is more than labels.
+
+        A plugin that gives some also promises that `normalize` does not mind how many nodes have a score.
+        """
+        return None
 
     @property
     def normalizes(self) -> bool:

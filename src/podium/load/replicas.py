@@ -37,10 +37,12 @@ def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[
     replica_sets = expansion.owned(deployment, ReplicaSet)
     wanted = deployment.spec.replicas
     if replica_sets:
-        # Each of them gets its own replicas when its turn comes; here the rest, as a rollout would.
-        newest = max(replica_sets, key=lambda each: (each.spec.replicas, each.metadata.creation_timestamp or ""))
-        have = sum(max(each.spec.replicas, len(active(expansion.owned(each, Pod)))) for each in replica_sets)
-        yield from expansion.pods(newest, newest.spec.template, wanted - have)
+        for replica_set in replica_sets:
+            yield from expand_replica_set(replica_set, expansion)
+        # The rest goes to the current one, as when the Deployment was just scaled up.
+        current = max(replica_sets, key=lambda each: (each.spec.replicas, each.metadata.creation_timestamp or ""))
+        have = sum(len(active(expansion.owned(each, Pod))) for each in replica_sets)
+        yield from expansion.pods(current, current.spec.template, wanted - have)
         return
     # The input may have the pods and not their ReplicaSet.
     pods = active(expansion.deployed.get((deployment.namespace, deployment.name), []))

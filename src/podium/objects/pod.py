@@ -94,6 +94,12 @@ class PodSchedulingGate(Struct, frozen=True):
     name: str = ""
 
 
+class PodResourceClaim(Struct, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(Struct, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -109,6 +115,7 @@ class PodSpec(Struct, frozen=True):
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     scheduling_gates: list[PodSchedulingGate] = []
+    resource_claims: list[PodResourceClaim] = []
     volumes: list[Volume] = []
     host_network: bool = False
     termination_grace_period_seconds: int | None = None

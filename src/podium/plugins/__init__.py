@@ -2,6 +2,8 @@
 
 from podium.framework import Registry
 from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.default_preemption import DefaultPreemption
+from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import ImageLocality
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.node_affinity import NodeAffinity
@@ -10,13 +12,19 @@ from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.node_unschedulable import NodeUnschedulable
+from podium.plugins.node_volume_limits import NodeVolumeLimits
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.queue_sort import PrioritySort, SchedulingGates
 from podium.plugins.taint_toleration import TaintToleration
+from podium.plugins.volume_binding import VolumeBinding
+from podium.plugins.volume_restrictions import VolumeRestrictions
+from podium.plugins.volume_zone import VolumeZone
 
 IN_TREE = Registry(
     (
         DefaultBinder,
+        DefaultPreemption,
+        DynamicResources,
         ImageLocality,
         InterPodAffinity,
         NodeAffinity,
@@ -25,10 +33,14 @@ IN_TREE = Registry(
         NodeResourcesBalancedAllocation,
         NodeResourcesFit,
         NodeUnschedulable,
+        NodeVolumeLimits,
         PodTopologySpread,
         PrioritySort,
         SchedulingGates,
         TaintToleration,
+        VolumeBinding,
+        VolumeRestrictions,
+        VolumeZone,
     )
 )
 """Every plugin Podium ships, ready to be named in a profile."""

@@ -128,7 +128,10 @@ def _ebs_handle(volume_id: str) -> str:
     """`vol-1` of `vol-1`, `aws:///vol-1` and `aws://zone/vol-1`."""
     if not volume_id.startswith("aws://"):
         return volume_id
-    handle = urlsplit(volume_id).path.strip("/")
+    try:
+        handle = urlsplit(volume_id).path.strip("/")
+    except ValueError:
+        handle = ""
     if not _EBS_VOLUME.fullmatch(handle):
         raise TranslationError(
             f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({volume_id})"

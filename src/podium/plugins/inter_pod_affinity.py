@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import Matching, Owning, Scope, TermKind
 from podium.cluster.pods import NO_TERMS, Term, Terms
@@ -39,13 +39,27 @@ def scope_of(term: Term, cluster: Cluster) -> Scope:
     return Scope(term.namespaces | found, term.selector)
 
 
-def existing_terms(kind: TermKind, pod: Pod, cluster: Cluster) -> list[Term]:
+def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Term]:
     """The terms of pods in the cluster that mean the incoming pod."""
     live = cluster.census.terms[kind]
     if not live:
         return []
-    labels = cluster.namespace_labels(pod.namespace)
-    return live.matching(pod.namespace, pod.metadata.labels, labels)
+    memo, key, version = info.memo, ("existing_terms", kind), (live.version, cluster.store.version)
+    known: tuple[tuple[int, int], list[Term]] | None = memo.get(key)
+    if known is None or known[0] != version:
+        labels = cluster.namespace_labels(info.namespace)
+        known = memo[key] = version, live.matching(info.namespace, info.labels, labels)
+    return known[1]
+
+
+def scopes_of(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Scope]:
+    """The pods each of the incoming pod's terms means."""
+    memo, key = info.memo, ("scopes", kind)
+    known: tuple[int, list[Scope]] | None = memo.get(key)
+    if known is None or known[0] != cluster.store.version:
+        terms: tuple[Term, ...] = getattr(info.terms, kind)
+        known = memo[key] = cluster.store.version, [scope_of(term, cluster) for term in terms]
+    return known[1]
 
 
 def rows_with(key: str, counts: Ints, nodes: Nodes) -> Mask:
@@ -81,24 +95,38 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return PreFilterResult(SKIP)
         existing = [
             (term.topology_key, _owners("required_anti_affinity", term, cluster))
-            for term in existing_terms("required_anti_affinity", pod, cluster)
+            for term in existing_terms("required_anti_affinity", state.info, cluster)
         ]
         existing = [(key, counts) for key, counts in existing if counts.any()]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return PreFilterResult(SKIP)
-        scopes = tuple(scope_of(term, cluster) for term in terms.required_affinity)
-        everyone = Matching(scopes)
+        scopes = scopes_of("required_affinity", state.info, cluster)
+        everyone = Matching(tuple(scopes))
         state[self.name] = _FilterState(
             terms,
             [(t.topology_key, _matching(everyone, t.topology_key, cluster)) for t in terms.required_affinity],
             [
-                (t.topology_key, _matching(Matching((scope_of(t, cluster),)), t.topology_key, cluster))
-                for t in terms.required_anti_affinity
+                (term.topology_key, _matching(Matching((scope,)), term.topology_key, cluster))
+                for term, scope in zip(
+                    terms.required_anti_affinity,
+                    scopes_of("required_anti_affinity", state.info, cluster),
+                    strict=True,
+                )
             ],
             existing,
             all(scope.matches(pod.namespace, pod.metadata.labels) for scope in scopes),
         )
         return PreFilterResult()
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        """Heed anti-affinity that no pod had at PreFilter. The counts as such follow the cluster by themselves."""
+        if added.spec.affinity is not None and added.spec.affinity.pod_anti_affinity is not None:
+            self.pre_filter(state, pod, node.cluster.nodes)
+        return SUCCESS
+
+    def filter_labels(self, state: CycleState) -> tuple[str, ...]:
+        found: _FilterState = state[self.name]
+        return tuple({key: None for key, _ in (*found.affinity, *found.anti_affinity, *found.existing_anti_affinity)})
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         found: _FilterState = state[self.name]
@@ -132,38 +160,33 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
         if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:
             return SKIP
-        by_key = self._topology_scores(pod, terms, nodes.cluster)
+        by_key = self._topology_scores(state.info, nodes.cluster)
         if not by_key:
             return SKIP
         state[f"{self.name}/score"] = by_key
         return SUCCESS
 
-    def _topology_scores(self, pod: Pod, terms: Terms, cluster: Cluster) -> dict[str, Ints]:
+    def _topology_scores(self, info: PodInfo, cluster: Cluster) -> dict[str, Ints]:
         """Per label key, the score of each of its domains; empty when no pod matters."""
         scores: dict[str, Ints] = {}
-
-        def count(key: str, weight: int, counts: Ints) -> None:
+        for key, weight, counts in (*_own_preferences(info, cluster), *self._existing_preferences(info, cluster)):
             if counts.any():
                 scores[key] = scores.get(key, 0) + weight * counts
-
-        for sign, mine in ((1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)):
-            for term in mine:
-                pods = _matching(Matching((scope_of(term, cluster),)), term.topology_key, cluster)
-                count(term.topology_key, sign * term.weight, pods)
-        for term, weight in self._existing_preferences(pod, cluster):
-            count(term.topology_key, weight[1], _owners(weight[0], term, cluster))
         return scores
 
-    def _existing_preferences(self, pod: Pod, cluster: Cluster) -> Iterable[tuple[Term, tuple[TermKind, int]]]:
-        """Terms of pods in the cluster that pull or push the incoming pod, with their kind and weight."""
+    def _existing_preferences(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, int, Ints]]:
+        """Key, weight and pods per domain of the terms in the cluster that pull or push the incoming pod."""
         hard = self._args.hard_pod_affinity_weight
         if hard > 0:
-            for term in existing_terms("required_affinity", pod, cluster):
-                yield term, ("required_affinity", hard)
-        for term in existing_terms("preferred_affinity", pod, cluster):
-            yield term, ("preferred_affinity", term.weight)
-        for term in existing_terms("preferred_anti_affinity", pod, cluster):
-            yield term, ("preferred_anti_affinity", -term.weight)
+            for term in existing_terms("required_affinity", info, cluster):
+                yield term.topology_key, hard, _owners("required_affinity", term, cluster)
+        for term in existing_terms("preferred_affinity", info, cluster):
+            yield term.topology_key, term.weight, _owners("preferred_affinity", term, cluster)
+        for term in existing_terms("preferred_anti_affinity", info, cluster):
+            yield term.topology_key, -term.weight, _owners("preferred_anti_affinity", term, cluster)
+
+    def score_labels(self, state: CycleState) -> tuple[str, ...]:
+        return tuple(state[f"{self.name}/score"])
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         total = np.zeros(len(nodes), dtype=np.int64)
@@ -176,6 +199,18 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if lowest == highest:
             return np.zeros_like(scores)
         return (float(MAX_NODE_SCORE) * ((scores - lowest) / float(highest - lowest))).astype(np.int64)
+
+
+def _own_preferences(info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, int, Ints]]:
+    """Key, weight and matching pods per domain of the incoming pod's preferred terms."""
+    for term, scope in zip(
+        info.terms.preferred_affinity, scopes_of("preferred_affinity", info, cluster), strict=True
+    ):
+        yield term.topology_key, term.weight, _matching(Matching((scope,)), term.topology_key, cluster)
+    for term, scope in zip(
+        info.terms.preferred_anti_affinity, scopes_of("preferred_anti_affinity", info, cluster), strict=True
+    ):
+        yield term.topology_key, -term.weight, _matching(Matching((scope,)), term.topology_key, cluster)
 
 
 def _matching(question: Matching, key: str, cluster: Cluster) -> Ints:

@@ -45,7 +45,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             request = requests.get(name, 0)
             if counts_in_score(name, request):
                 allocatable, used = scored_resources(nodes, name, non_zero=False)
-                capacity = np.maximum(allocatable, 1).astype(np.float64)
+                capacity = np.maximum(allocatable, 1)
                 present.append(allocatable != 0)
                 before.append(np.minimum(used / capacity, 1.0))
                 after.append(np.minimum((used + request) / capacity, 1.0))
@@ -58,7 +58,8 @@ def _evenness(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Ints
     if not fractions:
         return np.full(1, MAX_NODE_SCORE)
     if len(fractions) == 2:
-        deviation = np.where(present[0] & present[1], np.abs((fractions[0] - fractions[1]) / 2), 0.0)
+        deviation = np.abs((fractions[0] - fractions[1]) / 2)
+        deviation[~(present[0] & present[1])] = 0.0
     else:
         deviation = _standard_deviation(fractions, present)
     return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)

@@ -96,17 +96,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
         requests = state.info.resources.score_requests
-        total, weights = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes), dtype=np.int64)
+        total: Ints | int = np.zeros(len(nodes), dtype=np.int64)
+        weights: Ints | int = 0
         for spec in self._strategy.resources:
             request = requests.get(spec.name, 0)
             if not counts_in_score(spec.name, request):
                 continue
             allocatable, used = scored_resources(nodes, spec.name, non_zero=True)
+            if self._curve is None and allocatable.all():
+                total = total + self._resource_score(used + request, allocatable) * spec.weight
+                weights = weights + spec.weight
+                continue
             score = self._resource_score(used + request, np.maximum(allocatable, 1))
             # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
             counted = (allocatable != 0) & (score > 0) if self._curve is not None else allocatable != 0
-            total += score * counted * spec.weight
-            weights += counted * spec.weight
+            total = total + score * counted * spec.weight
+            weights = weights + counted * spec.weight
         if self._curve is not None:
             return round_half_away(total / np.maximum(weights, 1))
         return total // np.maximum(weights, 1)
@@ -116,7 +121,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             part = np.maximum(capacity - requested, 0)
         else:
             part = np.minimum(requested, capacity)
-        score: Ints = part * MAX_NODE_SCORE // capacity
+        part *= MAX_NODE_SCORE
+        score: Ints = part // capacity
         return score if self._curve is None else np.take(self._curve, score)
 
 

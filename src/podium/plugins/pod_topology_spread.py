@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import Matching, RowMask, Scope, Tally
 from podium.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
@@ -77,15 +77,33 @@ class _Domains(NamedTuple):
     constraint: Constraint
     counts: Ints
     nodes: Ints
+    eligible: RowMask
+    moved: Ints | None = None
+    """Pods that the counts do not follow, but that came or went since PreFilter."""
 
     def reject_table(self, matches_itself: bool) -> Mask:
         """Whether each domain would become too crowded; at index -1, for nodes without the label, never."""
         present = self.nodes > 0
+        counts = self.counts if self.moved is None else self.counts + self.moved
         fewest = 0
         if np.count_nonzero(present) >= max(self.constraint.min_domains, 1):
-            fewest = int(self.counts[present].min())
-        counts = np.where(present, self.counts, 0)
+            fewest = int(counts[present].min())
+        counts = np.where(present, counts, 0)
         return np.append(counts + int(matches_itself) - fewest > self.constraint.max_skew, False)
+
+    def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
+        """With a pod that came (1) or went (-1).
+
+        The counts follow by themselves, except for pods that they leave out: terminating ones, and all pods where the
+        selector is empty. kube-scheduler leaves those out at PreFilter too, but not when a pod comes or goes after it.
+        """
+        selector = self.constraint.selector
+        is_followed = not pod.terminating and not selector.empty
+        if is_followed or not selector.matches(pod.metadata.labels) or not self.eligible.read()[node.row]:
+            return self
+        moved = np.zeros_like(self.counts) if self.moved is None else self.moved.copy()
+        moved[node.cluster.columns.label(self.constraint.topology_key).codes[node.row]] += amount
+        return self._replace(moved=moved)
 
 
 @dataclass(slots=True)
@@ -124,7 +142,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         own = pod.spec.topology_spread_constraints
         if own:
             # matchLabelKeys were merged into the selectors when the pod was created.
-            return [_compile(raw, label_selector(raw.label_selector)) for raw in own if raw.when_unsatisfiable == action]
+            wanted = [raw for raw in own if raw.when_unsatisfiable == action]
+            return [_compile(raw, label_selector(raw.label_selector)) for raw in wanted]
         defaults = [raw for raw in self._defaults if raw.when_unsatisfiable == action]
         if not defaults:
             return NO_CONSTRAINTS
@@ -138,6 +157,21 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             return PreFilterResult(SKIP)
         state[self.name] = [_domains(constraint, constraints, pod, cluster) for constraint in constraints]
         return PreFilterResult()
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        return self._move(state, pod, added, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        return self._move(state, pod, removed, node, -1)
+
+    def _move(self, state: CycleState, pod: Pod, moved: Pod, node: NodeInfo, amount: int) -> Status:
+        if moved.namespace == pod.namespace:
+            state[self.name] = [domains.with_moved(moved, node, amount) for domains in state[self.name]]
+        return SUCCESS
+
+    def filter_labels(self, state: CycleState) -> tuple[str, ...]:
+        found: list[_Domains] = state[self.name]
+        return tuple(dict.fromkeys(domains.constraint.topology_key for domains in found))
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         codes = np.zeros(len(nodes), dtype=np.int64)
@@ -156,17 +190,25 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints:
             return SKIP
         requires_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
-        kept = _has_all_keys(constraints, nodes) if requires_all else None
+        seen, numbers = nodes.representatives(tuple(dict.fromkeys(c.topology_key for c in constraints)))
+        if requires_all:
+            numbers = numbers * _has_all_keys(constraints, seen)
         counts: list[Ints | None] = []
         weights: list[float] = []
         for constraint in constraints:
             domains = _domains(constraint, constraints if requires_all else (), pod, cluster)
             is_hostname = constraint.topology_key == HOSTNAME
             counts.append(None if is_hostname else domains.counts)
-            size = _domain_count(nodes.codes(constraint.topology_key), kept, is_hostname)
+            size = numbers.sum() if is_hostname else _domain_count(seen.codes(constraint.topology_key)[numbers > 0])
             weights.append(math.log(size + 2))
         state[f"{self.name}/score"] = _ScoreState(constraints, requires_all, counts, weights)
         return SUCCESS
+
+    def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
+        found: _ScoreState = state[f"{self.name}/score"]
+        keys = tuple(dict.fromkeys(constraint.topology_key for constraint in found.constraints))
+        # For the hostname each node's own pods are counted.
+        return None if HOSTNAME in keys else keys
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """More matching pods in a node's domains, weighted by how many domains there are: a higher, worse score."""
@@ -203,11 +245,8 @@ def _has_all_keys(constraints: Sequence[Constraint], nodes: Nodes) -> Mask:
     return mask
 
 
-def _domain_count(codes: NDArray[np.int32], kept: Mask | None, is_hostname: bool) -> int:
+def _domain_count(codes: NDArray[np.int32]) -> int:
     """How many domains the feasible nodes are in; nodes without the label together count as one."""
-    codes = codes if kept is None else codes[kept]
-    if is_hostname:
-        return len(codes)
     return int(np.count_nonzero(np.bincount(codes + 1)))
 
 
@@ -238,7 +277,7 @@ def _domains(constraint: Constraint, required: Sequence[Constraint], pod: Pod, c
     if tally is None:
         tally = cluster.census.tally(NO_PODS)
     domain = tally.by_domain(constraint.topology_key, mask)
-    return _Domains(constraint, domain.counts, domain.nodes)
+    return _Domains(constraint, domain.counts, domain.nodes, mask)
 
 
 NO_PODS = Matching((Scope(frozenset(), Selector()),))

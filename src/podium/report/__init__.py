@@ -1,0 +1,1 @@
+"""Decisions and simulations for people and for programs: text, JSON, YAML, CSV."""

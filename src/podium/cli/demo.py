@@ -1,0 +1,34 @@
+"""`podium demo`: two pods of the example cluster, explained."""
+
+from __future__ import annotations
+
+PLACED = "shop/web-5f7c9-new"
+STUCK = "ml/train-0"
+NEXT = """\
+Now with a cluster of your own:
+  kubectl get nodes,pods,namespaces,services,rs -A -o json > cluster.json
+  podium explain POD -f cluster.json"""
+
+
+def demo() -> None:
+    """Explain two pods of an example cluster that comes with Podium."""
+    from importlib.resources import as_file, files
+
+    from podium.cli.output import print_lines, width
+    from podium.cluster import Cluster
+    from podium.engine import Scheduler
+    from podium.engine.text import Line
+    from podium.load import load
+    from podium.objects import Pod
+    from podium.report.explanation import explain_pod, to_lines
+
+    with as_file(files("podium.example") / "cluster.yaml") as path:
+        objects = load(path)
+    cluster = Cluster.from_objects(objects)
+    pods = {pod.key: pod for pod in objects.of(Pod)}
+    scheduler = Scheduler(cluster)
+    print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
+    for key in (PLACED, STUCK):
+        print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml", "bold")])
+        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=width()))
+    print(f"\n{NEXT}")

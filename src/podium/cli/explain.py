@@ -1,0 +1,84 @@
+"""`podium explain`: why a pod goes where it goes, or why it goes nowhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import options
+
+if TYPE_CHECKING:
+    from podium.report.explanation import Explained
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+def explain(
+    pod: Annotated[str, typer.Argument(metavar="POD", help="The pod's name, or namespace/name.")],
+    files: options.Files,
+    namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
+    config: options.Config = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help="Decide with this profile, not the pod's own.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    every_node: options.All = False,
+    per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
+    tie_break: options.Ties = options.TieBreak.RANDOM,
+    seed: options.Seed = 0,
+    sampling: options.Sampled = options.Sampling.ALL,
+    plugins: options.Plugins = [],  # noqa: B006
+    verbose: options.Verbose = False,
+) -> None:
+    """Explain why a pod goes to its node, or fits on none.
+
+    A pod that runs already is decided again as if it did not run yet.
+    """
+    from contextlib import closing
+
+    from podium.cli.finding import find_pod
+    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cluster import Cluster
+    from podium.engine import Scheduler
+    from podium.report.explanation import explain_pod
+
+    registry = registry_with(plugins)
+    found, objects = find_pod(read_objects(files), pod, namespace)
+    mention(objects, verbose=verbose)
+    scheduler = Scheduler(
+        Cluster.from_objects(objects),
+        read_config(config, objects, registry),
+        registry=registry,
+        tie_break=tie_break.value,
+        seed=seed,
+        sampling=sampling.value,
+    )
+    with closing(scheduler):
+        explained = explain_pod(scheduler, found, profile)
+    show(explained, output, every_node=every_node, per_node=per_node)
+
+
+def show(explained: Explained, output: Format, *, every_node: bool = False, per_node: bool = False) -> None:
+    """Print an explanation in the format asked for."""
+    from podium.cli.output import print_lines, width
+    from podium.report.explanation import to_document, to_lines, to_rows
+    from podium.report.formats import to_json, to_yaml
+
+    match output:
+        case Format.JSON:
+            print(to_json(to_document(explained)))
+        case Format.YAML:
+            print(to_yaml(to_document(explained)))
+        case Format.CSV:
+            print(to_rows(explained))
+        case _:
+            wide = output is Format.WIDE
+            print_lines(to_lines(explained, width=width(), wide=wide, every_node=every_node, per_node=per_node))

@@ -1,0 +1,76 @@
+"""`podium simulate`: where everything that is pending would go."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import options
+
+if TYPE_CHECKING:
+    from podium.engine import Simulation
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+def simulate(
+    files: options.Files,
+    config: options.Config = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
+    tie_break: options.Ties = options.TieBreak.RANDOM,
+    seed: options.Seed = 0,
+    sampling: options.Sampled = options.Sampling.ALL,
+    plugins: options.Plugins = [],  # noqa: B006
+    verbose: options.Verbose = False,
+) -> int:
+    """Place everything that is pending, workloads without pods included, and show how full the nodes get.
+
+    Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    """
+    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.progress import progress
+    from podium.cluster import Cluster
+    from podium.engine import simulate
+    from podium.load import expand_workloads
+
+    registry = registry_with(plugins)
+    objects = expand_workloads(read_objects(files))
+    mention(objects, verbose=verbose)
+    settings = read_config(config, objects, registry)
+    cluster = Cluster.from_objects(objects)
+    with progress("placing pods", len(cluster.pending)) as advance:
+        simulation = simulate(
+            cluster,
+            config=settings,
+            registry=registry,
+            tie_break=tie_break.value,
+            seed=seed,
+            sampling=sampling.value,
+            on_decided=lambda placement: advance(),
+        )
+    _show(simulation, output, everything=everything)
+    return 0 if simulation.fits else 1
+
+
+def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:
+    from podium.cli.output import print_lines, width
+    from podium.report.formats import to_json, to_yaml
+    from podium.report.simulation import to_document, to_lines, to_rows
+
+    match output:
+        case Format.JSON:
+            print(to_json(to_document(simulation)))
+        case Format.YAML:
+            print(to_yaml(to_document(simulation)))
+        case Format.CSV:
+            print(to_rows(simulation))
+        case Format.TABLE:
+            print_lines(to_lines(simulation, width=width(), everything=everything))

@@ -1,0 +1,272 @@
+"""A decision in words and as a table: what was decided, and what led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from podium.engine.text import Column, Line, counted, fitting, joined, listed, shortened, styled, table, wrapped
+from podium.framework import Code, Status
+
+if TYPE_CHECKING:
+    from podium.engine.decision import Decision
+
+WIDTH = 80
+TOP = 10
+"""How many nodes are shown unless all are asked for."""
+NAMED = 6
+"""How many of the nodes that were rejected for the same reason are named."""
+
+TITLES = {
+    "ImageLocality": "Image",
+    "InterPodAffinity": "PodAff",
+    "NodeAffinity": "NodeAff",
+    "NodeResourcesBalancedAllocation": "Balance",
+    "NodeResourcesFit": "Fit",
+    "PodTopologySpread": "Spread",
+    "TaintToleration": "Taint",
+    "VolumeBinding": "Volume",
+}
+"""What stands above a plugin's scores where its name is too long for it."""
+
+
+class Scored(NamedTuple):
+    """The scores of one plugin, or of one extender, which says only what they come to."""
+
+    plugin: str
+    weighted: Mapping[str, int]
+    weight: int | None = None
+    raw: Mapping[str, int] | None = None
+    normalized: Mapping[str, int] | None = None
+
+    def cell(self, node: str, *, wide: bool) -> str:
+        if not wide or self.raw is None or self.normalized is None:
+            return str(self.weighted[node])
+        return f"{self.raw[node]}/{self.normalized[node]}/{self.weighted[node]}"
+
+
+class Rejection(NamedTuple):
+    """Nodes that were rejected by the same plugin for the same reasons."""
+
+    why: str
+    nodes: tuple[str, ...]
+
+
+# -- what there is to say ------------------------------------------------------------------------------------------
+
+
+def scored(decision: Decision) -> list[Scored]:
+    """Every plugin and extender that scored, in the order they did."""
+    plugins = [Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized) for one in decision.scores]
+    return plugins + [Scored(name, scores) for name, scores in decision.extender_scores.items()]
+
+
+def ranking(decision: Decision) -> list[str]:
+    """The feasible nodes, best first: the chosen one before those it shares the highest total with."""
+    totals = decision.totals
+    return sorted(decision.feasible, key=lambda node: (-totals.get(node, 0), node != decision.node, node))
+
+
+def runner_up(decision: Decision) -> str | None:
+    """The best node with a lower total than the chosen one; None if there is none."""
+    best = decision.totals.get(decision.node or "", 0)
+    return next((node for node in ranking(decision) if decision.totals.get(node, best) < best), None)
+
+
+def lead(decision: Decision, over: str) -> dict[str, int]:
+    """By how much each plugin put the chosen node ahead of another, or behind; those that made none are left out."""
+    chosen = decision.node or ""
+    points = {one.plugin: one.weighted[chosen] - one.weighted[over] for one in scored(decision)}
+    return {plugin: points[plugin] for plugin in sorted(points, key=lambda name: -abs(points[name])) if points[plugin]}
+
+
+def rejections(decision: Decision) -> list[Rejection]:
+    """The rejected nodes by plugin and reasons, what rejected most nodes first."""
+    groups: dict[str, list[str]] = {}
+    for node, status in decision.rejected.items():
+        groups.setdefault(why(status), []).append(node)
+    found = [Rejection(reason, tuple(nodes)) for reason, nodes in groups.items()]
+    return sorted(found, key=lambda rejection: (-len(rejection.nodes), rejection.why))
+
+
+def why(status: Status) -> str:
+    """`NodeResourcesFit: Insufficient cpu`: who rejected, and the reasons."""
+    reasons = ", ".join(status.reasons) or status.code.value
+    return f"{status.plugin}: {reasons}" if status.plugin else reasons
+
+
+def not_looked_at(decision: Decision) -> int:
+    """How many nodes no filter looked at: PreFilter excluded them, or enough others had been found."""
+    return max(decision.node_count - len(decision.feasible) - len(decision.rejected), 0)
+
+
+# -- in words ------------------------------------------------------------------------------------------------------
+
+
+def words(decision: Decision) -> list[str]:
+    """The answer in sentences: where the pod goes and why there, or why it fits nowhere."""
+    if decision.error:
+        return [f"Pod {decision.pod} cannot be decided: {decision.error}."]
+    if decision.node is None:
+        return list(_why_nowhere(decision))
+    if len(decision.feasible) == 1:
+        of = counted(decision.node_count, "node")
+        return [f"Pod {decision.pod} goes to {decision.node}, the only one of {of} that fits, so nothing is scored."]
+    return [*_why_there(decision), f"It fits on {len(decision.feasible):,} of {decision.node_count:,} nodes."]
+
+
+def _why_there(decision: Decision) -> Iterator[str]:
+    node, second = decision.node or "", runner_up(decision)
+    points, ties = f"{decision.totals[node]:,} points", [tie for tie in decision.ties if tie != decision.node]
+    goes = f"Pod {decision.pod} goes to {node}"
+    among = f"taken among {len(ties) + 1:,} nodes that share them: also {listed(ties, NAMED)}"
+    if not scored(decision):
+        yield f"{goes}: nothing scores, so every node that fits is as good."
+    elif second is None:
+        yield f"{goes} with {points}, {among}."
+    else:
+        gap = f"{decision.totals[node] - decision.totals[second]:,} more than"
+        if ties:
+            yield f"{goes} with {points}, {among}."
+            yield f"That is {gap} {second}, the best of the others."
+        else:
+            yield f"{goes} with {points}, {gap} the second, {second}."
+        yield f"Against {second} it {_gains_and_losses(lead(decision, second))}."
+
+
+def _gains_and_losses(points: Mapping[str, int]) -> str:
+    gains = [f"{by:,} on {plugin}" for plugin, by in points.items() if by > 0]
+    losses = [f"{-by:,} on {plugin}" for plugin, by in points.items() if by < 0]
+    return ", and ".join(f"{verb} {joined(parts)}" for verb, parts in (("gains", gains), ("loses", losses)) if parts)
+
+
+def _why_nowhere(decision: Decision) -> Iterator[str]:
+    if not decision.node_count:
+        yield f"Pod {decision.pod} fits nowhere: {decision.message}."
+        return
+    some, one = f"fits on none of the {decision.node_count:,} nodes", "does not fit on the only node"
+    yield f"Pod {decision.pod} {one if decision.node_count == 1 else some}."
+    yield decision.message
+    helpful = sum(status.code is Code.UNSCHEDULABLE for status in decision.rejected.values())
+    if helpful == decision.node_count:
+        yield "Evicting pods could make room on each of them."
+    elif helpful:
+        rest = decision.node_count - helpful
+        yield f"Evicting pods could make room on {helpful:,} of them, not on the other {rest:,}."
+    elif decision.rejected:
+        yield "Evicting pods would not help."
+
+
+# -- as text -------------------------------------------------------------------------------------------------------
+
+
+def explain(
+    decision: Decision,
+    *,
+    notes: Sequence[str] = (),
+    width: int = WIDTH,
+    wide: bool = False,
+    every_node: bool = False,
+    per_node: bool = False,
+) -> list[Line]:
+    """The decision in words, then the scores of the nodes that fit, then the rejections of those that do not.
+
+    `notes` are sentences to add to the words. `wide` shows raw, normalised and weighted scores, in lines as long as it
+    takes; else weighted scores alone, in lines of at most `width`. Of many nodes the best ten are shown, or
+    `every_node`. Rejections are shown by reason, or `per_node`.
+    """
+    lines = [line for sentence in (*words(decision), *notes) for line in wrapped(sentence, width)]
+    if lines:
+        lines[0] = lines[0]._replace(style="red" if decision.node is None else "green")
+    if scored(decision):
+        lines += [Line(""), *_score_lines(decision, width, wide, every_node)]
+    if decision.rejected:
+        lines.append(Line(""))
+        lines += _lines_per_node(decision, width) if per_node or every_node else _lines_by_reason(decision, width)
+    if not_looked_at(decision) and not decision.error:
+        lines += [Line(""), *wrapped(_about_the_rest(decision), width)]
+    return lines
+
+
+def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -> list[Line]:
+    order = ranking(decision)
+    nodes = order if every_node else order[:TOP]
+    plugins = scored(decision)
+    names = nodes if wide else _short_names(nodes, width // 2)
+    marks = dict.fromkeys(decision.ties, "=") | {decision.node: "*"}
+    fixed = [
+        Column(
+            "  NODE",
+            ["  weight", *(f"{marks.get(node, ' ')} {name}" for node, name in zip(nodes, names, strict=True))],
+            right=False,
+        ),
+        Column("TOTAL", ["", *(str(decision.totals[node]) for node in nodes)]),
+    ]
+    others = [
+        Column(
+            one.plugin if wide else _title(one.plugin, width),
+            ["" if one.weight is None else str(one.weight), *(one.cell(node, wide=wide) for node in nodes)],
+        )
+        for one in plugins
+    ]
+    styles = ["bold", "dim", *("green" if node == decision.node else "" for node in nodes)]
+    lines: list[Line] = []
+    for columns in [[*fixed, *others]] if wide else fitting(fixed, others, width):
+        lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
+    if len(nodes) < len(order):
+        lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
+    legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in plugins], width)
+    return [*lines, *wrapped(legend, width, style="dim")]
+
+
+def _short_names(names: Sequence[str], width: int) -> list[str]:
+    """The names without the domain they all share, and no longer than fits."""
+    domains = {name.partition(".")[2] for name in names}
+    if len(domains) == 1 and len(names) > 1:
+        names = [name.partition(".")[0] for name in names]
+    return [shortened(name, width) for name in names]
+
+
+def _title(plugin: str, width: int) -> str:
+    return TITLES.get(plugin, shortened(plugin, width // 4))
+
+
+def _legend(plugins: Sequence[str], width: int) -> str:
+    titles = {plugin: _title(plugin, width) for plugin in plugins}
+    return ", ".join(f"{title}={plugin}" for plugin, title in titles.items() if title != plugin)
+
+
+def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
+    best, worst = decision.totals[nodes[0]], decision.totals[nodes[-1]]
+    return f"  and {counted(len(nodes), 'node')} more that fit, with {best:,} to {worst:,} points"
+
+
+def _lines_by_reason(decision: Decision, width: int) -> list[Line]:
+    lines = [Line("REJECTED  BY AND WHY", "bold")]
+    groups = rejections(decision)
+    for rejection in groups[:TOP]:
+        count = f"{len(rejection.nodes):>8,}  "
+        lines += wrapped(rejection.why, width, first=count, then=" " * len(count))
+        names = listed(rejection.nodes, NAMED)
+        lines += wrapped(names, width, first=" " * len(count), then=" " * len(count), style="dim")
+    rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
+    if rest:
+        lines.append(Line(f"{rest:>8,}  for {counted(len(groups) - TOP, 'other reason')}", "dim"))
+    return lines
+
+
+def _lines_per_node(decision: Decision, width: int) -> list[Line]:
+    name_width = min(max(map(len, decision.rejected)), width // 2)
+    lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BY AND WHY", "bold")]
+    for node, status in decision.rejected.items():
+        first = shortened(node, name_width).ljust(name_width + 2)
+        lines += wrapped(why(status), width, first=first, then=" " * (name_width + 2))
+    return lines
+
+
+def _about_the_rest(decision: Decision) -> str:
+    rest = counted(not_looked_at(decision), "node")
+    reason = decision.absent.message if decision.absent else ""
+    if reason:
+        return f"No filter looked at {rest}: {reason}."
+    return f"No filter looked at {rest}: enough others had been found."

@@ -1,0 +1,86 @@
+"""What the scheduler does about a pod that fits nowhere: PostFilter, and carrying out what it found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from podium.cluster import Cluster
+from podium.engine.decision import Decision, PreemptionCandidate
+from podium.engine.evaluation import Evaluation
+from podium.engine.nominations import Nominations
+from podium.engine.preemption import Outcome, Search, run_post_filter
+from podium.engine.remembering import RowMemory, RowStamps
+from podium.engine.select import TieBreak
+from podium.extenders import Extender
+from podium.framework import CycleState, Framework, Status
+from podium.objects import Pod
+from podium.plugins.default_preemption import PREEMPTION
+
+
+class Preempting:
+    """Preemption for the pods of one scheduler. The same seed gives the same searches."""
+
+    def __init__(
+        self,
+        nominations: Nominations,
+        stamps: RowStamps,
+        extenders: Sequence[Extender],
+        tie_break: TieBreak,
+        seed: int,
+    ) -> None:
+        self._nominations, self._stamps, self._extenders = nominations, stamps, extenders
+        self._tie_break, self._random = tie_break, random.Random(seed)
+        self._memory: RowMemory[Outcome] = RowMemory(stamps)
+
+    def save(self) -> Any:
+        """What the next search depends on, to be given to `restore`."""
+        return self._random.getstate()
+
+    def restore(self, saved: Any) -> None:
+        self._random.setstate(saved)
+
+    def attempt(self, decision: Decision, evaluation: Evaluation, framework: Framework) -> Decision:
+        """The decision about a pod that fits nowhere, with what PostFilter made of it."""
+        if not framework.post_filter:
+            return replace(decision, clears_nomination=True)
+        cluster, pod = evaluation.cluster, evaluation.pod
+        search = Search(
+            evaluation, self._nominations, self._extenders, self._tie_break, self._random, self._stamps, self._memory
+        )
+        state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
+        absent = decision.absent or Status.unresolvable()
+        statuses = {name: decision.rejected.get(name, absent) for name in cluster.rows}
+        result = run_post_filter(framework, state, pod, statuses)
+        chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
+        return replace(
+            decision,
+            post_filter_message=result.status.message,
+            nominated=result.nominated_node or None,
+            clears_nomination=result.nominated_node == "",
+            victims=tuple(sorted(pod.key for pod in chosen.victims if not pod.terminating)) if chosen else (),
+            candidates=tuple(
+                PreemptionCandidate(
+                    found.node,
+                    tuple(victim.key for victim in found.victims),
+                    found.pdb_violations,
+                    found.highest_priority,
+                )
+                for found in search.candidates
+            ),
+            chosen_by=search.chosen_by,
+        )
+
+    def carry_out(self, pod: Pod, decision: Decision, cluster: Cluster | None) -> None:
+        """Nominate the pod and clear the nominations it overrides; given a cluster, remove the victims from it."""
+        if decision.nominated is not None:
+            self._nominations.clear_lower(decision.nominated, pod.priority)
+            self._nominations.nominate(pod, decision.nominated)
+        elif decision.clears_nomination or decision.error or not decision.node_count:
+            self._nominations.nominate(pod, "")
+        for key in decision.victims:
+            found = None if cluster is None else cluster.find_pod(key)
+            if cluster is not None and found is not None:
+                cluster.remove(found[0])

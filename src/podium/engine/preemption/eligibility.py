@@ -1,0 +1,43 @@
+"""May the pod preempt at all, and on which nodes would it help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from podium.cluster import Cluster
+from podium.framework import Code, Status
+from podium.objects import Pod
+from podium.plugins.default_preemption import DefaultPreemption
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+DISRUPTION_TARGET, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
+
+
+def why_not_eligible(
+    pod: Pod, nominated_node: str, policy: DefaultPreemption, statuses: Mapping[str, Status], cluster: Cluster
+) -> str:
+    """Why the pod must not evict other pods now; empty if it may."""
+    if pod.spec.preemption_policy == "Never":
+        return NEVER
+    row = cluster.rows.get(nominated_node)
+    if row is None or statuses[nominated_node].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    # Room is being made for the pod already: it should wait for that, and not make more of it elsewhere.
+    if any(policy.may_evict(other, pod) and is_being_preempted(other) for other in cluster.pods_on(row)):
+        return TERMINATING
+    return ""
+
+
+def is_being_preempted(pod: Pod) -> bool:
+    """Whether the pod is going because the scheduler preempted it."""
+    if not pod.terminating:
+        return False
+    condition = next((c for c in pod.status.conditions if c.type == DISRUPTION_TARGET), None)
+    return condition is not None and condition.status == "True" and condition.reason == PREEMPTED
+
+
+def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> list[int]:
+    """The rows where pods that go might help; not those rejected for what no eviction changes."""
+    return sorted(cluster.rows[name] for name, status in statuses.items() if status.code is Code.UNSCHEDULABLE)

@@ -1,0 +1,108 @@
+"""The search for a node where evicting pods makes room for a pod."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from podium.engine.evaluation import Evaluation
+from podium.engine.nominations import Nominations
+from podium.engine.preemption.choice import Candidate, ask_extenders, pick
+from podium.engine.preemption.eligibility import potential_rows, why_not_eligible
+from podium.engine.preemption.victims import DryRuns, Outcome
+from podium.engine.remembering import RowMemory, RowStamps
+from podium.engine.select import TieBreak
+from podium.engine.yielding import recheck_of
+from podium.errors import ExtenderError
+from podium.extenders import Extender
+from podium.framework import SUCCESS, Code, PostFilterResult, Status
+from podium.plugins.default_preemption import DefaultPreemption
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_CANDIDATE = "no candidate node for preemption"
+
+KEEP, CLEAR = None, ""
+"""What a result without a node says about the pod's nomination so far."""
+
+
+class Search:
+    """One pod's search; plugins start it with `attempt`. It changes nothing: whoever started it carries the choice out.
+
+    `random` draws where among the nodes the search begins, when it need not look at all of them.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        nominations: Nominations,
+        extenders: Sequence[Extender],
+        tie_break: TieBreak,
+        random: random.Random,
+        stamps: RowStamps,
+        memory: RowMemory[Outcome],
+    ) -> None:
+        self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
+        self._tie_break, self._random, self._stamps, self._memory = tie_break, random, stamps, memory
+        self.candidates: tuple[Candidate, ...] = ()
+        """The nodes where evicting pods helps, as the plugin chose among them."""
+        self.chosen: Candidate | None = None
+        self.chosen_by = ""
+        """What made the chosen candidate better than the others."""
+
+    def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
+        """Find the best node; `statuses` says of every node why the pod does not fit."""
+        pod, cluster = self._evaluation.pod, self._evaluation.cluster
+        nominated = self._nominations.node_of(pod)
+        reason = why_not_eligible(pod, nominated, policy, statuses, cluster)
+        if reason:
+            return PostFilterResult(Status.unschedulable(reason), KEEP)
+        found, rejected = self._find(policy, potential_rows(statuses, cluster), cluster.rows.get(nominated))
+        if not found:
+            return self._none_found(rejected, cluster.node_count)
+        try:
+            found = ask_extenders(self._extenders, pod, found, cluster)
+        except ExtenderError as error:
+            return PostFilterResult(Status.error(str(error)), KEEP)
+        if not found:
+            return PostFilterResult(Status.unschedulable(NO_CANDIDATE), KEEP)
+        self.candidates = tuple(found)
+        self.chosen, self.chosen_by = pick(found, self._tie_break, cluster)
+        return PostFilterResult(SUCCESS, self.chosen.node)
+
+    def _find(
+        self, policy: DefaultPreemption, rows: list[int], own_row: int | None
+    ) -> tuple[list[Candidate], list[Status]]:
+        """Candidates, those that violate no budget first, and what was said of the rows that are none."""
+        if not rows:
+            return [], []
+        evaluation = self._evaluation
+        offset, enough = self._random.randrange(len(rows)), policy.enough_candidates(len(rows))
+        rows = rows[offset:] + rows[:offset]
+        recheck = recheck_of(evaluation, self._nominations)
+        runs = DryRuns(evaluation.pod, policy, recheck, evaluation.cluster, self._stamps, self._memory)
+        good: list[Candidate] = []
+        violating: list[Candidate] = []
+        rejected: list[Status] = []
+        outcomes = runs.run(rows, max(enough, 1), evaluation.state.info.signature, own_row)
+        for row, outcome in zip(rows, outcomes, strict=False):
+            if outcome.status != SUCCESS:
+                rejected.append(outcome.status)
+                continue
+            candidate = Candidate(evaluation.cluster.names[row], outcome.victims, outcome.pdb_violations)
+            (violating if outcome.pdb_violations else good).append(candidate)
+            if good and len(good) + len(violating) >= enough:
+                break
+        return good + violating, rejected
+
+    def _none_found(self, rejected: Iterable[Status], node_count: int) -> PostFilterResult:
+        statuses = list(rejected)
+        errors = list(dict.fromkeys(status.message for status in statuses if status.code is Code.ERROR))
+        if errors:
+            return PostFilterResult(Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"), KEEP)
+        counts = Counter(reason for status in statuses for reason in status.reasons)
+        counts[NOT_HELPFUL] += node_count - len(statuses)
+        reasons = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+        return PostFilterResult(
+            Status.unschedulable(f"0/{node_count} nodes are available: {', '.join(reasons)}."), CLEAR
+        )

@@ -1,0 +1,135 @@
+"""Which pods of a node would have to go for another pod: tried out, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from podium.cluster import Cluster
+from podium.cluster.cluster import Placed
+from podium.cluster.trial import Trial
+from podium.engine.preemption.budgets import Budgets
+from podium.engine.rechecking import Recheck
+from podium.engine.remembering import RowMemory, RowStamps
+from podium.framework import SUCCESS, CycleState, Status
+from podium.objects import Pod
+from podium.plugins.default_preemption import DefaultPreemption
+
+NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+
+
+class Outcome(NamedTuple):
+    """The pods of one node that have to go, the most important first, or why that does not help."""
+
+    victims: tuple[Pod, ...] = ()
+    pdb_violations: int = 0
+    status: Status = SUCCESS
+
+
+class _Spared(NamedTuple):
+    """A pod to be spared if possible; the one with the lowest rank is the most important."""
+
+    placed: Placed
+    rank: int
+    is_violating: bool
+
+
+class DryRuns:
+    """Finds the victims on rows for one pod.
+
+    All pods that may go are taken off; if the pod fits then, as many as possible come back, the most important first,
+    but before all others those whose eviction violates a budget.
+    """
+
+    def __init__(
+        self,
+        pod: Pod,
+        policy: DefaultPreemption,
+        recheck: Recheck,
+        cluster: Cluster,
+        stamps: RowStamps,
+        memory: RowMemory[Outcome],
+    ) -> None:
+        self._pod, self._policy, self._recheck = pod, policy, recheck
+        self._cluster, self._stamps, self._memory = cluster, stamps, memory
+        self._budgets = Budgets(cluster)
+
+    def run(self, rows: Sequence[int], together: int, signature: bytes, own_row: int | None) -> Iterator[Outcome]:
+        """The outcome for each row, lazily and in order; where rows are independent, `together` at a time.
+
+        What is found for independent rows is remembered for pods with the same `signature`, except on the row the
+        pod is nominated to itself.
+        """
+        if not self._recheck.rows_are_independent:
+            for row in rows:
+                yield self._try([row])[row]
+            return
+        kind = (self._policy, signature)
+        for start in range(0, len(rows), together):
+            batch = rows[start : start + together]
+            self._stamps.catch_up()
+            known = {row: self._memory.get(kind, row) for row in batch if row != own_row}
+            outcomes = self._try([row for row in batch if known.get(row) is None])
+            for row, outcome in outcomes.items():
+                if row != own_row:
+                    self._memory.put(kind, row, outcome)
+            outcomes.update({row: outcome for row, outcome in known.items() if outcome is not None})
+            yield from (outcomes[row] for row in batch)
+
+    def _try(self, rows: Sequence[int]) -> dict[int, Outcome]:
+        if not rows:
+            return {}
+        with self._stamps.trial() as trial:
+            state = self._recheck.state()
+            outcomes = dict.fromkeys(rows, Outcome(status=NO_VICTIMS))
+            potential = {row: self._potential(row) for row in rows}
+            emptied = [row for row in rows if potential[row]]
+            for row in emptied:
+                for placed in potential[row]:
+                    self._recheck.take_off(trial, state, placed)
+            orders: dict[int, list[_Spared]] = {}
+            for row, status in zip(emptied, self._recheck.check(trial, state, emptied), strict=True):
+                if status == SUCCESS:
+                    orders[row] = self._order(potential[row])
+                else:
+                    outcomes[row] = Outcome(status=status)
+            return outcomes | self._spare(trial, state, orders)
+
+    def _potential(self, row: int) -> list[Placed]:
+        placed_on = self._cluster.placed_on(row)
+        return [placed for placed in placed_on if self._policy.may_evict(placed.pod, self._pod)]
+
+    def _by_importance(self, pods: list[Placed]) -> list[Placed]:
+        # Of pods that are alike the first comes first. But kube-scheduler takes the time twice to compare pods that
+        # have not started, finds the second reading later, and so puts the last of them first.
+        places = [place if placed.pod.status.start_time else -place for place, placed in enumerate(pods)]
+        keys = [(self._policy.importance(placed.pod), place) for placed, place in zip(pods, places, strict=True)]
+        return [pods[index] for index in sorted(range(len(pods)), key=keys.__getitem__)]
+
+    def _order(self, pods: list[Placed]) -> list[_Spared]:
+        """In which order pods are spared: those protected by a budget first, each group by importance."""
+        ordered = self._by_importance(pods)
+        violating = self._budgets.violating(placed.pod for placed in ordered)
+        spared = [_Spared(placed, rank, violating[rank]) for rank, placed in enumerate(ordered)]
+        return sorted(spared, key=lambda one: not one.is_violating)
+
+    def _spare(self, trial: Trial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, Outcome]:
+        """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
+        evicted: dict[int, list[_Spared]] = {row: [] for row in orders}
+        for turn in range(max(map(len, orders.values()), default=0)):
+            rows = [row for row, order in orders.items() if turn < len(order)]
+            for row in rows:
+                self._recheck.put_back(trial, state, orders[row][turn].placed)
+            for row, status in zip(rows, self._recheck.check(trial, state, rows), strict=True):
+                if status != SUCCESS:
+                    self._recheck.take_off(trial, state, orders[row][turn].placed)
+                    evicted[row].append(orders[row][turn])
+        return {row: self._outcome(row, victims) for row, victims in evicted.items()}
+
+    def _outcome(self, row: int, evicted: list[_Spared]) -> Outcome:
+        if not evicted:
+            # Something other than the filters rejected the node, so that evicting pods does not help.
+            name = self._cluster.names[row]
+            return Outcome(status=Status.error(f'expected at least one victim pod on node "{name}"'))
+        evicted.sort(key=lambda one: one.rank)
+        return Outcome(tuple(one.placed.pod for one in evicted), sum(one.is_violating for one in evicted))

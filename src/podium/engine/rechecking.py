@@ -1,0 +1,138 @@
+"""The filters once more, on nodes that have other pods for a while: preemption's victims gone, nominated pods there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
+from podium.cluster.cluster import Placed
+from podium.cluster.columns import Ints
+from podium.cluster.trial import Trial
+from podium.engine.nominations import Nominations
+from podium.engine.plan import Plan
+from podium.engine.results import FilterResults
+from podium.errors import PluginError
+from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
+from podium.objects import Pod
+
+CHANGED_BY_PODS = Aspect.RESOURCES | Aspect.PORTS | Aspect.PODS
+
+
+class _Step(NamedTuple):
+    """A filter, with its results where no pod on the node can change them."""
+
+    plugin: FilterPlugin
+    results: FilterResults | None
+
+
+class Recheck:
+    """A pod's filters during trials. What PreFilter decided stands: a plugin that skips goes on skipping, and one that
+    left something in the cycle state is told about every pod that comes or goes."""
+
+    def __init__(
+        self, plan: Plan, state: CycleState, pod: Pod, skipped: set[str], cluster: Cluster, nominations: Nominations
+    ) -> None:
+        self._state, self._pod, self._cluster, self._nominations = state, pod, cluster, nominations
+        running = [step for step in plan.filter if step.plugin.name not in skipped]
+        self._steps = [_Step(plugin, results if _is_fixed(plugin) else None) for plugin, results in running]
+        for _, results in self._steps:
+            if results is not None:
+                results.catch_up()
+        followers = [step.plugin for step in plan.pre_filter if step.plugin.name not in skipped]
+        self._followers = [plugin for plugin in followers if _follows_pods(plugin)]
+        self.rows_are_independent = not self._followers and all(step.results is not None for step in running)
+        """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
+
+    def state(self) -> CycleState:
+        """A cycle state for one trial: what plugins change in it does not outlast the trial."""
+        return CycleState(self._state.info, self._state)
+
+    def put_back(self, trial: Trial, state: CycleState, placed: Placed) -> None:
+        """Put a pod on its node, and tell the plugins."""
+        trial.put_back(placed)
+        self._tell_added(state, placed)
+
+    def take_off(self, trial: Trial, state: CycleState, placed: Placed) -> None:
+        """Take a pod off its node, and tell the plugins."""
+        trial.take_off(placed)
+        node = NodeInfo(self._cluster, placed.row)
+        for plugin in self._followers:
+            _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
+
+    def check(self, trial: Trial, state: CycleState, rows: Sequence[int]) -> list[Status]:
+        """What the filters say of each row: also with the pods nominated to it that come first, if there are any."""
+        first = self.check_besides_nominated(trial, state, rows)
+        found = [SUCCESS if status is None else status for status in first]
+        # Not only besides them: a pod may need what is there already, and a nominated pod may end up elsewhere.
+        passing = [place for place, status in enumerate(found) if status == SUCCESS]
+        for place, status in zip(passing, self._filter(state, [rows[place] for place in passing]), strict=True):
+            found[place] = status
+        return found
+
+    def check_besides_nominated(self, trial: Trial, state: CycleState, rows: Sequence[int]) -> list[Status | None]:
+        """What the filters say of each row with the nominated pods on it; None where there are none."""
+        guests: dict[int, list[Placed]] = {}
+        crowded = CycleState(state.info, state)
+        for place, row in enumerate(rows):
+            for pod in self._nominations.ahead_of(self._pod, self._cluster.names[row]):
+                placed = trial.place(pod, row, self._cluster.infos.of(pod))
+                self._tell_added(crowded, placed)
+                guests.setdefault(place, []).append(placed)
+        found: list[Status | None] = [None] * len(rows)
+        if guests:
+            statuses = self._filter(crowded, [rows[place] for place in guests])
+            for place, status in zip(guests, statuses, strict=True):
+                found[place] = status
+            for placed in (placed for pods in guests.values() for placed in pods):
+                trial.take_off(placed)
+        return found
+
+    def _tell_added(self, state: CycleState, placed: Placed) -> None:
+        if self._followers:
+            node = NodeInfo(self._cluster, placed.row)
+            for plugin in self._followers:
+                _demand(plugin, "AddPod", plugin.add_pod(state, self._pod, placed.pod, node))
+
+    def _filter(self, state: CycleState, listed: Sequence[int]) -> list[Status]:
+        """What the first filter that objects says of each row."""
+        rows: Ints = np.array(listed, dtype=np.int64)
+        found = [SUCCESS] * len(rows)
+        undecided = np.arange(len(rows))
+        for plugin, results in self._steps:
+            if not len(undecided):
+                break
+            if results is None:
+                verdict = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
+            else:
+                verdict = Verdict(results.values[rows[undecided]], results.describe)
+            rejected = verdict.codes != 0
+            if rejected.any():
+                statuses = {code: _describe(plugin, verdict, code) for code in set(verdict.codes[rejected].tolist())}
+                for place, code in zip(undecided[rejected].tolist(), verdict.codes[rejected].tolist(), strict=True):
+                    found[place] = statuses[code]
+                undecided = undecided[~rejected]
+        return found
+
+
+def _is_fixed(plugin: FilterPlugin) -> bool:
+    return plugin.reads is not None and not plugin.reads & CHANGED_BY_PODS
+
+
+def _follows_pods(plugin: PreFilterPlugin) -> bool:
+    kind = type(plugin)
+    return kind.add_pod is not PreFilterPlugin.add_pod or kind.remove_pod is not PreFilterPlugin.remove_pod
+
+
+def _demand(plugin: PreFilterPlugin, point: str, status: Status) -> None:
+    if status != SUCCESS:
+        raise PluginError(plugin.name, f"failed in {point}: {status.message}")
+
+
+def _describe(plugin: FilterPlugin, verdict: Verdict, code: int) -> Status:
+    status = verdict.describe(code)
+    if status.code is Code.ERROR:
+        status = Status.error(f'running "{plugin.name}" filter plugin: {status.message}')
+    return status._replace(plugin=plugin.name)

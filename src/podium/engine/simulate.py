@@ -1,0 +1,164 @@
+"""What happens to everything that is pending: where each pod would go, and what that leaves of the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from podium.cluster import Cluster, PodInfo
+from podium.config import KubeSchedulerConfiguration
+from podium.engine.scheduler import Scheduler
+from podium.engine.select import TieBreak
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.framework import Registry
+from podium.load import workload_of
+from podium.objects import Pod
+from podium.plugins import IN_TREE
+
+Amounts = Mapping[str, int]
+"""Per resource, in milli-cpu, bytes or units."""
+
+
+class Placement(NamedTuple):
+    """Where a pod went; without a node, `message` says why nowhere."""
+
+    pod: Pod
+    node: str | None
+    message: str = ""
+
+    @property
+    def workload(self) -> str:
+        return workload_of(self.pod)
+
+
+class Usage(NamedTuple):
+    """How much of a node, or of the whole cluster, is requested before and after."""
+
+    allocatable: Amounts
+    before: Amounts
+    after: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Every pending pod in the order it was decided, and how full the nodes are before and after."""
+
+    placements: tuple[Placement, ...]
+    nodes: Mapping[str, Usage]
+    """Per node, by name."""
+    cluster: Cluster
+    """The cluster with every pod placed that fits."""
+
+    @property
+    def placed(self) -> tuple[Placement, ...]:
+        return tuple(placement for placement in self.placements if placement.node is not None)
+
+    @property
+    def pending(self) -> tuple[Placement, ...]:
+        """Those that fit nowhere."""
+        return tuple(placement for placement in self.placements if placement.node is None)
+
+    @property
+    def fits(self) -> bool:
+        return not self.pending
+
+    @property
+    def total(self) -> Usage:
+        """All nodes together."""
+        sums: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+        for usage in self.nodes.values():
+            for amounts, more in zip(sums, usage, strict=True):
+                amounts.update(more)
+        return Usage(*sums)
+
+
+class Queued(NamedTuple):
+    """A pod that waits, since a time in seconds."""
+
+    pod: Pod
+    timestamp: float
+
+
+def simulate(
+    cluster: Cluster,
+    pods: Iterable[Pod] | None = None,
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    *,
+    registry: Registry = IN_TREE,
+    tie_break: TieBreak | str = "random",
+    seed: int = 0,
+    sampling: Literal["all", "upstream"] = "all",
+    on_decided: Callable[[Placement], object] = lambda placement: None,
+) -> Simulation:
+    """Decide pending pods one after the other, each on what the earlier ones left; the cluster stays as it is.
+
+    `pods` are those of the cluster that are pending unless given. They are taken in the order of the profile's
+    QueueSort: by priority, then creation, then as they came. Pods of workloads are there once `expand_workloads` has
+    added them. `on_decided` is told of each.
+    """
+    cluster = cluster.fork()
+    waiting = list(cluster.pending.values() if pods is None else pods)
+    scheduler = Scheduler(cluster, config, registry=registry, tie_break=tie_break, seed=seed, sampling=sampling)
+    before = _requested(cluster)
+    simulated = _Simulated(scheduler)
+    placements = []
+    try:
+        for pod in in_queue_order(waiting, scheduler):
+            placements.append(simulated.decide(pod))
+            on_decided(placements[-1])
+    finally:
+        scheduler.close()
+    allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)
+    nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
+    return Simulation(tuple(placements), nodes, cluster)
+
+
+def in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod]:
+    """The pods in the order they leave the queue; all profiles have the same QueueSort."""
+    (queue_sort,) = next(iter(scheduler.frameworks.values())).queue_sort
+    queued = sorted((Queued(pod, _created(pod)) for pod in pods), key=queue_sort.sort_key)
+    return [waiting.pod for waiting in queued]
+
+
+def _created(pod: Pod) -> float:
+    """When the pod was created; one that was not yet, comes after all that were."""
+    try:
+        return datetime.fromisoformat(pod.metadata.creation_timestamp or "").timestamp()
+    except ValueError:
+        return float("inf")
+
+
+class _Simulated:
+    """Decides pods and remembers why some did not fit: until another is placed, equal pods fail alike."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._failures: dict[tuple[PodInfo, str], str] = {}
+
+    def decide(self, pod: Pod) -> Placement:
+        kind = (self._scheduler.cluster.infos.of(pod), pod.spec.scheduler_name)
+        if kind in self._failures:
+            return Placement(pod, None, self._failures[kind])
+        try:
+            node = self._scheduler.schedule(pod)
+        except (InputError, PluginError, ExtenderError) as error:
+            return Placement(pod, None, str(error))
+        if node is not None:
+            self._failures.clear()
+            return Placement(pod, node)
+        decision = self._scheduler.decide(pod)
+        message = self._failures[kind] = decision.error or decision.message
+        return Placement(pod, None, message)
+
+
+def _requested(cluster: Cluster) -> dict[str, dict[str, int]]:
+    return _amounts(cluster, cluster.columns.requested)
+
+
+def _amounts(cluster: Cluster, table: Any) -> dict[str, dict[str, int]]:
+    """A table of resources by rows as amounts by node."""
+    resources = cluster.columns.resources.values
+    return {name: dict(zip(resources, table[:, row].tolist(), strict=False)) for name, row in cluster.rows.items()}

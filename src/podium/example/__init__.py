@@ -1,0 +1,1 @@
+"""The example cluster that `podium demo` explains: a web shop on a dozen nodes in three zones."""

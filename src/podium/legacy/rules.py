@@ -1,0 +1,174 @@
+"""What differs between the old releases: every constant and every yes or no, one column per release.
+
+The predicates and priorities read this table; a formula that changed between releases is written once, with the
+release's entry in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from podium.framework import Plugin
+
+P = TypeVar("P", bound=Plugin)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How one release counts, compares, scores and speaks."""
+
+    release: str
+
+    # -- scores
+    max_score: int
+    """What the best node scores."""
+    normalizes_in_floats: bool
+    """NodeAffinity and TaintToleration scale by a fraction and truncate, rather than in integers."""
+    spread_matches_any: bool
+    """SelectorSpread counts a pod that matches one of the selectors, rather than all of them."""
+    spread_ignores_empty_selectors: bool
+    """A service whose selector is empty, though not absent, adds nothing to the selectors of a pod."""
+    spread_zone_divides_by_zero: bool
+    """A zone score without any matching pod is 0/0, which becomes the smallest int64."""
+    service_spreading_is_selector_spread: bool
+    """ServiceSpreadingPriority looks at controllers too."""
+    zone_has_stable_label: bool
+    """A node without the beta zone or region label has that of the stable label."""
+    images_are_scaled: bool
+    """An image counts by how many nodes have it, under its name with a tag; otherwise by its size, as written."""
+    service_pods_everywhere: bool
+    """ServiceAntiAffinity counts all pods of the service, on infeasible nodes and terminating ones too."""
+    ratio_leaves_out_zeros: bool
+    """RequestedToCapacityRatio averages the resources that score above zero, and rounds to the nearest."""
+
+    # -- what pods use
+    counts_init_containers: bool
+    """Init containers and the pod's overhead count for running pods and in scores, not only for the fit."""
+    ports_by_number: bool
+    """Two host ports conflict when their numbers are equal, whatever their protocol and address."""
+    tracks_prefixed_resources: bool
+    """Resources of kubernetes.io/ and attachable volumes are counted."""
+
+    # -- what fits
+    knows_match_fields: bool
+    """Required node affinity reads matchFields; where it does not, a broken term fails the pod's other terms too."""
+    affinity_term_by_term: bool
+    """Each required affinity term may be met by another pod."""
+    existing_terms_share_last_key: bool
+    """The anti-affinity terms of a running pod all have the topology key of the last of them."""
+    out_of_disk: bool
+    """CheckNodeCondition knows the condition OutOfDisk."""
+    claims_must_be_bound: bool
+    """A volume predicate that meets an unbound claim is an error."""
+    limits_from_node: bool
+    """Allocatable attachable-volumes-* and the instance type limit how many disks a node takes."""
+    unbound_disks_by_provisioner: bool
+    """A claim whose volume is unknown counts as a disk of the kind its storage class provisions, not of every kind."""
+    missing_volume_is_error: bool
+    """CheckVolumeBinding: a bound claim whose volume is not there, or an unbound immediate one, is an error."""
+
+    # -- words
+    bare_reasons: bool
+    """A reason is the name of the failure rather than a sentence."""
+    too_many_pods: str
+    """The reason of a node that has no room for another pod."""
+    names_the_taint: bool
+    """The reason of an untolerated taint says which."""
+
+
+V1_8 = Rules(
+    release="v1.8",
+    max_score=10,
+    normalizes_in_floats=True,
+    spread_matches_any=True,
+    spread_ignores_empty_selectors=False,
+    spread_zone_divides_by_zero=True,
+    service_spreading_is_selector_spread=False,
+    zone_has_stable_label=False,
+    images_are_scaled=False,
+    service_pods_everywhere=True,
+    ratio_leaves_out_zeros=False,
+    counts_init_containers=False,
+    ports_by_number=True,
+    tracks_prefixed_resources=False,
+    knows_match_fields=False,
+    affinity_term_by_term=True,
+    existing_terms_share_last_key=True,
+    out_of_disk=True,
+    claims_must_be_bound=True,
+    limits_from_node=False,
+    unbound_disks_by_provisioner=False,
+    missing_volume_is_error=True,
+    bare_reasons=True,
+    too_many_pods="Insufficient pods",
+    names_the_taint=False,
+)
+
+V1_14 = Rules(
+    release="v1.14",
+    max_score=10,
+    normalizes_in_floats=False,
+    spread_matches_any=False,
+    spread_ignores_empty_selectors=False,
+    spread_zone_divides_by_zero=False,
+    service_spreading_is_selector_spread=True,
+    zone_has_stable_label=False,
+    images_are_scaled=True,
+    service_pods_everywhere=False,
+    ratio_leaves_out_zeros=False,
+    counts_init_containers=False,
+    ports_by_number=False,
+    tracks_prefixed_resources=True,
+    knows_match_fields=True,
+    affinity_term_by_term=False,
+    existing_terms_share_last_key=False,
+    out_of_disk=False,
+    claims_must_be_bound=False,
+    limits_from_node=True,
+    unbound_disks_by_provisioner=False,
+    missing_volume_is_error=True,
+    bare_reasons=False,
+    too_many_pods="Insufficient pods",
+    names_the_taint=False,
+)
+
+V1_18 = Rules(
+    release="v1.18",
+    max_score=100,
+    normalizes_in_floats=False,
+    spread_matches_any=False,
+    spread_ignores_empty_selectors=True,
+    spread_zone_divides_by_zero=False,
+    service_spreading_is_selector_spread=True,
+    zone_has_stable_label=True,
+    images_are_scaled=True,
+    service_pods_everywhere=False,
+    ratio_leaves_out_zeros=True,
+    counts_init_containers=True,
+    ports_by_number=False,
+    tracks_prefixed_resources=True,
+    knows_match_fields=True,
+    affinity_term_by_term=False,
+    existing_terms_share_last_key=False,
+    out_of_disk=False,
+    claims_must_be_bound=False,
+    limits_from_node=True,
+    unbound_disks_by_provisioner=True,
+    missing_volume_is_error=False,
+    bare_reasons=False,
+    too_many_pods="Too many pods",
+    names_the_taint=True,
+)
+
+
+class OfRelease:
+    """A plugin that several releases have; `of_release` gives it the rules of one of them."""
+
+    rules: Rules = V1_14
+
+
+def of_release(plugin: type[P], rules: Rules, name: str = "") -> type[P]:
+    """The plugin as one release has it, under the release's name for it."""
+    members = {"rules": rules, "name": name or plugin.name, "__doc__": plugin.__doc__, "__module__": plugin.__module__}
+    return type(plugin.__name__, (plugin,), members)

@@ -1,0 +1,168 @@
+"""The PersistentVolumes that claims may get: by storage class, smallest first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster
+from podium.cluster.columns import Ints
+from podium.cluster.store import Store
+from podium.objects import PersistentVolume, PersistentVolumeClaim, Quantity
+from podium.objects.storage import VolumeNodeAffinity
+from podium.plugins.claims import STORAGE, class_of_claim, class_of_volume, is_bound_to
+from podium.quantity import parse_quantity
+from podium.selectors import EVERYTHING, NodeMatcher, NodeTerm, label_selector, node_terms
+
+Terms = tuple[NodeTerm, ...]
+
+_size = attrgetter("size")
+
+
+@lru_cache(maxsize=65_536)
+def nanos(quantity: Quantity) -> int:
+    """An exact amount as an integer, to compare by: no quantity is finer than a billionth."""
+    return int(parse_quantity(quantity) * 10**9)
+
+
+def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms | None:
+    """The terms a node's labels must meet one of; None for a volume that can be used everywhere.
+
+    A volume looks at labels only: fields of the node are not compared.
+    """
+    if affinity is None or affinity.required is None:
+        return None
+    return tuple(term._replace(names=()) for term in node_terms(affinity.required))
+
+
+class BindableVolume(NamedTuple):
+    """A volume with what matching needs; sorts by size, then by name."""
+
+    size: int
+    """In billionths of a byte."""
+    name: str
+    serial: int
+    """Identifies the volume in arrays; a changed volume gets another one."""
+    volume: PersistentVolume
+    terms: Terms | None
+
+    def suits(self, claim: PersistentVolumeClaim, size: int) -> bool:
+        """Whether size, mode and attributes fit, which even a volume reserved for the claim must."""
+        mine, wanted = self.volume.spec, claim.spec
+        return (
+            self.size >= size
+            and mine.volume_mode == wanted.volume_mode
+            and (mine.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
+            and self.volume.metadata.deletion_timestamp is None
+        )
+
+
+class BindableVolumes:
+    """All volumes by class. It belongs to one cluster; call `catch_up` before reading."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._next_serial = 0
+        self._known: dict[str, BindableVolume] = {}
+        self._unclaimed: dict[str, list[BindableVolume]] = {}
+        self._reserved: dict[tuple[str, str], dict[str, BindableVolume]] = {}
+        self._labels_head = -1
+        self._rows: dict[Terms, Ints] = {}
+        self.by_serial: dict[int, BindableVolume] = {}
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def reserved_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
+        """The volumes that are reserved for this claim and fit it, by size and name."""
+        found = self._reserved.get((claim.namespace, claim.name))
+        if found:
+            wanted_class, size = class_of_claim(claim), claim_size(claim)
+            for candidate in sorted(found.values()):
+                volume = candidate.volume
+                if (
+                    class_of_volume(volume) == wanted_class
+                    and is_bound_to(volume, claim)
+                    and candidate.suits(claim, size)
+                ):
+                    yield candidate
+
+    def available_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
+        """The unreserved volumes that fit the claim on nodes they can be used from, smallest first."""
+        volumes, size = self._unclaimed.get(class_of_claim(claim), []), claim_size(claim)
+        modes = frozenset(claim.spec.access_modes)
+        selector = EVERYTHING if claim.spec.selector is None else label_selector(claim.spec.selector)
+        for candidate in islice(volumes, bisect_left(volumes, size, key=_size), None):
+            volume = candidate.volume
+            if (
+                volume.status.phase == "Available"
+                and candidate.suits(claim, size)
+                and modes.issubset(volume.spec.access_modes)
+                and (selector.empty or selector.matches(volume.metadata.labels))
+            ):
+                yield candidate
+
+    def rows(self, terms: Terms, cluster: Cluster) -> Ints:
+        """The rows from which a volume with these affinity terms can be used."""
+        head = cluster.logs[Aspect.LABELS].head
+        if head != self._labels_head:
+            self._rows.clear()
+            self._labels_head = head
+        found = self._rows.get(terms)
+        if found is None:
+            found = self._rows[terms] = np.flatnonzero(cluster.nodes.matching(NodeMatcher((), terms)))
+        return found
+
+    # -- catching up -----------------------------------------------------------------------------------------------
+
+    def catch_up(self, store: Store) -> None:
+        if self._version == store.version:
+            return
+        changed = store.since(self._version)
+        self._version = store.version
+        shelf = store.of(PersistentVolume)
+        if changed is None:
+            for name in list(self._known):
+                self._remove(name)
+            for volume in shelf:
+                self._add(volume)
+        else:
+            for name in {item.name for item in changed if isinstance(item, PersistentVolume)}:
+                self._remove(name)
+                volume_now = shelf.get(name)
+                if volume_now is not None:
+                    self._add(volume_now)
+
+    def _add(self, volume: PersistentVolume) -> None:
+        spec, serial = volume.spec, self._next_serial
+        self._next_serial += 1
+        size = nanos(spec.capacity.get(STORAGE, 0))
+        candidate = BindableVolume(size, volume.name, serial, volume, affinity_terms(spec.node_affinity))
+        self._known[volume.name] = self.by_serial[serial] = candidate
+        if spec.claim_ref is None:
+            insort(self._unclaimed.setdefault(class_of_volume(volume), []), candidate)
+        else:
+            claim = (spec.claim_ref.namespace, spec.claim_ref.name)
+            self._reserved.setdefault(claim, {})[volume.name] = candidate
+
+    def _remove(self, name: str) -> None:
+        candidate = self._known.pop(name, None)
+        if candidate is None:
+            return
+        del self.by_serial[candidate.serial]
+        reference = candidate.volume.spec.claim_ref
+        if reference is None:
+            volumes = self._unclaimed[class_of_volume(candidate.volume)]
+            del volumes[bisect_left(volumes, candidate)]
+        else:
+            del self._reserved[reference.namespace, reference.name][name]
+
+
+def claim_size(claim: PersistentVolumeClaim) -> int:
+    """What a claim asks for, in billionths of a byte."""
+    return nanos(claim.spec.resources.requests.get(STORAGE, 0))

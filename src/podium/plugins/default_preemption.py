@@ -1,0 +1,81 @@
+"""DefaultPreemption: make room for a pod that fits nowhere by evicting pods of lower priority."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Protocol
+
+from podium.config.args import DefaultPreemptionArgs
+from podium.errors import InputError
+from podium.framework.plugin import CycleState, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from podium.framework.status import SUCCESS, Status
+from podium.objects import Pod
+
+PREEMPTION = "Preemption"
+"""Where the cycle state has what the engine can do for a plugin that wants to preempt."""
+
+
+class Preemption(Protocol):
+    """The engine's search for a node where evicting pods helps."""
+
+    def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
+        """Find the best node for the pod being scheduled; `statuses` says why it does not fit any."""
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+    """Nominate the pod to the node where the least important pods have to go.
+
+    Derive from it to change which pods may be evicted (`may_evict`) or which of them matter more (`importance`).
+    """
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Evicting takes no time here, so no pod has to wait for its own preemption to be carried out."""
+        return SUCCESS
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
+        preemption: Preemption = state[PREEMPTION]
+        result = preemption.attempt(self, statuses)
+        if not result.status.message:
+            return result
+        return result._replace(status=result.status._replace(reasons=(f"preemption: {result.status.message}",)))
+
+    def may_evict(self, victim: Pod, preemptor: Pod) -> bool:
+        """Whether a pod may have to go for another one."""
+        return victim.priority < preemptor.priority
+
+    def importance(self, pod: Pod) -> tuple[float, ...]:
+        """Sorts victims: the pod with the smallest key is spared first. By priority, then by who started earlier."""
+        return -pod.priority, start_time(pod)
+
+    def enough_candidates(self, nodes: int) -> int:
+        """How many nodes to find, out of this many on which evicting pods might help, before choosing one."""
+        share = nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+
+def start_time(pod: Pod) -> float:
+    """When a pod started, in seconds since 1970; a pod that did not start yet does so later than all others."""
+    if pod.status.start_time is None:
+        return math.inf
+    try:
+        return _seconds(pod.status.start_time)
+    except ValueError:
+        raise InputError(
+            f"pod {pod.key}: status.startTime {pod.status.start_time!r} is not a time; "
+            "write it like 2026-01-31T09:30:00Z"
+        ) from None
+
+
+@lru_cache(maxsize=1 << 14)
+def _seconds(text: str) -> float:
+    time = datetime.fromisoformat(text)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,243 @@
+"""VolumeBinding, second step: which nodes can have the volumes of a pod's claims, and which volumes those are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from podium.cluster import Cluster
+from podium.cluster.columns import Ints, Mask
+from podium.cluster.store import Store
+from podium.framework.status import Status
+from podium.objects import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from podium.objects.storage import TopologySelectorTerm, VolumeNodeAffinity
+from podium.plugins.bindable_volumes import BindableVolume, BindableVolumes, affinity_terms, claim_size
+from podium.plugins.claims import SELECTED_NODE, STORAGE, class_of_claim
+from podium.plugins.csi_migration import TranslationError, in_tree_plugin, translate_affinity
+from podium.plugins.storage_capacity import StorageCapacities
+from podium.plugins.volume_binding_claims import PodClaims
+from podium.quantity import value
+from podium.selectors import NodeMatcher, Requirement
+
+REASONS = (
+    "node(s) didn't match PersistentVolume's node affinity",
+    "node(s) didn't find available persistent volumes to bind",
+    "node(s) did not have enough free storage",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+)
+NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_NOT_EXIST = (1 << bit for bit in range(4))
+ERROR = -1
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+UNMATCHED = -1
+FEW_ROWS = 4
+
+
+class Storage:
+    """What VolumeBinding keeps of a cluster's storage."""
+
+    def __init__(self) -> None:
+        self.volumes = BindableVolumes()
+        self.capacities = StorageCapacities()
+
+
+@dataclass(slots=True)
+class FoundVolumes:
+    """What was found for a pod, on every row of the cluster."""
+
+    codes: Ints
+    """0 where all claims can be satisfied, otherwise a bit per reason, or ERROR."""
+    error: Status | None = None
+    to_match: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Claims that may get an existing volume, smallest first."""
+    matched: list[Ints] = field(default_factory=list)
+    """Per such claim, the serial of each row's volume; UNMATCHED where one must be provisioned."""
+    to_provision: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Claims for which a node was chosen earlier."""
+
+    def describe(self, code: int) -> Status:
+        if code == ERROR and self.error is not None:
+            return self.error
+        return Status.unresolvable(*(reason for bit, reason in enumerate(REASONS) if code & (1 << bit)))
+
+    def bindings_on(self, row: int, volumes: BindableVolumes) -> list[tuple[PersistentVolumeClaim, BindableVolume]]:
+        """The volume each claim would get on a row, where it would get an existing one."""
+        return [
+            (claim, volumes.by_serial[int(serials[row])])
+            for claim, serials in zip(self.to_match, self.matched, strict=True)
+            if serials[row] != UNMATCHED
+        ]
+
+    def provisions_on(self, row: int) -> list[PersistentVolumeClaim]:
+        """The claims whose volumes would be provisioned for a row."""
+        unmatched = (c for c, serials in zip(self.to_match, self.matched, strict=True) if serials[row] == UNMATCHED)
+        return [*self.to_provision, *unmatched]
+
+
+def find_volumes(claims: PodClaims, cluster: Cluster, storage: Storage) -> FoundVolumes:
+    """Look for volumes on all rows at once."""
+    storage.volumes.catch_up(cluster.store)
+    found = FoundVolumes(np.zeros(cluster.columns.size, dtype=np.int64))
+    _check_bound(claims.bound, cluster, found)
+    if claims.waiting:
+        _find_waiting(claims.waiting, cluster, storage, found)
+    return found
+
+
+# -- bound claims --------------------------------------------------------------------------------------------------
+
+
+def _check_bound(claims: list[PersistentVolumeClaim], cluster: Cluster, found: FoundVolumes) -> None:
+    """Mark the rows from which a bound volume cannot be used; the first claim that fails a row decides."""
+    for claim in claims:
+        volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name)
+        if volume is None:
+            found.codes[found.codes == 0] = VOLUME_NOT_EXIST
+            return
+        usable = _usable(volume.spec.node_affinity, cluster)
+        plugin = in_tree_plugin(volume.spec)
+        migrated = _migrated_rows(plugin, cluster) if plugin else []
+        if migrated:
+            usable = np.ones(cluster.columns.size, dtype=np.bool_) if usable is None else usable
+            try:
+                translated = _usable(translate_affinity(volume), cluster)
+                usable[migrated] = True if translated is None else translated[migrated]
+            except TranslationError as error:
+                found.error = Status.error(f"could not translate pv: {error}")
+                failed = np.zeros(cluster.columns.size, dtype=np.bool_)
+                failed[migrated] = True
+                found.codes[failed & (found.codes == 0)] = ERROR
+        if usable is not None:
+            found.codes[~usable & (found.codes == 0)] = NODE_CONFLICT
+
+
+def _usable(affinity: VolumeNodeAffinity | None, cluster: Cluster) -> Mask | None:
+    """The rows that meet a volume's affinity; None for all."""
+    terms = affinity_terms(affinity)
+    return None if terms is None else cluster.nodes.matching(NodeMatcher((), terms))
+
+
+def _migrated_rows(plugin: str, cluster: Cluster) -> list[int]:
+    """The rows whose CSINode says that an in-tree plugin is served by a CSI driver there."""
+    nodes, rows = cluster.store.of(CSINode), cluster.rows
+    return [
+        rows[node.name]
+        for node in nodes
+        if node.name in rows and plugin in node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
+    ]
+
+
+# -- waiting claims ------------------------------------------------------------------------------------------------
+
+
+def _find_waiting(claims: list[PersistentVolumeClaim], cluster: Cluster, storage: Storage, found: FoundVolumes) -> None:
+    """Match claims with volumes, or see whether volumes can be provisioned for them."""
+    open_rows = found.codes != ERROR
+    for claim in claims:
+        selected = claim.metadata.annotations.get(SELECTED_NODE)
+        if selected is None:
+            found.to_match.append(claim)
+        else:
+            found.to_provision.append(claim)
+            elsewhere = np.ones(cluster.columns.size, dtype=np.bool_)
+            if selected in cluster.rows:
+                elsewhere[cluster.rows[selected]] = False
+            found.codes[open_rows & elsewhere] |= BIND_CONFLICT
+            open_rows &= ~elsewhere
+    found.to_match.sort(key=claim_size)
+    for claim in found.to_match:
+        found.matched.append(_match(claim, found.matched, cluster, storage.volumes))
+    for claim in found.to_provision:
+        open_rows &= ~_provision(claim, open_rows, cluster, storage, found)
+    for claim, serials in zip(found.to_match, found.matched, strict=True):
+        open_rows &= ~_provision(claim, open_rows & (serials == UNMATCHED), cluster, storage, found)
+
+
+def _match(claim: PersistentVolumeClaim, earlier: list[Ints], cluster: Cluster, volumes: BindableVolumes) -> Ints:
+    """The serial of the volume a claim gets on each row, none that an earlier claim got there; UNMATCHED for none.
+
+    A volume reserved for the claim is the only one it can get; otherwise it is the smallest.
+    """
+    size = cluster.columns.size
+    matched, undecided = np.full(size, UNMATCHED, dtype=np.int64), np.ones(size, dtype=np.bool_)
+    for reserved in volumes.reserved_for(claim):
+        free = _free(undecided, reserved.serial, earlier)
+        matched[free & _reaching(reserved, cluster, volumes)] = reserved.serial
+        undecided &= ~free
+    left = int(np.count_nonzero(undecided))
+    for available in volumes.available_for(claim) if left else ():
+        serial, terms = available.serial, available.terms
+        rows: Ints | list[int]
+        if terms is None:
+            rows = np.flatnonzero(_free(undecided, serial, earlier))
+        elif len(rows := volumes.rows(terms, cluster)) > FEW_ROWS:
+            rows = rows[_free(undecided, serial, earlier)[rows]]
+        else:
+            rows = [row for row in rows.tolist() if undecided[row] and all(other[row] != serial for other in earlier)]
+        if len(rows):
+            matched[rows], undecided[rows] = serial, False
+            left -= len(rows)
+            if not left:
+                break
+    return matched
+
+
+def _free(undecided: Mask, serial: int, earlier: list[Ints]) -> Mask:
+    """The undecided rows where no earlier claim got this volume."""
+    free = undecided.copy()
+    for other in earlier:
+        free &= other != serial
+    return free
+
+
+def _reaching(volume: BindableVolume, cluster: Cluster, volumes: BindableVolumes) -> Mask:
+    mask = np.full(cluster.columns.size, volume.terms is None)
+    if volume.terms is not None:
+        mask[volumes.rows(volume.terms, cluster)] = True
+    return mask
+
+
+# -- provisioning --------------------------------------------------------------------------------------------------
+
+
+def _provision(
+    claim: PersistentVolumeClaim, needed: Mask, cluster: Cluster, storage: Storage, found: FoundVolumes
+) -> Mask:
+    """Mark and return the rows that need a volume provisioned for the claim and cannot have it."""
+    if not needed.any():
+        return needed
+    storage_class = cluster.store.of(StorageClass).get(class_of_claim(claim))
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+        found.codes[needed] |= BIND_CONFLICT
+        return needed
+    allowed = _allowed(storage_class.allowed_topologies, cluster)
+    found.codes[needed & ~allowed] |= BIND_CONFLICT
+    has_room = allowed
+    size = checked_size(claim, storage_class, cluster.store)
+    if size is not None:
+        has_room = storage.capacities.largest(storage_class.name, cluster) >= size
+        found.codes[needed & allowed & ~has_room] |= NOT_ENOUGH_SPACE
+    return needed & ~(allowed & has_room)
+
+
+def _allowed(terms: list[TopologySelectorTerm], cluster: Cluster) -> Mask:
+    """The rows in the topologies that a class allows; no terms at all allow every row."""
+    nodes = cluster.nodes
+    allowed = np.full(len(nodes), not terms)
+    for term in terms:
+        if term.match_label_expressions:
+            here = np.ones(len(nodes), dtype=np.bool_)
+            for expression in term.match_label_expressions:
+                here &= nodes.satisfying(Requirement(expression.key, "In", frozenset(expression.values)))
+            allowed |= here
+    return allowed
+
+
+def checked_size(claim: PersistentVolumeClaim, storage_class: StorageClass, store: Store) -> int | None:
+    """The bytes a driver must have left for a claim; None where nobody checks, because it does not report them."""
+    size = claim.spec.resources.requests.get(STORAGE)
+    driver = store.of(CSIDriver).get(storage_class.provisioner)
+    return None if size is None or driver is None or not driver.spec.storage_capacity else value(size)
