@@ -23,8 +23,8 @@ MEBI = 1024 * 1024
 def make_object(kind: str, name: str, **fields: Any) -> Object:
     """Any object, as the API server would store it; `namespace`, `labels` and such go into its metadata."""
     metadata = {field: fields.pop(field) for field in ("namespace", "labels", "annotations") if field in fields}
-    group = {"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}.get(kind, "v1")
-    document = {"apiVersion": group, "kind": kind, "metadata": {"name": name, **metadata}, **_camel(fields)}
+    group = "apps/v1" if kind in ("Deployment", "ReplicaSet", "StatefulSet") else "v1"
+    document: Fields = {"apiVersion": group, "kind": kind, "metadata": {"name": name, **metadata}, **_camel(fields)}
     (made,) = load(document)
     return made
 

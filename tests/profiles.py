@@ -87,6 +87,15 @@ PROFILES: tuple[Fields, ...] = (
         },
     },
     {
+        "schedulerName": "minimal",
+        "plugins": {
+            "multiPoint": {
+                "disabled": [{"name": "*"}],
+                "enabled": [{"name": name} for name in ("PrioritySort", "NodeResourcesFit", "DefaultBinder")],
+            }
+        },
+    },
+    {
         "schedulerName": "sparse",
         "plugins": {
             "preScore": {"disabled": [{"name": "*"}], "enabled": [{"name": "InterPodAffinity"}]},

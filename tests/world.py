@@ -7,7 +7,7 @@ the cluster that those objects give from scratch.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -22,6 +22,8 @@ NODES = tuple(f"n{number}" for number in range(6))
 NAMES = tuple(f"p{number}" for number in range(10))
 UNBOUND_KINDS = tuple(kind for kind, fields in POD_KINDS.items() if "node" not in fields)
 IMAGES = {"big:latest": 900_000_000, "tool:v1": 300_000_000, "other": 50_000_000}
+TAINTS = ((), ("team=a:NoSchedule",), ("spot=:PreferNoSchedule",), ("team=b:NoExecute", "spot=:PreferNoSchedule"))
+RESOURCES: tuple[dict[str, Any], ...] = ({}, {"gpu": 2}, {"hugepages": "256Mi", "ephemeral_storage": "10Gi"}, {})
 
 
 class Shape(NamedTuple):
@@ -41,20 +43,16 @@ class Shape(NamedTuple):
         labels |= {"rack": f"r{self.rack}"} if self.rack else {}
         for missing in {3: (ZONE,), 4: (ZONE, HOSTNAME), 5: ("disk", "cores")}.get(self.zone, ()):
             labels.pop(missing, None)
-        taints = ((), ("team=a:NoSchedule",), ("spot=:PreferNoSchedule",), ("team=b:NoExecute", "spot=:PreferNoSchedule"))
-        extra: dict[str, str | int] = {0: {}, 1: {"gpu": 2}, 2: {"hugepages": "256Mi", "ephemeral_storage": "10Gi"}}.get(
-            self.size, {}
-        )
         return make_node(
             name,
             cpu=("4", "8", "2", "1500m")[self.size % 4],
             memory=("8Gi", "4Gi", "16Gi", "2Gi")[self.size % 4],
             pods=(110, 110, 3, 4)[self.size % 4],
             labels=labels,
-            taints=taints[self.taints % 4],
+            taints=TAINTS[self.taints % 4],
             images=dict(list(IMAGES.items())[: self.images]),
             unschedulable=self.cordoned,
-            **extra,
+            **RESOURCES[self.size % 4],
         )
 
 
@@ -177,7 +175,7 @@ histories = st.builds(
     History,
     st.lists(shapes, min_size=1, max_size=len(NODES)),
     st.sampled_from((0, 24)),
-    st.lists(events, min_size=1, max_size=12),
+    st.lists(events, min_size=2, max_size=16),
 )
 
 

@@ -14,6 +14,9 @@ from podium.errors import PodiumError
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+TRACEBACK = "PODIUM_TRACEBACK"
+"""The variable that asks for the traceback of an error nobody foresaw, as a user's plugin may raise."""
 
 # Where typer keeps the root of its usage errors depends on its version; a bad parameter is one in all of them.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -25,26 +28,35 @@ class Commands(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         try:
             code = super().main(args, standalone_mode=False, **extra) or 0
-            sys.stdout.flush()
         except (PodiumError, UsageError) as error:
             code = fail(error)
-        except BrokenPipeError:
-            # Whoever read our output has seen enough; what is still buffered has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0
         except MemoryError:
             code = fail("not enough memory for this input")
         except (KeyboardInterrupt, typer.Abort):
             code = EXIT_INTERRUPTED
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            code = fail(f"unexpected {type(error).__name__}: {error} (set {TRACEBACK}=1 to see where it comes from)")
         if standalone_mode:
             sys.exit(code)
         return code
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_BROKEN_PIPE
+        return result
 
 
 def fail(problem: Exception | str) -> int:
     """Say what is wrong in one line on stderr; the exit code for it."""
     text = problem.format_message() if isinstance(problem, UsageError) else str(problem)  # type: ignore[attr-defined]
-    print(f"podium: {one_line(text)}", file=sys.stderr)
+    print(f"podium: {one_line(text.replace('Value error, ', ''))}", file=sys.stderr)
     return EXIT_BAD_INPUT
 
 

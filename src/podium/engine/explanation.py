@@ -238,7 +238,7 @@ def _legend(plugins: Sequence[str], width: int) -> str:
 
 def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
     best, worst = decision.totals[nodes[0]], decision.totals[nodes[-1]]
-    return f"  and {counted(len(nodes), 'node')} more that fit, with {best:,} to {worst:,} points"
+    return f"  and {counted(len(nodes), 'more node')} that fit, with {best:,} to {worst:,} points"
 
 
 def _lines_by_reason(decision: Decision, width: int) -> list[Line]:

@@ -33,7 +33,7 @@ from podium.framework.framework import Weighted
 
 INFEASIBLE = -(1 << 60)
 """Less than any total, and small enough to be added up a few times."""
-UNKNOWN = 1 << 60
+UNKNOWN = INFEASIBLE - 1
 UNCHANGED: set[int] = set()
 V = TypeVar("V")
 
@@ -167,7 +167,9 @@ class Plan:
         self._other_scores = [(w, results) for w, results in self.final_scores if not results.reads_only_resources]
         self._resource_log, self._cursor = self._cluster.logs[Aspect.RESOURCES], -1
         self._others: list[Results] = [*self._other_filters, *(results for _, results in self._other_scores)]
-        self._other_logs = list({id(log): log for results in self._others for log in results.logs}.values())
+        # Whether there is a node on a row counts among the others; its coming and going is in every log.
+        logs = [self._cluster.logs[Aspect.LABELS], *(log for results in self._others for log in results.logs)]
+        self._other_logs = list({id(log): log for log in logs}.values())
         self._other_heads = [-1] * len(self._other_logs)
         self._shared = [results for results in self._others if results.is_shared]
         self._other_versions: list[tuple[int, int]] = []

@@ -77,23 +77,25 @@ def truncated(numbers: Floats) -> Ints:
 
 def zone_codes(nodes: Nodes, rules: Rules) -> Ints:
     """A number per node, the same for nodes of the same region and zone; -1 for a node that says neither."""
-    labels = [(_BETA_REGION, _REGION), (_BETA_ZONE, _ZONE)]
-    codes: list[Ints] = []
-    for beta, stable in labels:
-        of_node = _values(nodes, beta)
-        if rules.zone_has_stable_label:
-            of_node = np.where(nodes.codes(beta) >= 0, of_node, _values(nodes, stable))
-        codes.append(of_node)
-    region, zone = codes
-    known: Interned[tuple[str, str]] = Interned()
-    pairs = zip(region.tolist(), zone.tolist(), strict=True)
-    return np.array([-1 if pair == ("", "") else known.code(pair) for pair in pairs], dtype=np.int64)
+    known: Interned[str] = Interned()
+    known.code("")
+    region = _label_codes(nodes, (_BETA_REGION, _REGION), known, rules)
+    zone = _label_codes(nodes, (_BETA_ZONE, _ZONE), known, rules)
+    pairs = region * len(known) + zone
+    codes: Ints = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return np.where(pairs == 0, -1, codes)
 
 
-def _values(nodes: Nodes, label: str) -> NDArray[np.object_]:
-    """The value of a label on each node, empty where it has none."""
-    column = nodes.cluster.columns.label(label)
-    return np.array([*column.values.values, ""], dtype=object)[nodes.codes(label)]
+def _label_codes(nodes: Nodes, labels: tuple[str, str], known: Interned[str], rules: Rules) -> Ints:
+    """The code in `known` of each node's beta label or, where the release reads that, of its stable one."""
+
+    def read(label: str) -> Ints:
+        values = nodes.cluster.columns.label(label).values.values
+        return np.array([*map(known.code, values), 0], dtype=np.int64)[nodes.codes(label)]
+
+    beta, stable = labels
+    codes = read(beta)
+    return np.where(nodes.codes(beta) >= 0, codes, read(stable)) if rules.zone_has_stable_label else codes
 
 
 class SelectorSpreadPriority(SelectorSpread):

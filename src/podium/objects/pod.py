@@ -20,12 +20,17 @@ class ResourceRequirements(Struct, frozen=True):
     limits: ResourceList = {}
 
 
+class ContainerRestartRule(Struct, frozen=True):
+    action: str = ""
+
+
 class Container(Struct, frozen=True):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: list[ContainerPort] = []
     restart_policy: str = ""
+    restart_policy_rules: list[ContainerRestartRule] = []
 
 
 class Toleration(Struct, frozen=True):
@@ -118,6 +123,7 @@ class PodSpec(Struct, frozen=True):
     resource_claims: list[PodResourceClaim] = []
     volumes: list[Volume] = []
     host_network: bool = False
+    host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
 
 

@@ -7,6 +7,7 @@ from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import ImageLocality
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.node_affinity import NodeAffinity
+from podium.plugins.node_declared_features import NodeDeclaredFeatures
 from podium.plugins.node_name import NodeName
 from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -28,6 +29,7 @@ IN_TREE = Registry(
         ImageLocality,
         InterPodAffinity,
         NodeAffinity,
+        NodeDeclaredFeatures,
         NodeName,
         NodePorts,
         NodeResourcesBalancedAllocation,

@@ -12,15 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster
-from podium.cluster.columns import Ints
+from podium.cluster.columns import Interned, Ints
 from podium.cluster.store import Store
 from podium.objects import PersistentVolume, PersistentVolumeClaim, Quantity
-from podium.objects.storage import VolumeNodeAffinity
+from podium.objects.storage import PersistentVolumeSpec, VolumeNodeAffinity
+from podium.objects.volumes import PersistentVolumeClaimSpec
 from podium.plugins.claims import STORAGE, class_of_claim, class_of_volume, is_bound_to
 from podium.quantity import parse_quantity
 from podium.selectors import EVERYTHING, NodeMatcher, NodeTerm, label_selector, node_terms
 
 Terms = tuple[NodeTerm, ...]
+Kind = tuple[str, str]
+"""Volume mode and attributes class: a volume and its claim must agree on both."""
+
+AVAILABLE = "Available"
 
 _size = attrgetter("size")
 
@@ -50,17 +55,14 @@ class BindableVolume(NamedTuple):
     serial: int
     """Identifies the volume in arrays; a changed volume gets another one."""
     volume: PersistentVolume
-    terms: Terms | None
+    kind: Kind
+    modes: frozenset[str]
+    reach: int
+    """Identifies the nodes it can be used from: equal for equal affinity."""
 
-    def suits(self, claim: PersistentVolumeClaim, size: int) -> bool:
-        """Whether size, mode and attributes fit, which even a volume reserved for the claim must."""
-        mine, wanted = self.volume.spec, claim.spec
-        return (
-            self.size >= size
-            and mine.volume_mode == wanted.volume_mode
-            and (mine.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
-            and self.volume.metadata.deletion_timestamp is None
-        )
+
+def _kind(spec: PersistentVolumeSpec | PersistentVolumeClaimSpec) -> Kind:
+    return spec.volume_mode, spec.volume_attributes_class_name or ""
 
 
 class BindableVolumes:
@@ -70,10 +72,12 @@ class BindableVolumes:
         self._version = -1
         self._next_serial = 0
         self._known: dict[str, BindableVolume] = {}
-        self._unclaimed: dict[str, list[BindableVolume]] = {}
+        self._unclaimed: dict[tuple[str, str], list[BindableVolume]] = {}
+        """By class and phase."""
         self._reserved: dict[tuple[str, str], dict[str, BindableVolume]] = {}
+        self._reaches: Interned[Terms | None] = Interned()
         self._labels_head = -1
-        self._rows: dict[Terms, Ints] = {}
+        self._rows: dict[int, Ints] = {}
         self.by_serial: dict[int, BindableVolume] = {}
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -82,40 +86,39 @@ class BindableVolumes:
         """The volumes that are reserved for this claim and fit it, by size and name."""
         found = self._reserved.get((claim.namespace, claim.name))
         if found:
-            wanted_class, size = class_of_claim(claim), claim_size(claim)
+            wanted_class, size, kind = class_of_claim(claim), claim_size(claim), _kind(claim.spec)
             for candidate in sorted(found.values()):
                 volume = candidate.volume
                 if (
                     class_of_volume(volume) == wanted_class
                     and is_bound_to(volume, claim)
-                    and candidate.suits(claim, size)
+                    and candidate.size >= size
+                    and candidate.kind == kind
+                    and volume.metadata.deletion_timestamp is None
                 ):
                     yield candidate
 
     def available_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
         """The unreserved volumes that fit the claim on nodes they can be used from, smallest first."""
-        volumes, size = self._unclaimed.get(class_of_claim(claim), []), claim_size(claim)
-        modes = frozenset(claim.spec.access_modes)
+        volumes, size = self._unclaimed.get((class_of_claim(claim), AVAILABLE), []), claim_size(claim)
+        modes, kind = frozenset(claim.spec.access_modes), _kind(claim.spec)
         selector = EVERYTHING if claim.spec.selector is None else label_selector(claim.spec.selector)
         for candidate in islice(volumes, bisect_left(volumes, size, key=_size), None):
-            volume = candidate.volume
-            if (
-                volume.status.phase == "Available"
-                and candidate.suits(claim, size)
-                and modes.issubset(volume.spec.access_modes)
-                and (selector.empty or selector.matches(volume.metadata.labels))
-            ):
-                yield candidate
+            if candidate.kind == kind and modes <= candidate.modes:
+                volume = candidate.volume
+                if volume.metadata.deletion_timestamp is None and selector.matches(volume.metadata.labels):
+                    yield candidate
 
-    def rows(self, terms: Terms, cluster: Cluster) -> Ints:
-        """The rows from which a volume with these affinity terms can be used."""
+    def rows(self, reach: int, cluster: Cluster) -> Ints:
+        """The rows from which volumes of this reach can be used."""
         head = cluster.logs[Aspect.LABELS].head
         if head != self._labels_head:
             self._rows.clear()
             self._labels_head = head
-        found = self._rows.get(terms)
+        found = self._rows.get(reach)
         if found is None:
-            found = self._rows[terms] = np.flatnonzero(cluster.nodes.matching(NodeMatcher((), terms)))
+            mask = cluster.nodes.matching(NodeMatcher((), self._reaches.values[reach]))
+            found = self._rows[reach] = np.flatnonzero(mask)
         return found
 
     # -- catching up -----------------------------------------------------------------------------------------------
@@ -141,11 +144,12 @@ class BindableVolumes:
     def _add(self, volume: PersistentVolume) -> None:
         spec, serial = volume.spec, self._next_serial
         self._next_serial += 1
-        size = nanos(spec.capacity.get(STORAGE, 0))
-        candidate = BindableVolume(size, volume.name, serial, volume, affinity_terms(spec.node_affinity))
+        size, modes = nanos(spec.capacity.get(STORAGE, 0)), frozenset(spec.access_modes)
+        reach = self._reaches.code(affinity_terms(spec.node_affinity))
+        candidate = BindableVolume(size, volume.name, serial, volume, _kind(spec), modes, reach)
         self._known[volume.name] = self.by_serial[serial] = candidate
         if spec.claim_ref is None:
-            insort(self._unclaimed.setdefault(class_of_volume(volume), []), candidate)
+            insort(self._unclaimed.setdefault(_shelf(volume), []), candidate)
         else:
             claim = (spec.claim_ref.namespace, spec.claim_ref.name)
             self._reserved.setdefault(claim, {})[volume.name] = candidate
@@ -157,10 +161,14 @@ class BindableVolumes:
         del self.by_serial[candidate.serial]
         reference = candidate.volume.spec.claim_ref
         if reference is None:
-            volumes = self._unclaimed[class_of_volume(candidate.volume)]
+            volumes = self._unclaimed[_shelf(candidate.volume)]
             del volumes[bisect_left(volumes, candidate)]
         else:
             del self._reserved[reference.namespace, reference.name][name]
+
+
+def _shelf(volume: PersistentVolume) -> tuple[str, str]:
+    return class_of_volume(volume), volume.status.phase
 
 
 def claim_size(claim: PersistentVolumeClaim) -> int:

@@ -161,43 +161,68 @@ def _match(claim: PersistentVolumeClaim, earlier: list[Ints], cluster: Cluster, 
 
     A volume reserved for the claim is the only one it can get; otherwise it is the smallest.
     """
-    size = cluster.columns.size
-    matched, undecided = np.full(size, UNMATCHED, dtype=np.int64), np.ones(size, dtype=np.bool_)
+    matching = _Matching(cluster.columns.size, earlier)
     for reserved in volumes.reserved_for(claim):
-        free = _free(undecided, reserved.serial, earlier)
-        matched[free & _reaching(reserved, cluster, volumes)] = reserved.serial
-        undecided &= ~free
-    left = int(np.count_nonzero(undecided))
-    for available in volumes.available_for(claim) if left else ():
-        serial, terms = available.serial, available.terms
-        rows: Ints | list[int]
-        if terms is None:
-            rows = np.flatnonzero(_free(undecided, serial, earlier))
-        elif len(rows := volumes.rows(terms, cluster)) > FEW_ROWS:
-            rows = rows[_free(undecided, serial, earlier)[rows]]
-        else:
-            rows = [row for row in rows.tolist() if undecided[row] and all(other[row] != serial for other in earlier)]
-        if len(rows):
-            matched[rows], undecided[rows] = serial, False
-            left -= len(rows)
-            if not left:
+        matching.offer_alone(reserved.serial, volumes.rows(reserved.reach, cluster))
+    offered: dict[int, int] = {}
+    for available in volumes.available_for(claim) if matching.left else ():
+        times = offered[available.reach] = offered.get(available.reach, 0) + 1
+        # Earlier claims can have taken one volume each: what comes after those has nodes that are decided already.
+        if times <= len(earlier) + 1:
+            matching.offer(available.serial, volumes.rows(available.reach, cluster))
+            if not matching.left:
                 break
-    return matched
+    matching.settle()
+    return matching.matched
 
 
-def _free(undecided: Mask, serial: int, earlier: list[Ints]) -> Mask:
-    """The undecided rows where no earlier claim got this volume."""
-    free = undecided.copy()
-    for other in earlier:
-        free &= other != serial
-    return free
+class _Matching:
+    """One claim's search on all rows: volumes are offered in order, each row takes the first it can have."""
 
+    def __init__(self, size: int, earlier: list[Ints]) -> None:
+        self.matched: Ints = np.full(size, UNMATCHED, dtype=np.int64)
+        self.left = size
+        """How many rows are undecided, apart from offers that are not settled yet."""
+        self._undecided: Mask = np.ones(size, dtype=np.bool_)
+        self._earlier = earlier
+        self._rows: list[int] = []
+        self._serials: list[int] = []
 
-def _reaching(volume: BindableVolume, cluster: Cluster, volumes: BindableVolumes) -> Mask:
-    mask = np.full(cluster.columns.size, volume.terms is None)
-    if volume.terms is not None:
-        mask[volumes.rows(volume.terms, cluster)] = True
-    return mask
+    def offer_alone(self, serial: int, rows: Ints) -> None:
+        """Offer a volume to some rows and let the others have none, except where an earlier claim took this one."""
+        free = self._undecided.copy()
+        for other in self._earlier:
+            free &= other != serial
+        here = np.zeros(len(free), dtype=np.bool_)
+        here[rows] = True
+        self.matched[free & here] = serial
+        self._undecided &= ~free
+        self.left = int(np.count_nonzero(self._undecided))
+
+    def offer(self, serial: int, rows: Ints) -> None:
+        """Offer a volume to some rows; few rows wait to be settled together with those of other volumes."""
+        if len(rows) <= FEW_ROWS:
+            self._rows += rows.tolist()
+            self._serials += [serial] * len(rows)
+        else:
+            self.settle()
+            self._decide(rows, np.full(len(rows), serial))
+
+    def settle(self) -> None:
+        """Decide the offers that wait."""
+        if self._rows:
+            self._decide(np.array(self._rows), np.array(self._serials))
+            self._rows, self._serials = [], []
+
+    def _decide(self, rows: Ints, serials: Ints) -> None:
+        """Give each undecided row the first of its offers that no earlier claim took."""
+        takes = self._undecided[rows]
+        for other in self._earlier:
+            takes &= other[rows] != serials
+        rows, first = np.unique(rows[takes], return_index=True)
+        self.matched[rows] = serials[takes][first]
+        self._undecided[rows] = False
+        self.left -= len(rows)
 
 
 # -- provisioning --------------------------------------------------------------------------------------------------

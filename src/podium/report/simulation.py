@@ -97,7 +97,7 @@ def _workload_lines(found: Sequence[Workload], width: int, everything: bool) -> 
     if len(shown) < len(found):
         rest = found[len(shown) :]
         pods, placed = sum(workload.pods for workload in rest), sum(workload.placed for workload in rest)
-        lines.append(Line(f"and {counted(len(rest), 'workload')} more: {placed:,} of {pods:,} pods placed", "dim"))
+        lines.append(Line(f"and {counted(len(rest), 'more workload')}: {placed:,} of {pods:,} pods placed", "dim"))
     return lines
 
 
@@ -115,7 +115,7 @@ def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list
         lines += wrapped(message, width, first="    ", then="    ", style="red")
     rest = sum(map(len, groups.values())) - sum(len(keys) for _, keys in shown)
     if rest:
-        lines.append(Line(f"and {counted(rest, 'pod')} more", "dim"))
+        lines.append(Line(f"and {counted(rest, 'more pod')}", "dim"))
     return lines
 
 
@@ -146,7 +146,7 @@ def _node_lines(simulation: Simulation, width: int, everything: bool) -> list[Li
     for columns in fitting(fixed, others, width):
         lines += [*([Line("")] if lines else []), *styled(table(columns), ["bold", *[""] * len(shown)])]
     if len(shown) < len(order):
-        lines.append(Line(f"and {counted(len(order) - len(shown), 'node')} more", "dim"))
+        lines.append(Line(f"and {counted(len(order) - len(shown), 'more node')}", "dim"))
     return lines
 
 
