@@ -115,9 +115,7 @@ def affinity(
     return {"podAntiAffinity" if anti else "podAffinity": rules}
 
 
-def node_affinity(
-    *, required: Iterable[Fields] | None = None, preferred: Iterable[tuple[int, Fields]] = ()
-) -> Fields:
+def node_affinity(*, required: Iterable[Fields] | None = None, preferred: Iterable[tuple[int, Fields]] = ()) -> Fields:
     """A pod's `affinity` to nodes: terms, any of which suffices, and preferred terms with their weights."""
     rules: Fields = {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -167,9 +165,7 @@ def scores(decision: Decision, plugin: str) -> dict[str, int] | None:
 
 def rejections(decision: Decision) -> dict[str, tuple[str, str, tuple[str, ...]]]:
     """Plugin, code and reasons per rejected node."""
-    return {
-        node: (status.plugin, status.code.value, status.reasons) for node, status in decision.rejected.items()
-    }
+    return {node: (status.plugin, status.code.value, status.reasons) for node, status in decision.rejected.items()}
 
 
 def _camel(fields: Mapping[str, Any]) -> Fields:

@@ -60,9 +60,7 @@ POD_KINDS: dict[str, dict[str, Any]] = {
     },
     "dislikes blue": {"affinity": affinity(preferred=[(50, pod_term(ZONE, _BLUE))], anti=True), "labels": _BLUE},
     "with a friendly namespace": {
-        "affinity": affinity(
-            required=[pod_term(ZONE, {}, namespace_selector={"matchLabels": {"friendly": "yes"}})]
-        ),
+        "affinity": affinity(required=[pod_term(ZONE, {}, namespace_selector={"matchLabels": {"friendly": "yes"}})]),
     },
     "away from any namespace": {
         "affinity": affinity(required=[pod_term(HOSTNAME, _GREEN, namespace_selector={})], anti=True),

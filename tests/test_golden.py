@@ -18,6 +18,8 @@ CASES = {
     "nodeaffinity": 150,
     "owners": 150,
     "ports": 150,
+    "preempt": 150,
+    "preempt-affinity": 150,
     "resources": 145,
     "rollout": 10,
     "spread": 150,

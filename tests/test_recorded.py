@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from podium.errors import InputError
-from podium.recorded import Case, Record, decide, prepare, read_case, read_records, verify
+from podium.recorded import Case, Record, compare, decide, prepare, read_case, read_records, verify
 
 GOLDEN = Path(__file__).parent / "golden"
 Expect = dict[str, Any]
@@ -90,12 +90,16 @@ def test_reasons_in_another_order_agree() -> None:
     assert verify(record) == []
 
 
-def test_scores_of_a_plugin_that_is_not_implemented_may_be_missing() -> None:
-    record = recorded("mixed", "scores")
-    assert record.expect is not None
+def test_device_scores_may_be_missing() -> None:
+    def answer(**scores: int) -> Expect:
+        return {"decisions": [{"pod": "p", "scores": {"n": scores}, "totals": {"n": 5}}]}
 
-    assert any("DynamicResources" in scores for scores in first(record.expect)["scores"].values())
-    assert verify(record) == []
+    recorded = answer(NodeResourcesFit=5, DynamicResources=0)
+
+    assert list(compare("c", recorded, answer(NodeResourcesFit=5))) == []
+    assert [str(found) for found in compare("c", recorded, answer(NodeResourcesFit=5, DynamicResources=1))] == [
+        "case c pod p node n plugin DynamicResources: score: expected 0, got 1"
+    ]
 
 
 def test_a_case_without_a_recording_cannot_be_verified() -> None:

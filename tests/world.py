@@ -134,9 +134,7 @@ class Fork(NamedTuple):
     keep_original: bool
 
 
-Event = (
-    SetNode | RemoveNode | Bind | Assume | Queue | ScheduleNext | Forget | RemovePod | Finish | Put | Drop | Fork
-)
+Event = SetNode | RemoveNode | Bind | Assume | Queue | ScheduleNext | Forget | RemovePod | Finish | Put | Drop | Fork
 
 _nodes, _names, _kinds = st.sampled_from(NODES), st.sampled_from(NAMES), st.sampled_from(UNBOUND_KINDS)
 _numbers = st.integers(0, 3)
@@ -160,7 +158,6 @@ events = st.one_of(
     st.builds(Fork, st.booleans()),
 )
 """Whatever can happen to a cluster."""
-
 
 
 class History(NamedTuple):

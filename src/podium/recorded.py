@@ -25,8 +25,8 @@ from podium.plugins import IN_TREE
 
 STDIN = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_NOT_IMPLEMENTED = frozenset(("DynamicResources",))
-"""Score plugins whose recorded scores we may lack: they give every node 0."""
+_MAY_BE_MISSING = frozenset(("DynamicResources",))
+"""Score plugins that give every node 0 and may be left out of a profile for that."""
 _COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "scores", "totals"))
 
 Fields = Mapping[str, Any]
@@ -39,6 +39,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     objects: list[dict[str, Any]] = []
     pods: list[dict[str, Any]] = []
     config: dict[str, Any] | None = None
+    preempt: bool = False
+    """Whether a pod that fits nowhere goes on to PostFilter."""
 
 
 class _Line(Case, frozen=True, kw_only=True):
@@ -136,7 +138,8 @@ def decide(case: Case, registry: Registry = IN_TREE) -> dict[str, Any]:
     try:
         scheduler, pods = prepare(case, registry)
         with closing(scheduler):
-            answer: dict[str, Any] = {"decisions": [scheduler.place(pod).to_dict() for pod in pods]}
+            decisions = [scheduler.place(pod, preempt=case.preempt).to_dict() for pod in pods]
+            answer: dict[str, Any] = {"decisions": decisions}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
@@ -206,7 +209,7 @@ def _compare_rejections(expected: Fields, got: Fields) -> Iterator[Difference]:
 def _compare_scores(expected: Fields, got: Fields) -> Iterator[Difference]:
     for node in sorted(expected.keys() | got.keys()):
         one, other = expected.get(node) or {}, got.get(node) or {}
-        lacking = _NOT_IMPLEMENTED - other.keys()
+        lacking = _MAY_BE_MISSING - other.keys()
         recorded = {plugin: score for plugin, score in one.items() if plugin not in lacking}
         for plugin, score, now in _differing(recorded, other):
             yield _difference("score", score, now, node, plugin)

@@ -40,7 +40,6 @@ def facts(cluster: Cluster) -> dict[str, Any]:
         "terms": terms,
         "tallies": [_tally_facts(cluster, question) for question in questions],
         "domains": [_domain_facts(cluster, question, key) for question in questions for key in KEYS],
-        "states": _alike(cluster),
     }
 
 
@@ -80,9 +79,11 @@ def _domain_facts(cluster: Cluster, question: Question, key: str) -> dict[str, t
     }
 
 
-def _alike(cluster: Cluster) -> set[frozenset[str]]:
-    """Which nodes have the same resources."""
-    states = cluster.resource_states.read()
-    return {
-        frozenset(name for name, row in cluster.rows.items() if states[row] == state) for state in set(states.tolist())
-    } - {frozenset()}
+def resources_by_state(cluster: Cluster) -> dict[int, set[tuple[object, ...]]]:
+    """The different resources that nodes of each resource state have: one, if states mean what they should."""
+    found: dict[int, set[tuple[object, ...]]] = {}
+    states, columns = cluster.resource_states.read(), cluster.columns
+    for row in cluster.rows.values():
+        tables = (columns.allocatable[:, row], columns.requested[:, row], columns.non_zero[:, row])
+        found.setdefault(int(states[row]), set()).add(tuple(tuple(table.tolist()) for table in tables))
+    return found

@@ -5,9 +5,10 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from loopback import Loopback
 
 from podium.extenders import Extender
+
+from .loopback import Loopback
 
 MakeExtender = Callable[..., Extender]
 

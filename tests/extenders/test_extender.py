@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from loopback import Loopback
 
 from podium.config.types import ExtenderConfig, ManagedResource
 from podium.errors import ExtenderError
 from podium.extenders import Extender, FilterResult, Victims
 from podium.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
+
+from .loopback import Loopback
 
 MakeExtender = Callable[..., Extender]
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Loopback
 
 from podium.config.types import TLSConfig
 from podium.errors import ConfigError, ExtenderError
 from podium.extenders import Extender, FilterResult
 from podium.extenders.tls import tls_context
 from podium.objects import Pod
+
+from .loopback import Loopback
 
 CRT = str(Path(__file__).parent / "tls" / "extender.crt")
 KEY = str(Path(__file__).parent / "tls" / "extender.key")

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 
 import pytest
-from loopback import Answer, Loopback
 
 from podium.errors import ExtenderError
 from podium.extenders import Extender, FilterResult
 from podium.extenders.transport import public_url
 from podium.objects import Node, ObjectMeta, Pod
+
+from .loopback import Answer, Loopback
 
 MakeExtender = Callable[..., Extender]
 

@@ -38,6 +38,8 @@ def remark(text: str) -> None:
 
 
 def _print(text: str, style: str, stream: TextIO) -> None:
+    # Names come from the input: none of them may steer the terminal.
+    text = "".join(char if char.isprintable() else " " for char in text)
     if not style or not stream.isatty() or os.environ.get("NO_COLOR"):
         print(text, file=stream)
         return

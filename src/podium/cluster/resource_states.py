@@ -12,7 +12,7 @@ from podium.cluster.columns import Codes, Columns
 
 
 class ResourceStates:
-    """A small integer per row, equal for two rows exactly if their resources are."""
+    """A small integer per row, equal for two rows only if their resources are."""
 
     FEWEST = 1 << 12
 

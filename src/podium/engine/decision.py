@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.engine import explanation
+from podium.engine.preemption.choice import Candidate
 from podium.framework import Status
+from podium.legacy.conduct import FIT_ERROR, FitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +24,8 @@ class PluginScores:
 
     @property
     def weighted(self) -> dict[str, int]:
-        return {node: score * self.weight for node, score in self.normalized.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class PreemptionCandidate:
-    """A node where evicting pods helps, and those pods as namespace/name, the most important first."""
-
-    node: str
-    victims: tuple[str, ...]
-    pdb_violations: int
-    highest_priority: int
+        # Go's product wraps around, which scores of old releases can make it do.
+        return {node: (score * self.weight + 2**63) % 2**64 - 2**63 for node, score in self.normalized.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +36,7 @@ class Decision:
     node: str | None
     feasible: tuple[str, ...] = ()
     rejected: Mapping[str, Status] = field(default_factory=dict)
-    """Per rejected node, the first filter that rejected it and why."""
+    """Per rejected node, the first filter that rejected it and why; all that did where a release collects them."""
     absent: Status | None = None
     """The status of nodes that PreFilter excluded before any filter looked at them."""
     scores: tuple[PluginScores, ...] = ()
@@ -63,10 +56,14 @@ class Decision:
     """Whether the node that the pod was nominated to so far is no longer of use to it."""
     victims: tuple[str, ...] = ()
     """The pods to evict there, as namespace/name; those that are terminating already are left out."""
-    candidates: tuple[PreemptionCandidate, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     """The nodes that preemption chose from."""
     chosen_by: str = ""
     """What made the nominated node better than the other candidates."""
+    kept: tuple[str, ...] = field(default=(), compare=False)
+    """The plugins whose results were known from earlier pods of the same kind, and only brought up to date."""
+    fit_error: FitError = FIT_ERROR
+    """How the release says that a pod fits nowhere."""
     error: str = ""
     """Why no decision could be made: a scheduling gate, an unknown scheduler name, a broken plugin or extender."""
 
@@ -77,11 +74,13 @@ class Decision:
             return ""
         if not self.node_count:
             return "no nodes available to schedule pods"
-        parts = [f"0/{self.node_count} nodes are available:"]
+        parts = [self.fit_error.head.format(nodes=self.node_count)]
         if self.pre_filter_message:
             parts.append(f"{self.pre_filter_message}.")
         elif reasons := self.reasons():
-            parts.append(f"{', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}.")
+            each = self.fit_error.reason
+            said = sorted(each.format(count=count, reason=reason) for reason, count in reasons.items())
+            parts.append(f"{', '.join(said)}.")
         if self.post_filter_message:
             parts.append(self.post_filter_message)
         return " ".join(parts)

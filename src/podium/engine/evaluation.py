@@ -14,7 +14,6 @@ from podium.engine.plan import INFEASIBLE, Plan, ScoreStep
 from podium.errors import PluginError
 from podium.framework import Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
 from podium.framework.framework import Weighted
-from podium.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from podium.objects import Pod
 
 PASS = PreFilterResult()
@@ -46,6 +45,7 @@ class Evaluation:
         "_varying",
         "absent",
         "cluster",
+        "fresh",
         "looked_at",
         "overruled",
         "plan",
@@ -78,9 +78,18 @@ class Evaluation:
         """The plugins that skip Score for this pod."""
         self._nodes = cluster.nodes
         self._varying: dict[str, Scored] = {}
+        self.fresh = plan.fresh
+        """The plugins that keep results, but had none for this kind of pod."""
+        if plan.fresh:
+            plan.fresh = frozenset()
         plan.catch_up()
         self._pre_filter()
         self._filter()
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The plugins whose results were known from earlier pods."""
+        return tuple(sorted(self.plan.kept_by - self.fresh))
 
     @property
     def feasible_count(self) -> int:
@@ -201,8 +210,12 @@ class Evaluation:
         return verdict
 
     def statuses(self) -> dict[int, Status]:
-        """Why each rejected row was rejected: by the first filter, in the order of the profile, that did."""
+        """Why each rejected row was rejected: by the first filter, in the order of the profile, that did.
+
+        Where the release collects all reasons, by all filters that did.
+        """
         found: dict[int, Status] = {}
+        collects = self.plan.conduct.collects_all_reasons
         undecided = np.flatnonzero(self.cluster.columns.alive) if self.looked_at is None else self.looked_at
         for plugin, results in self.plan.filter:
             if plugin.name in self.skipped or not len(undecided):
@@ -216,8 +229,10 @@ class Evaluation:
                     raise PluginError(plugin.name, f"failed: {verdict.describe(int(verdict.codes.min())).message}")
             for code in np.unique(verdict.codes[verdict.codes != 0]):
                 status = verdict.describe(int(code))._replace(plugin=plugin.name)
-                found.update(dict.fromkeys(undecided[verdict.codes == code].tolist(), status))
-            undecided = undecided[verdict.codes == 0]
+                for row in undecided[verdict.codes == code].tolist():
+                    found[row] = joined(found[row], status) if row in found else status
+            if not collects:
+                undecided = undecided[verdict.codes == 0]
         looked_at = None if self.looked_at is None else set(self.looked_at.tolist())
         found.update({row: why for row, why in self.overruled.items() if looked_at is None or row in looked_at})
         return found
@@ -244,7 +259,7 @@ class Evaluation:
         for _, results in plan.final_scores:
             if results.may_be_invalid:
                 results.catch_up()
-                check_scores(results.plugin.name, results.values[self.feasible_rows])
+                check_scores(results.plugin.name, results.values[self.feasible_rows], plan.conduct.score_range)
         self._run_pre_score()
         steps = [step for step in plan.varying_score if step.weighted.plugin.name not in self.skipped_scores]
         scores = [self._score_one(step) for step in steps if not step.is_uniform]
@@ -294,7 +309,7 @@ class Evaluation:
             results.catch_up()
             raw = nodes.take(results.values)
         normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
-        check_scores(plugin.name, normalized)
+        check_scores(plugin.name, normalized, self.plan.conduct.score_range)
         return Scored(plugin.name, weight, raw, normalized)
 
     def _score_groups(self, weighted: Weighted, groups: Groups) -> Scored:
@@ -307,7 +322,7 @@ class Evaluation:
         normalized[chosen] = raw[chosen]
         if plugin.normalizes:
             normalized[chosen] = plugin.normalize(self.state, self.pod, raw[chosen], nodes)
-        check_scores(plugin.name, normalized)
+        check_scores(plugin.name, normalized, self.plan.conduct.score_range)
         return Scored(plugin.name, weight, raw, normalized, groups)
 
     def _count_in(self, groups: Groups) -> Ints:
@@ -330,15 +345,21 @@ class Evaluation:
                 yield (self._varying.get(plugin.name) or self._score_one(step)).of(self.feasible_rows)
 
 
-def check_scores(plugin: str, scores: Ints) -> None:
-    """Raise unless all scores are in 0..100, as kube-scheduler demands after normalising."""
-    if len(scores):
+def joined(one: Status, other: Status) -> Status:
+    """Two filters' reasons against one node as one status; eviction is hopeless if one of them says so."""
+    code = other.code if one.code is Code.UNSCHEDULABLE else one.code
+    return Status(code, one.reasons + other.reasons, f"{one.plugin}, {other.plugin}")
+
+
+def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
+    """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
+    if len(scores) and bounds is not None:
         for score in (int(scores.min()), int(scores.max())):
-            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+            if not bounds[0] <= score <= bounds[1]:
                 raise PluginError(
                     plugin,
                     f"returns an invalid score {score}, it should in the range of "
-                    f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+                    f"[{bounds[0]}, {bounds[1]}] after normalizing",
                 )
 
 

@@ -18,6 +18,7 @@ NAMED = 6
 """How many of the nodes that were rejected for the same reason are named."""
 
 TITLES = {
+    "DynamicResources": "Devices",
     "ImageLocality": "Image",
     "InterPodAffinity": "PodAff",
     "NodeAffinity": "NodeAff",
@@ -110,8 +111,9 @@ def words(decision: Decision) -> list[str]:
     if decision.node is None:
         return list(_why_nowhere(decision))
     if len(decision.feasible) == 1:
-        of = counted(decision.node_count, "node")
-        return [f"Pod {decision.pod} goes to {decision.node}, the only one of {of} that fits, so nothing is scored."]
+        only = f"the only one of {counted(decision.node_count, 'node')} that fits"
+        found = "the first found to fit" if _ended_early(decision) else only
+        return [f"Pod {decision.pod} goes to {decision.node}, {found}, so nothing is scored."]
     return [*_why_there(decision), f"It fits on {len(decision.feasible):,} of {decision.node_count:,} nodes."]
 
 
@@ -191,15 +193,11 @@ def explain(
 def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -> list[Line]:
     order = ranking(decision)
     nodes = order if every_node else order[:TOP]
-    plugins = scored(decision)
     names = nodes if wide else _short_names(nodes, width // 2)
-    marks = dict.fromkeys(decision.ties, "=") | {decision.node: "*"}
+    plugins = scored(decision)
+    telling = plugins if wide else [one for one in plugins if any(one.weighted.values())]
     fixed = [
-        Column(
-            "  NODE",
-            ["  weight", *(f"{marks.get(node, ' ')} {name}" for node, name in zip(nodes, names, strict=True))],
-            right=False,
-        ),
+        Column("  NODE", ["  weight", *_marked(nodes, names, decision)], right=False),
         Column("TOTAL", ["", *(str(decision.totals[node]) for node in nodes)]),
     ]
     others = [
@@ -207,7 +205,7 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
             one.plugin if wide else _title(one.plugin, width),
             ["" if one.weight is None else str(one.weight), *(one.cell(node, wide=wide) for node in nodes)],
         )
-        for one in plugins
+        for one in telling
     ]
     styles = ["bold", "dim", *("green" if node == decision.node else "" for node in nodes)]
     lines: list[Line] = []
@@ -215,8 +213,17 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
         lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
     if len(nodes) < len(order):
         lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
-    legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in plugins], width)
-    return [*lines, *wrapped(legend, width, style="dim")]
+    silent = joined([one.plugin for one in plugins if one not in telling])
+    legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in telling], width)
+    for remark in (legend, f"{silent}: 0 on every node" if silent else ""):
+        lines += wrapped(remark, width, style="dim")
+    return lines
+
+
+def _marked(nodes: Sequence[str], names: Sequence[str], decision: Decision) -> list[str]:
+    """The names with a `*` for the chosen node and a `=` for those that share the highest total."""
+    marks = dict.fromkeys(decision.ties, "=") | {decision.node or "": "*"}
+    return [f"{marks.get(node, ' ')} {name}" for node, name in zip(nodes, names, strict=True)]
 
 
 def _short_names(names: Sequence[str], width: int) -> list[str]:
@@ -238,11 +245,12 @@ def _legend(plugins: Sequence[str], width: int) -> str:
 
 def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
     best, worst = decision.totals[nodes[0]], decision.totals[nodes[-1]]
-    return f"  and {counted(len(nodes), 'more node')} that fit, with {best:,} to {worst:,} points"
+    points = f"{best:,}" if best == worst else f"{best:,} to {worst:,}"
+    return f"  and {counted(len(nodes), 'more node')} that fit, with {points} points"
 
 
 def _lines_by_reason(decision: Decision, width: int) -> list[Line]:
-    lines = [Line("REJECTED  BY AND WHY", "bold")]
+    lines = [Line("REJECTED  BECAUSE", "bold")]
     groups = rejections(decision)
     for rejection in groups[:TOP]:
         count = f"{len(rejection.nodes):>8,}  "
@@ -256,8 +264,8 @@ def _lines_by_reason(decision: Decision, width: int) -> list[Line]:
 
 
 def _lines_per_node(decision: Decision, width: int) -> list[Line]:
-    name_width = min(max(map(len, decision.rejected)), width // 2)
-    lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BY AND WHY", "bold")]
+    name_width = min(max(map(len, ("NODE", *decision.rejected))), width // 2)
+    lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BECAUSE", "bold")]
     for node, status in decision.rejected.items():
         first = shortened(node, name_width).ljust(name_width + 2)
         lines += wrapped(why(status), width, first=first, then=" " * (name_width + 2))
@@ -266,7 +274,11 @@ def _lines_per_node(decision: Decision, width: int) -> list[Line]:
 
 def _about_the_rest(decision: Decision) -> str:
     rest = counted(not_looked_at(decision), "node")
-    reason = decision.absent.message if decision.absent else ""
-    if reason:
-        return f"No filter looked at {rest}: {reason}."
-    return f"No filter looked at {rest}: enough others had been found."
+    if _ended_early(decision) or decision.absent is None:
+        return f"No filter looked at {rest}: enough others had been found."
+    return f"No filter looked at {rest}: {decision.absent.message}."
+
+
+def _ended_early(decision: Decision) -> bool:
+    """Whether nodes were not looked at because enough had been found, and not because PreFilter excluded them."""
+    return not_looked_at(decision) > 0 and not (decision.absent and decision.absent.reasons)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from podium.objects import Pod
 
@@ -18,7 +17,7 @@ class Nominations:
         """Start with the nominations that stand in the pods' status."""
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Pod]] = {}
-        self._stamps: Counter[str] = Counter()
+        self._changed: set[str] = set()
         for pod in pods:
             if pod.status.nominated_node_name:
                 self.nominate(pod, pod.status.nominated_node_name)
@@ -29,7 +28,8 @@ class Nominations:
 
     def node_of(self, pod: Pod) -> str:
         """The node a pod is nominated to, here or in its status; empty for none."""
-        return self._node_of.get(pod.key, pod.status.nominated_node_name)
+        known = self._node_of.get(pod.key) if self._node_of else None
+        return pod.status.nominated_node_name if known is None else known
 
     def on(self, node_name: str) -> list[Pod]:
         """The pods nominated to a node, in order of nomination."""
@@ -42,16 +42,14 @@ class Nominations:
             return []
         return [other for other in nominated.values() if other.priority >= pod.priority and other.key != pod.key]
 
-    def nodes_ahead_of(self, pod: Pod) -> Iterator[str]:
-        """The nodes with other nominated pods that the pod yields to."""
-        key, priority = pod.key, pod.priority
-        for node, pods in self._on.items():
-            if any(other.priority >= priority and other.key != key for other in pods.values()):
-                yield node
+    def nodes(self) -> list[str]:
+        """The nodes with nominated pods."""
+        return list(self._on)
 
-    def stamp(self, node_name: str) -> int:
-        """Another number whenever the nominations to a node changed."""
-        return self._stamps[node_name]
+    def take_changed(self) -> set[str]:
+        """The nodes to which nominations came or went since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         """Nominate a pod to a node instead of any other; an empty name takes its nomination back, whatever its status
@@ -61,7 +59,7 @@ class Nominations:
             self._node_of[pod.key] = node_name
         if node_name:
             self._on.setdefault(node_name, {})[pod.key] = pod
-            self._stamps[node_name] += 1
+            self._changed.add(node_name)
 
     def forget(self, pod: Pod) -> None:
         """The pod is placed or gone: nothing is known about its nomination any more."""
@@ -75,10 +73,10 @@ class Nominations:
         return lower
 
     def _take(self, pod: Pod) -> None:
-        node_name = self._node_of.pop(pod.key, "")
+        node_name = self._node_of.pop(pod.key, "") if self._node_of else ""
         if node_name:
             pods = self._on[node_name]
             del pods[pod.key]
             if not pods:
                 del self._on[node_name]
-            self._stamps[node_name] += 1
+            self._changed.add(node_name)

@@ -30,6 +30,7 @@ from podium.framework import (
     ScorePlugin,
 )
 from podium.framework.framework import Weighted
+from podium.legacy.conduct import Conduct
 
 INFEASIBLE = -(1 << 60)
 """Less than any total, and small enough to be added up a few times."""
@@ -119,8 +120,17 @@ class Plan:
     node: the plugins look at one node of each state, and the others take over what they said.
     """
 
-    def __init__(self, framework: Framework, parts: dict[str, Part], cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(
+        self,
+        framework: Framework,
+        parts: dict[str, Part],
+        cluster: Cluster,
+        conduct: Conduct,
+        fresh: frozenset[str] = frozenset(),
+    ) -> None:
+        self._cluster, self.conduct = cluster, conduct
+        self.kept_by, self.fresh = frozenset(parts), fresh
+        """The plugins whose results are kept; and those of which nothing was kept before this plan's first pod."""
         self.state = {key: value for part in parts.values() for key, value in part.state.items()}
         """What the parts' plugins left for their later extension points."""
         self._set_up_filters(framework, parts)
@@ -138,10 +148,12 @@ class Plan:
         self.varying_pre_filter = [step.plugin for step in self.pre_filter if step.outcome is None]
         self.narrows = any(name not in self.skipped and outcome != PreFilterResult() for name, outcome in known)
         """Whether a known outcome rejects the pod or leaves only some nodes."""
+        # A plugin that rejects the pod for good need not have left anything for its Filter.
+        hopeless = {name for name, outcome in known if outcome.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
         self.filter = [
             FilterStep(plugin, parts[plugin.name].filter if plugin.name in parts else None)
             for plugin in framework.filter
-            if plugin.name not in self.skipped
+            if plugin.name not in self.skipped | hopeless
         ]
         self.varying_filter = [step.plugin for step in self.filter if step.results is None]
         self.kept_filters = [step.results for step in self.filter if step.results is not None]
@@ -296,20 +308,26 @@ class Plans:
     MOST_CELLS = 1 << 25
     """Bounds memory: kept results times nodes."""
 
-    def __init__(self, framework: Framework, cluster: Cluster) -> None:
-        self._framework, self._cluster = framework, cluster
+    def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
+        self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
         self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(1 << 16)
-        self._keeping = [(plugin, plugin.reads) for plugin in framework.plugins.values() if plugin.reads is not None]
+        plugins = framework.plugins.values() if keep else ()
+        self._keeping = [(plugin, plugin.reads) for plugin in plugins if plugin.reads is not None]
 
     def of(self, info: PodInfo) -> Plan:
         return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
 
     def _plan(self, info: PodInfo) -> Plan:
         keys = tuple(plugin.key(info) for plugin, _ in self._keeping)
-        return self._plans.get_or_make(keys, lambda: Plan(self._framework, self._make_parts(keys, info), self._cluster))
+        return self._plans.get_or_make(keys, lambda: self._make_plan(keys, info))
+
+    def _make_plan(self, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+        named = [(plugin.name, key) for (plugin, _), key in zip(self._keeping, keys, strict=True)]
+        fresh = frozenset(name for name, key in named if (name, key) not in self._parts)
+        return Plan(self._framework, self._make_parts(keys, info), self._cluster, self._conduct, fresh)
 
     def _make_parts(self, keys: tuple[Hashable, ...], info: PodInfo) -> dict[str, Part]:
         return {

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from podium.cluster import Cluster
-from podium.engine.decision import Decision, PreemptionCandidate
+from podium.engine.decision import Decision
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
+from podium.engine.plan import LeastRecentlyUsed
 from podium.engine.preemption import Outcome, Search, run_post_filter
-from podium.engine.remembering import RowMemory, RowStamps
+from podium.engine.remembering import RowChanges, RowMemory
 from podium.engine.select import TieBreak
 from podium.extenders import Extender
 from podium.framework import CycleState, Framework, Status
@@ -23,17 +24,19 @@ from podium.plugins.default_preemption import PREEMPTION
 class Preempting:
     """Preemption for the pods of one scheduler. The same seed gives the same searches."""
 
+    MOST_KINDS = 256
+
     def __init__(
         self,
         nominations: Nominations,
-        stamps: RowStamps,
+        changes: RowChanges,
         extenders: Sequence[Extender],
         tie_break: TieBreak,
         seed: int,
     ) -> None:
-        self._nominations, self._stamps, self._extenders = nominations, stamps, extenders
+        self._nominations, self._changes, self._extenders = nominations, changes, extenders
         self._tie_break, self._random = tie_break, random.Random(seed)
-        self._memory: RowMemory[Outcome] = RowMemory(stamps)
+        self._memories: LeastRecentlyUsed[RowMemory[Outcome]] = LeastRecentlyUsed(self.MOST_KINDS)
 
     def save(self) -> Any:
         """What the next search depends on, to be given to `restore`."""
@@ -48,11 +51,13 @@ class Preempting:
             return replace(decision, clears_nomination=True)
         cluster, pod = evaluation.cluster, evaluation.pod
         search = Search(
-            evaluation, self._nominations, self._extenders, self._tie_break, self._random, self._stamps, self._memory
+            evaluation, self._nominations, self._extenders, self._tie_break, self._random, self._changes, self._memories
         )
         state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
         absent = decision.absent or Status.unresolvable()
-        statuses = {name: decision.rejected.get(name, absent) for name in cluster.rows}
+        statuses = decision.rejected
+        if len(statuses) < cluster.node_count:
+            statuses = {name: decision.rejected.get(name, absent) for name in cluster.rows}
         result = run_post_filter(framework, state, pod, statuses)
         chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
         return replace(
@@ -61,15 +66,7 @@ class Preempting:
             nominated=result.nominated_node or None,
             clears_nomination=result.nominated_node == "",
             victims=tuple(sorted(pod.key for pod in chosen.victims if not pod.terminating)) if chosen else (),
-            candidates=tuple(
-                PreemptionCandidate(
-                    found.node,
-                    tuple(victim.key for victim in found.victims),
-                    found.pdb_violations,
-                    found.highest_priority,
-                )
-                for found in search.candidates
-            ),
+            candidates=search.candidates,
             chosen_by=search.chosen_by,
         )
 

@@ -78,7 +78,7 @@ class Recheck:
         crowded = CycleState(state.info, state)
         for place, row in enumerate(rows):
             for pod in self._nominations.ahead_of(self._pod, self._cluster.names[row]):
-                placed = trial.place(pod, row, self._cluster.infos.of(pod))
+                placed = trial.place(pod, row, self._cluster.info_of(pod))
                 self._tell_added(crowded, placed)
                 guests.setdefault(place, []).append(placed)
         found: list[Status | None] = [None] * len(rows)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from podium.cluster import Cluster
+from podium.cluster.changes import ChangeLog
 from podium.cluster.trial import Trial
 from podium.engine.nominations import Nominations
-from podium.engine.plan import LeastRecentlyUsed
 from podium.engine.results import changed_rows
 
 T = TypeVar("T")
-Stamp = tuple[int, int, int]
 
 
-class RowStamps:
-    """A stamp per row: another one whenever the node, its pods, the pods nominated to it or any object changed.
+class RowChanges:
+    """The rows whose node, pods or nominated pods changed; any change of another object touches all of them.
 
-    Trials leave the stamps alone, because they leave the cluster as it was.
+    Trials are no changes: they leave the cluster as it was.
     """
 
     def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
@@ -28,22 +26,22 @@ class RowStamps:
         self._logs = list(cluster.logs.values())
         self._cursors = [log.head for log in self._logs]
         self._shared = self._shared_versions()
-        self._epoch = 0
-        self._changes: Counter[int] = Counter()
-
-    def of(self, row: int) -> Stamp:
-        return self._epoch, self._changes[row], self._nominations.stamp(self._cluster.names[row])
+        self.epoch = 0
+        """Another number once any row may have changed."""
+        self.log = ChangeLog()
 
     def catch_up(self) -> None:
-        """Note what changed since the last time; call it before reading stamps."""
+        """Bring the log up to date; call it before reading it."""
         shared = self._shared_versions()
         rows = changed_rows(self._logs, self._cursors) if shared == self._shared else None
         self._cursors, self._shared = [log.head for log in self._logs], shared
+        nodes = self._nominations.take_changed()
         if rows is None:
-            self._epoch += 1
-            self._changes.clear()
-        else:
-            self._changes.update(rows)
+            self.epoch += 1
+            return
+        rows.update(row for row in map(self._cluster.rows.get, nodes) if row is not None)
+        for row in rows:
+            self.log.append(row)
 
     def _shared_versions(self) -> tuple[int, int]:
         return self._cluster.store.version, self._cluster.node_set_version
@@ -58,17 +56,24 @@ class RowStamps:
 
 
 class RowMemory(Generic[T]):
-    """One finding per row and kind of question; a finding about a row that changed since is forgotten."""
+    """One finding per row."""
 
-    MOST_KINDS = 256
+    __slots__ = ("_changes", "_cursor", "_epoch", "found")
 
-    def __init__(self, stamps: RowStamps) -> None:
-        self._stamps = stamps
-        self._kinds: LeastRecentlyUsed[dict[int, tuple[Stamp, T]]] = LeastRecentlyUsed(self.MOST_KINDS)
+    def __init__(self, changes: RowChanges) -> None:
+        self._changes, self._cursor, self._epoch = changes, -1, -1
+        self.found: dict[int, T] = {}
 
-    def get(self, kind: Hashable, row: int) -> T | None:
-        found = self._kinds.get_or_make(kind, dict).get(row)
-        return None if found is None or found[0] != self._stamps.of(row) else found[1]
-
-    def put(self, kind: Hashable, row: int, finding: T) -> None:
-        self._kinds.get_or_make(kind, dict)[row] = self._stamps.of(row), finding
+    def forget_changed(self) -> set[int] | None:
+        """Forget what was found about rows that changed since the last time; those rows, or None for all."""
+        changes = self._changes
+        changes.catch_up()
+        rows = changes.log.since(self._cursor) if self._epoch == changes.epoch else None
+        self._cursor, self._epoch = changes.log.head, changes.epoch
+        if rows is None:
+            self.found.clear()
+            return None
+        changed = set(rows)
+        for row in changed:
+            self.found.pop(row, None)
+        return changed

@@ -9,20 +9,21 @@ import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.config import KubeSchedulerConfiguration, default_config, parse_config
+from podium.config import KubeSchedulerConfiguration
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.evaluation import Evaluation
 from podium.engine.extending import ExtenderRound
+from podium.engine.faults import BLAME_PLUGINS
 from podium.engine.nominations import Nominations
 from podium.engine.plan import Plans
 from podium.engine.preempting import Preempting
-from podium.engine.remembering import RowStamps
+from podium.engine.remembering import RowChanges
 from podium.engine.sampling import Sampling
 from podium.engine.select import First, TieBreak, highest, tie_break
 from podium.engine.yielding import Yielding
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.extenders import Extender
 from podium.framework import SUCCESS, Framework, Registry, Status
+from podium.legacy import CURRENT, Options, release_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
@@ -40,25 +41,30 @@ class Scheduler:
         config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
         *,
         registry: Registry = IN_TREE,
-        tie_break: TieBreak | str = "random",
+        release: str = CURRENT,
+        options: Options | None = None,
+        tie_break: TieBreak | str | None = None,
         seed: int = 0,
         sampling: Literal["all", "upstream"] = "all",
+        equivalence_cache: bool = True,
     ) -> None:
-        if config is None:
-            config = default_config(registry.points)
-        elif not isinstance(config, KubeSchedulerConfiguration):
-            config = parse_config(config, registry.points)
-        self.cluster, self.config = cluster, config
-        self.frameworks = {profile.scheduler_name: Framework(profile, registry) for profile in config.profiles}
-        self._plans = {name: Plans(framework, cluster) for name, framework in self.frameworks.items()}
-        self._tie_break = _resolve_tie_break(tie_break, seed)
-        self._extenders = [Extender(extender) for extender in config.extenders]
+        self.setup = setup = release_of(release).set_up(config, options=options, registry=registry)
+        """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
+        self.cluster, self.config, conduct = cluster, setup.config, setup.conduct
+        config = setup.config
+        self.frameworks = {profile.scheduler_name: Framework(profile, setup.registry) for profile in config.profiles}
+        self._plans = {
+            name: Plans(framework, cluster, conduct, keep=equivalence_cache)
+            for name, framework in self.frameworks.items()
+        }
+        self._tie_break = _resolve_tie_break(tie_break or conduct.tie_break, seed)
+        self._extenders = [conduct.extender(extender) for extender in config.extenders]
         self._sampling = Sampling(config, adaptive=sampling == "upstream")
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
         """The pods that wait for a node; pending pods of the cluster may say so in their status."""
-        stamps = RowStamps(cluster, self.nominations)
-        self._yielding = Yielding(self.nominations, stamps)
-        self._preempting = Preempting(self.nominations, stamps, self._extenders, self._tie_break, seed)
+        changes = RowChanges(cluster, self.nominations)
+        self._yielding = Yielding(self.nominations, changes)
+        self._preempting = Preempting(self.nominations, changes, self._extenders, self._tie_break, seed)
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -109,11 +115,12 @@ class Scheduler:
 
         None if the pod fits nowhere; raises where a decision reports an error.
         """
-        evaluation, extended = self._evaluate(pod, everywhere=False)
-        row = None if evaluation is None else self._select(evaluation, extended)
-        if evaluation is None or row is None:
-            return None
-        status = self._put(evaluation, row)
+        with BLAME_PLUGINS:
+            evaluation, extended = self._evaluate(pod, everywhere=False)
+            row = None if evaluation is None else self._select(evaluation, extended)
+            if evaluation is None or row is None:
+                return None
+            status = self._put(evaluation, row)
         if status != SUCCESS:
             raise PluginError(status.plugin, _failed_reserve(status))
         return self.cluster.names[row]
@@ -123,13 +130,14 @@ class Scheduler:
     def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count
         try:
-            evaluation, extended = self._evaluate(pod, everywhere=True)
-            if evaluation is None:
-                return Decision(pod.key, None), None
-            decision = self._explain(evaluation, extended)
-            if preempt and decision.node is None:
-                decision = self._preempting.attempt(decision, evaluation, self.framework_of(pod))
-            return decision, evaluation
+            with BLAME_PLUGINS:
+                evaluation, extended = self._evaluate(pod, everywhere=True)
+                if evaluation is None:
+                    return Decision(pod.key, None), None
+                decision = self._explain(evaluation, extended)
+                if preempt and decision.node is None:
+                    decision = self._preempting.attempt(decision, evaluation, self.framework_of(pod))
+                return decision, evaluation
         except (InputError, PluginError, ExtenderError) as error:
             return Decision(pod.key, None, error=str(error), node_count=nodes), None
 
@@ -146,11 +154,13 @@ class Scheduler:
             "rejected": {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)},
             "absent": absent,
             "node_count": self.cluster.node_count,
+            "fit_error": self.setup.conduct.fit_error,
+            "kept": evaluation.kept,
             "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
         }
         if not feasible:
             return Decision(key, None, **found)
-        if len(feasible) == 1:
+        if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
             return Decision(key, feasible[0], ties=feasible, **found)
         return Decision(key, **found, **self._choose(evaluation, extended))
 
@@ -205,7 +215,7 @@ class Scheduler:
         count = evaluation.feasible_count
         if count == 0:
             return None
-        if count == 1:
+        if count == 1 and not self.setup.conduct.scores_single_node:
             return int(evaluation.feasible_rows[0])
         ranking = self._rank(evaluation, extended)
         rows = evaluation.rows

@@ -69,8 +69,15 @@ class RoundRobin:
         self._next = saved
 
 
+class RoundRobinDescending(RoundRobin):
+    """One after the other, from the largest name to the smallest: what v1.8 does, which sorts the nodes first."""
+
+    def choose(self, rows: Ints, cluster: Cluster) -> int:
+        return super().choose(rows[np.argsort(-cluster.name_order()[rows])], cluster)
+
+
 def tie_break(name: str, seed: int = 0) -> TieBreak:
-    """The tie-break of that name: random, first or round-robin."""
+    """The tie-break of that name: random, first, round-robin or round-robin-descending."""
     match name:
         case "random":
             return Random(seed)
@@ -78,7 +85,10 @@ def tie_break(name: str, seed: int = 0) -> TieBreak:
             return First()
         case "round-robin":
             return RoundRobin()
-    raise InputError(f"tie-break {name!r} is unknown; use random, first or round-robin")
+        case "round-robin-descending":
+            return RoundRobinDescending()
+    known = "random, first, round-robin or round-robin-descending"
+    raise InputError(f"tie-break {name!r} is unknown; use {known}")
 
 
 def highest(ranking: Ints, rows: Ints | None) -> Ints:

@@ -1,5 +1,6 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
+from podium.framework.events import Action, ClusterEvent
 from podium.framework.framework import Framework
 from podium.framework.plugin import (
     EXTENSION_POINTS,
@@ -28,7 +29,9 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "WAIT",
+    "Action",
     "BindPlugin",
+    "ClusterEvent",
     "Code",
     "CycleState",
     "FilterPlugin",

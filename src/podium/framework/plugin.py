@@ -18,6 +18,7 @@ import numpy as np
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
+from podium.framework.events import ClusterEvent
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.objects import Pod
 
@@ -49,6 +50,14 @@ class Plugin:
     def key(self, info: PodInfo) -> Hashable:
         """What of a pod the results depend on: pods with equal keys share results. By default, the whole spec."""
         return info.signature
+
+    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
+        """Whether an event may make a pod fit that this plugin rejected; by default, any event may.
+
+        A pod that waits is tried again only after an event that one of the plugins that rejected it says yes to, or
+        after five minutes. Say yes when in doubt.
+        """
+        return True
 
 
 class PreEnqueuePlugin(Plugin):

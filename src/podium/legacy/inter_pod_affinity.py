@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.counts import Matching, Owning, Scope
+from podium.cluster.counts import Matching, Owning, Scope, TermKind
 from podium.framework import SUCCESS, CycleState, PreFilterResult, Status, Verdict
 from podium.legacy.reasons import (
     AFFINITY_RULES,
@@ -21,9 +21,9 @@ from podium.legacy.reasons import (
 )
 from podium.legacy.rules import OfRelease
 from podium.objects import Pod
-from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, rows_with, scope_of
+from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, rows_with, scopes_of
 
-_KIND = "required_anti_affinity"
+_KIND: TermKind = "required_anti_affinity"
 
 
 @dataclass(slots=True)
@@ -47,8 +47,8 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
-        found = state[self.name] = _Found(list(self._existing(pod, cluster)))
-        scopes = [scope_of(term, cluster) for term in terms.required_affinity]
+        found = state[self.name] = _Found(list(self._existing(state.info, cluster)))
+        scopes = scopes_of("required_affinity", state.info, cluster)
         if self.rules.affinity_term_by_term:
             questions = [Matching((scope,)) for scope in scopes]
         else:
@@ -56,9 +56,10 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         keys = [term.topology_key for term in terms.required_affinity]
         found.affinity = [_domains(key, question, cluster) for key, question in zip(keys, questions, strict=True)]
         found.waived = self._waived(found, scopes, questions, pod, cluster)
+        others = scopes_of(_KIND, state.info, cluster)
         found.anti_affinity = [
-            _domains(term.topology_key, Matching((scope_of(term, cluster),)), cluster)
-            for term in terms.required_anti_affinity
+            _domains(term.topology_key, Matching((scope,)), cluster)
+            for term, scope in zip(terms.required_anti_affinity, others, strict=True)
         ]
         return PreFilterResult()
 
@@ -72,9 +73,9 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         is_first = all(matches) and not any(counts.any() for _, counts in found.affinity)
         return [is_first] * len(scopes)
 
-    def _existing(self, pod: Pod, cluster: Cluster) -> Iterator[tuple[str, Ints]]:
+    def _existing(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, Ints]]:
         """The domains that running pods keep this pod out of."""
-        for term in existing_terms(_KIND, pod, cluster):
+        for term in existing_terms(_KIND, info, cluster):
             tally = cluster.census.tally(Owning(_KIND, term))
             if not self.rules.existing_terms_share_last_key:
                 yield term.topology_key, tally.by_domain(term.topology_key).counts
@@ -87,6 +88,10 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
                     if column.codes[row] >= 0:
                         counts[column.codes[row]] = 1
                     yield key, counts
+
+    def filter_labels(self, state: CycleState) -> tuple[str, ...]:
+        found: _Found = state[self.name]
+        return tuple({key: None for key, _ in (*found.existing, *found.affinity, *found.anti_affinity)})
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         found: _Found = state[self.name]
@@ -107,7 +112,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
     # -- scoring
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-        state[f"{self.name}/score"] = self._topology_scores(pod, state.info.terms, nodes.cluster)
+        state[f"{self.name}/score"] = self._topology_scores(state.info, nodes.cluster)
         return SUCCESS
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:

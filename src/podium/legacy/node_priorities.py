@@ -104,22 +104,23 @@ class ImageLocalityPriority(OfRelease, ScorePlugin):
         return tuple(sorted(container.image for container in info.pod.spec.containers))
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        total = np.zeros(len(nodes), dtype=np.int64)
+        total, size_of = np.zeros(len(nodes), dtype=np.int64), _scaled if self.rules.images_are_scaled else _sizes
         for container in pod.spec.containers:
-            total += self._scaled(container.image, nodes) if self.rules.images_are_scaled else _sizes(container.image, nodes)
+            total += size_of(container.image, nodes)
         best, most = self.rules.max_score, MOST_PER_CONTAINER
         if self.rules.images_are_scaled:
             return best * (np.clip(total, LEAST, most) - LEAST) // (most - LEAST)
         bucket = best * (total - LEAST) // (most - LEAST) + 1
         return np.where(total < LEAST, 0, np.where(total >= most, best, bucket))
 
-    def _scaled(self, image: str, nodes: Nodes) -> Ints:
-        """The image's size where nodes have it, times the share of nodes that do: not to heat up a few of them."""
-        found = nodes.cluster.images.states.get(normalized_image_name(image))
-        if found is None:
-            return np.zeros(len(nodes), dtype=np.int64)
-        share = len(found.rows) / nodes.cluster.node_count
-        return nodes.among(found.rows) * int(found.size * share)
+
+def _scaled(image: str, nodes: Nodes) -> Ints:
+    """The image's size where nodes have it, times the share of nodes that do: not to heat up a few of them."""
+    found = nodes.cluster.images.states.get(normalized_image_name(image))
+    if found is None:
+        return np.zeros(len(nodes), dtype=np.int64)
+    share = len(found.rows) / nodes.cluster.node_count
+    return nodes.among(found.rows) * int(found.size * share)
 
 
 def _sizes(image: str, nodes: Nodes) -> Ints:
@@ -198,4 +199,5 @@ class NodeLabelPriority(OfRelease, ScorePlugin):
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         liked = has_labels(nodes, self._labels.present_labels_preference)
         liked += [~has for has in has_labels(nodes, self._labels.absent_labels_preference)]
-        return self.rules.max_score * np.sum(liked, axis=0) // len(liked)
+        count: Ints = np.sum(liked, axis=0)
+        return self.rules.max_score * count // len(liked)

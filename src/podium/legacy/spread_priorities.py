@@ -48,7 +48,7 @@ class SelectorSpread(OfRelease, ScorePlugin):
         if self._has_own_constraints(pod):
             return scores
         rules, most = self.rules, int(scores.max())
-        total = np.full(len(nodes), float(rules.max_score))
+        total: Floats = np.full(len(nodes), float(rules.max_score))
         if most > 0:
             total = float(rules.max_score) * ((most - scores) / float(most))
         zones = zone_codes(nodes, rules)
@@ -61,12 +61,11 @@ class SelectorSpread(OfRelease, ScorePlugin):
 
 
 def _zone_scores(zones: Ints, scores: Ints, rules: Rules) -> Floats:
-    counts = np.bincount(zones[zones >= 0], weights=scores[zones >= 0])
+    counts: Floats = np.bincount(zones[zones >= 0], weights=scores[zones >= 0]).astype(np.float64)
     most = float(counts.max())
+    found: Floats = np.full(len(counts), np.nan if rules.spread_zone_divides_by_zero else float(rules.max_score))
     if most > 0:
-        found: Floats = float(rules.max_score) * ((most - counts) / most)
-    else:
-        found = np.full(len(counts), np.nan if rules.spread_zone_divides_by_zero else float(rules.max_score))
+        found = float(rules.max_score) * ((most - counts) / most)
     return found[zones]
 
 

@@ -72,12 +72,11 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
                 return [VOLUME_NODE]
         return []
 
-    def _can_bind(
-        self, waiting: list[PersistentVolumeClaim], node: Node, cluster: Cluster, found: _Bindings
-    ) -> bool:
+    def _can_bind(self, waiting: list[PersistentVolumeClaim], node: Node, cluster: Cluster, found: _Bindings) -> bool:
         """Whether each waiting claim matches a volume, or can be given a new one on this node."""
         chosen: set[str] = set()
-        to_provision, to_match = [], []
+        to_provision: list[PersistentVolumeClaim] = []
+        to_match: list[PersistentVolumeClaim] = []
         for claim in waiting:
             selected = claim.metadata.annotations.get(SELECTED_NODE)
             if selected is not None and selected != node.name:
@@ -147,10 +146,8 @@ def _reaches(volume: PersistentVolume, node: Node) -> bool:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return True
-    # The scheduler compares labels only: a term about a node's name is met by no node.
-    return any(
-        not term.names and term.matches(node.metadata.labels, node.name) for term in node_terms(affinity.required)
-    )
+    # The scheduler compares labels only: to a term about a node's name, every node is nameless.
+    return any(term.matches(node.metadata.labels, "") for term in node_terms(affinity.required))
 
 
 def _size(claim: PersistentVolumeClaim) -> Fraction:

@@ -64,19 +64,17 @@ class NoDiskConflict(VolumePredicate):
 def _conflict(volume: Volume, other: Volume) -> bool:
     """Whether two volumes are the same disk and cannot be mounted together."""
     if volume.gce_persistent_disk and other.gce_persistent_disk:
-        one, two = volume.gce_persistent_disk, other.gce_persistent_disk
-        if one.pd_name == two.pd_name and not (one.read_only and two.read_only):
-            return True
+        disk, second = volume.gce_persistent_disk, other.gce_persistent_disk
+        return disk.pd_name == second.pd_name and not (disk.read_only and second.read_only)
     if volume.aws_elastic_block_store and other.aws_elastic_block_store:
-        if volume.aws_elastic_block_store.volume_id == other.aws_elastic_block_store.volume_id:
-            return True
+        return volume.aws_elastic_block_store.volume_id == other.aws_elastic_block_store.volume_id
     if volume.iscsi and other.iscsi:
-        if volume.iscsi.iqn == other.iscsi.iqn and not (volume.iscsi.read_only and other.iscsi.read_only):
-            return True
+        return volume.iscsi.iqn == other.iscsi.iqn and not (volume.iscsi.read_only and other.iscsi.read_only)
     if volume.rbd and other.rbd:
         image, same = volume.rbd, other.rbd
-        if not (image.read_only and same.read_only) and (image.pool, image.image) == (same.pool, same.image):
-            return not set(image.monitors).isdisjoint(same.monitors)
+        shared = (image.pool, image.image) == (same.pool, same.image)
+        overlap = not set(image.monitors).isdisjoint(same.monitors)
+        return shared and overlap and not (image.read_only and same.read_only)
     return False
 
 

@@ -144,17 +144,12 @@ def to_rows(explained: Explained) -> str:
     """The decision as CSV: a row per node, best first, then those that were rejected."""
     decision, plugins = explained.decision, scored(explained.decision)
     parts = [f"{one.plugin} {part}" for one in plugins for part in ("raw", "normalised", "weighted")]
+    results = dict.fromkeys(decision.ties, "tied") | {decision.node: "chosen"}
     rows: list[Sequence[Any]] = []
     for node in ranking(decision):
         scores = [_scores(one, node).get(part, "") for one in plugins for part in ("raw", "normalised", "weighted")]
-        rows.append((node, _result(decision, node), decision.totals.get(node), *scores, "", "", ""))
+        rows.append((node, results.get(node, "feasible"), decision.totals.get(node), *scores, "", "", ""))
     blank = [""] * len(parts)
     for node, status in decision.rejected.items():
         rows.append((node, "rejected", "", *blank, status.plugin, status.code.value, "; ".join(status.reasons)))
     return to_csv(("node", "result", "total", *parts, "rejected by", "code", "reasons"), rows)
-
-
-def _result(decision: Decision, node: str) -> str:
-    if node == decision.node:
-        return "chosen"
-    return "tied" if node in decision.ties else "feasible"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,20 @@ BELOW_ALL_PRIORITIES = 2**31
 """Added to every priority that is summed up, so that fewer victims of a negative priority are better than more."""
 
 
-@dataclass(frozen=True, slots=True)
+CRITERIA = (
+    "fewest violations of PodDisruptionBudgets",
+    "lowest priority of the most important victim",
+    "lowest sum of the victims' priorities",
+    "fewest victims",
+    "latest start of the most important victims",
+)
+"""What makes a candidate better than others, in order."""
+
+ONLY_ONE = "only candidate"
+TIE = "tie among equals"
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A node, and the pods that have to go there, the most important first."""
 
@@ -26,48 +40,31 @@ class Candidate:
     victims: tuple[Pod, ...]
     pdb_violations: int = 0
 
-    @property
-    def highest_priority(self) -> int:
-        return self.victims[0].priority
-
-    @property
-    def priority_sum(self) -> int:
-        return sum(victim.priority + BELOW_ALL_PRIORITIES for victim in self.victims)
-
-    @property
-    def earliest_start(self) -> float:
-        """When the first of the victims with the highest priority started."""
+    @cached_property
+    def costs(self) -> tuple[float, ...]:
+        """One number per criterion: the candidate with the smallest is the best."""
         highest = max(victim.priority for victim in self.victims)
-        return min(start_time(victim) for victim in self.victims if victim.priority == highest)
-
-
-CRITERIA: tuple[tuple[str, Callable[[Candidate], float]], ...] = (
-    ("fewest violations of PodDisruptionBudgets", lambda candidate: candidate.pdb_violations),
-    ("lowest priority of the most important victim", lambda candidate: candidate.highest_priority),
-    ("lowest sum of the victims' priorities", lambda candidate: candidate.priority_sum),
-    ("fewest victims", lambda candidate: len(candidate.victims)),
-    ("latest start of the most important victims", lambda candidate: -candidate.earliest_start),
-)
-"""What makes a candidate better than others, in order; the smallest number is the best."""
-
-ONLY_ONE = "only candidate"
-TIE = "tie among equals"
+        return (
+            self.pdb_violations,
+            self.victims[0].priority,
+            sum(victim.priority + BELOW_ALL_PRIORITIES for victim in self.victims),
+            len(self.victims),
+            -min(start_time(victim) for victim in self.victims if victim.priority == highest),
+        )
 
 
 def pick(candidates: Sequence[Candidate], tie_break: TieBreak, cluster: Cluster) -> tuple[Candidate, str]:
-    """The best candidate, and which criterion decided."""
+    """The best candidate, and what made it better than the others."""
     if len(candidates) == 1:
         return candidates[0], ONLY_ONE
-    left = list(candidates)
-    for name, criterion in CRITERIA:
-        values = [criterion(candidate) for candidate in left]
-        best = min(values)
-        left = [candidate for candidate, value in zip(left, values, strict=True) if value == best]
-        if len(left) == 1:
-            return left[0], name
-    by_row = {cluster.rows[candidate.node]: candidate for candidate in left}
-    rows = np.array(sorted(by_row), dtype=np.int64)
-    return by_row[tie_break.choose(rows, cluster)], TIE
+    best = min(candidate.costs for candidate in candidates)
+    tied = {cluster.rows[candidate.node]: candidate for candidate in candidates if candidate.costs == best}
+    if len(tied) > 1:
+        rows = np.array(sorted(tied), dtype=np.int64)
+        return tied[tie_break.choose(rows, cluster)], TIE
+    (chosen,) = tied.values()
+    closest = sorted(candidate.costs for candidate in candidates)[1]
+    return chosen, next(name for name, one, other in zip(CRITERIA, best, closest, strict=True) if one != other)
 
 
 def ask_extenders(

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
+from podium.engine.plan import LeastRecentlyUsed
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick
 from podium.engine.preemption.eligibility import potential_rows, why_not_eligible
 from podium.engine.preemption.victims import DryRuns, Outcome
-from podium.engine.remembering import RowMemory, RowStamps
+from podium.engine.remembering import RowChanges, RowMemory
 from podium.engine.select import TieBreak
 from podium.engine.yielding import recheck_of
 from podium.errors import ExtenderError
@@ -39,11 +40,11 @@ class Search:
         extenders: Sequence[Extender],
         tie_break: TieBreak,
         random: random.Random,
-        stamps: RowStamps,
-        memory: RowMemory[Outcome],
+        changes: RowChanges,
+        memories: LeastRecentlyUsed[RowMemory[Outcome]],
     ) -> None:
         self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
-        self._tie_break, self._random, self._stamps, self._memory = tie_break, random, stamps, memory
+        self._tie_break, self._random, self._changes, self._memories = tie_break, random, changes, memories
         self.candidates: tuple[Candidate, ...] = ()
         """The nodes where evicting pods helps, as the plugin chose among them."""
         self.chosen: Candidate | None = None
@@ -57,7 +58,7 @@ class Search:
         reason = why_not_eligible(pod, nominated, policy, statuses, cluster)
         if reason:
             return PostFilterResult(Status.unschedulable(reason), KEEP)
-        found, rejected = self._find(policy, potential_rows(statuses, cluster), cluster.rows.get(nominated))
+        found, rejected = self._find(policy, potential_rows(statuses, cluster), cluster.rows.get(nominated, -1))
         if not found:
             return self._none_found(rejected, cluster.node_count)
         try:
@@ -70,9 +71,7 @@ class Search:
         self.chosen, self.chosen_by = pick(found, self._tie_break, cluster)
         return PostFilterResult(SUCCESS, self.chosen.node)
 
-    def _find(
-        self, policy: DefaultPreemption, rows: list[int], own_row: int | None
-    ) -> tuple[list[Candidate], list[Status]]:
+    def _find(self, policy: DefaultPreemption, rows: list[int], own_row: int) -> tuple[list[Candidate], list[Status]]:
         """Candidates, those that violate no budget first, and what was said of the rows that are none."""
         if not rows:
             return [], []
@@ -80,17 +79,16 @@ class Search:
         offset, enough = self._random.randrange(len(rows)), policy.enough_candidates(len(rows))
         rows = rows[offset:] + rows[:offset]
         recheck = recheck_of(evaluation, self._nominations)
-        runs = DryRuns(evaluation.pod, policy, recheck, evaluation.cluster, self._stamps, self._memory)
+        runs = DryRuns(evaluation.pod, policy, recheck, evaluation.cluster, self._changes)
+        memory = self._memories.get_or_make((policy, evaluation.state.info.signature), lambda: RowMemory(self._changes))
         good: list[Candidate] = []
         violating: list[Candidate] = []
         rejected: list[Status] = []
-        outcomes = runs.run(rows, max(enough, 1), evaluation.state.info.signature, own_row)
-        for row, outcome in zip(rows, outcomes, strict=False):
-            if outcome.status != SUCCESS:
-                rejected.append(outcome.status)
+        for outcome in runs.run(rows, max(enough, 1), memory, own_row):
+            if isinstance(outcome, Status):
+                rejected.append(outcome)
                 continue
-            candidate = Candidate(evaluation.cluster.names[row], outcome.victims, outcome.pdb_violations)
-            (violating if outcome.pdb_violations else good).append(candidate)
+            (violating if outcome.pdb_violations else good).append(outcome)
             if good and len(good) + len(violating) >= enough:
                 break
         return good + violating, rejected

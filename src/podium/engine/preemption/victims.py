@@ -9,8 +9,9 @@ from podium.cluster import Cluster
 from podium.cluster.cluster import Placed
 from podium.cluster.trial import Trial
 from podium.engine.preemption.budgets import Budgets
+from podium.engine.preemption.choice import Candidate
 from podium.engine.rechecking import Recheck
-from podium.engine.remembering import RowMemory, RowStamps
+from podium.engine.remembering import RowChanges, RowMemory
 from podium.framework import SUCCESS, CycleState, Status
 from podium.objects import Pod
 from podium.plugins.default_preemption import DefaultPreemption
@@ -18,12 +19,8 @@ from podium.plugins.default_preemption import DefaultPreemption
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 
-class Outcome(NamedTuple):
-    """The pods of one node that have to go, the most important first, or why that does not help."""
-
-    victims: tuple[Pod, ...] = ()
-    pdb_violations: int = 0
-    status: Status = SUCCESS
+Outcome = Candidate | Status
+"""The pods of a node that have to go, or why that does not help."""
 
 
 class _Spared(NamedTuple):
@@ -47,41 +44,34 @@ class DryRuns:
         policy: DefaultPreemption,
         recheck: Recheck,
         cluster: Cluster,
-        stamps: RowStamps,
-        memory: RowMemory[Outcome],
+        changes: RowChanges,
     ) -> None:
-        self._pod, self._policy, self._recheck = pod, policy, recheck
-        self._cluster, self._stamps, self._memory = cluster, stamps, memory
+        self._pod, self._policy, self._recheck, self._cluster, self._changes = pod, policy, recheck, cluster, changes
         self._budgets = Budgets(cluster)
 
-    def run(self, rows: Sequence[int], together: int, signature: bytes, own_row: int | None) -> Iterator[Outcome]:
+    def run(self, rows: Sequence[int], together: int, memory: RowMemory[Outcome], own_row: int) -> Iterator[Outcome]:
         """The outcome for each row, lazily and in order; where rows are independent, `together` at a time.
 
-        What is found for independent rows is remembered for pods with the same `signature`, except on the row the
-        pod is nominated to itself.
+        What is found for independent rows is remembered, except on the row that the pod is nominated to itself.
         """
         if not self._recheck.rows_are_independent:
             for row in rows:
                 yield self._try([row])[row]
             return
-        kind = (self._policy, signature)
+        memory.forget_changed()
+        known = memory.found
         for start in range(0, len(rows), together):
             batch = rows[start : start + together]
-            self._stamps.catch_up()
-            known = {row: self._memory.get(kind, row) for row in batch if row != own_row}
-            outcomes = self._try([row for row in batch if known.get(row) is None])
-            for row, outcome in outcomes.items():
-                if row != own_row:
-                    self._memory.put(kind, row, outcome)
-            outcomes.update({row: outcome for row, outcome in known.items() if outcome is not None})
-            yield from (outcomes[row] for row in batch)
+            known.update(self._try([row for row in batch if row not in known and row != own_row]))
+            own = self._try([row for row in batch if row == own_row])
+            yield from (own[row] if row in own else known[row] for row in batch)
 
     def _try(self, rows: Sequence[int]) -> dict[int, Outcome]:
         if not rows:
             return {}
-        with self._stamps.trial() as trial:
+        with self._changes.trial() as trial:
             state = self._recheck.state()
-            outcomes = dict.fromkeys(rows, Outcome(status=NO_VICTIMS))
+            outcomes: dict[int, Outcome] = dict.fromkeys(rows, NO_VICTIMS)
             potential = {row: self._potential(row) for row in rows}
             emptied = [row for row in rows if potential[row]]
             for row in emptied:
@@ -92,7 +82,7 @@ class DryRuns:
                 if status == SUCCESS:
                     orders[row] = self._order(potential[row])
                 else:
-                    outcomes[row] = Outcome(status=status)
+                    outcomes[row] = status
             return outcomes | self._spare(trial, state, orders)
 
     def _potential(self, row: int) -> list[Placed]:
@@ -127,9 +117,9 @@ class DryRuns:
         return {row: self._outcome(row, victims) for row, victims in evicted.items()}
 
     def _outcome(self, row: int, evicted: list[_Spared]) -> Outcome:
+        name = self._cluster.names[row]
         if not evicted:
             # Something other than the filters rejected the node, so that evicting pods does not help.
-            name = self._cluster.names[row]
-            return Outcome(status=Status.error(f'expected at least one victim pod on node "{name}"'))
+            return Status.error(f'expected at least one victim pod on node "{name}"')
         evicted.sort(key=lambda one: one.rank)
-        return Outcome(tuple(one.placed.pod for one in evicted), sum(one.is_violating for one in evicted))
+        return Candidate(name, tuple(one.placed.pod for one in evicted), sum(one.is_violating for one in evicted))

@@ -1,0 +1,126 @@
+"""Measuring one figure, in processes of its own: what other figures leave behind in memory does not matter.
+
+usage: python -m bench.measure FIGURE REPETITIONS [DUMP]      (writes samples as JSON)
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from bench.figures import BY_NAME, DUMP, Figure
+from bench.reference import Sample, peak_bytes, reference_seconds, take
+from bench.shapes import case
+from podium.cluster import Cluster
+from podium.engine import Scheduler
+from podium.load import load
+from podium.objects import Object, Pod
+
+ROOT = Path(__file__).parent.parent
+
+
+class BrokenError(Exception):
+    """What was to be measured did not do its work, so how long it took means nothing."""
+
+
+def measure(figure: Figure, dump: Path | None = None) -> list[Sample]:
+    """Every sample of a figure; `dump` is the file for those that need it."""
+    if figure.kind == "command":
+        return [_command(figure, dump) for _ in range(figure.repetitions)]
+    return [sample for _ in range(figure.processes) for sample in _in_own_process(figure, dump)]
+
+
+def _in_own_process(figure: Figure, dump: Path | None) -> list[Sample]:
+    arguments = [sys.executable, "-m", "bench.measure", figure.name, str(figure.repetitions)]
+    done = subprocess.run([*arguments, *([str(dump)] if dump else [])], stdout=subprocess.PIPE, cwd=ROOT, check=False)
+    if done.returncode:
+        raise BrokenError(f"{figure.name}: failed, see above")
+    return msgspec.json.decode(done.stdout, type=list[Sample])
+
+
+def _command(figure: Figure, dump: Path | None) -> Sample:
+    """The command line from a cold start to its end."""
+    program = Path(sys.executable).parent / "podium"
+    arguments = [str(dump) if argument == DUMP else argument for argument in figure.arguments]
+    before, start = reference_seconds(), time.perf_counter()
+    process = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise BrokenError(f"{figure.name}: podium {' '.join(arguments)} ended with {process.returncode}")
+    cpu = usage.ru_utime + usage.ru_stime
+    return Sample(seconds, cpu, min(before, reference_seconds()), peak_bytes(usage))
+
+
+# -- in the process of the figure ----------------------------------------------------------------------------------
+
+
+def samples(figure: Figure, dump: Path | None = None) -> Iterator[Sample]:
+    """Measure in this process."""
+    if figure.kind == "schedule":
+        yield from _schedule(figure)
+    elif dump is None:
+        raise ValueError(f"{figure.name} needs a dump")
+    elif figure.kind == "load":
+        for _ in range(figure.repetitions):
+            yield take(lambda: load(dump))
+    else:
+        objects = load(dump)
+        for _ in range(figure.repetitions):
+            yield take(lambda: Cluster.from_objects(objects))
+
+
+def _schedule(figure: Figure) -> Iterator[Sample]:
+    objects, pods = _objects(figure)
+    for _ in range(figure.repetitions):
+        decide = _decider(figure, Cluster.from_objects([*objects, *pods]))
+        placed: list[str | None] = []
+        gc.collect()
+        yield take(partial(_decide_all, decide, pods, placed))
+        fitting = len(pods) - placed.count(None)
+        if fitting != figure.fitting:
+            raise BrokenError(f"{figure.name}: {fitting} of {len(pods)} pods were scheduled, not {figure.fitting}")
+
+
+def _objects(figure: Figure) -> tuple[list[Object], list[Pod]]:
+    made = case(figure.shape, figure.nodes, figure.pods, figure.running)
+    return list(load(made["objects"])), load(made["pods"]).of(Pod)
+
+
+def _decider(figure: Figure, cluster: Cluster) -> Callable[[Pod], str | None]:
+    """What takes a pod to its node, on a fresh scheduler."""
+    scheduler = Scheduler(cluster, tie_break="first")
+    return partial(_preempt, scheduler) if figure.shape == "preemption" else scheduler.schedule
+
+
+def _decide_all(decide: Callable[[Pod], str | None], pods: list[Pod], placed: list[str | None]) -> None:
+    placed.extend(map(decide, pods))
+
+
+def _preempt(scheduler: Scheduler, pod: Pod) -> str | None:
+    """Make room for the pod, then schedule it again as the queue would: it is nominated to where room was made."""
+    decision = scheduler.place(pod, preempt=True)
+    return scheduler.schedule(pod) if decision.nominated else decision.node
+
+
+def main() -> None:
+    try:
+        name, repetitions, *rest = sys.argv[1:]
+        figure = BY_NAME[name]._replace(repetitions=int(repetitions))
+    except (ValueError, KeyError):
+        raise SystemExit(__doc__) from None
+    taken = list(samples(figure, Path(rest[0]) if rest else None))
+    sys.stdout.buffer.write(msgspec.json.encode(taken))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""How many nodes to add so that pods fit, and which: of one template, or the cheapest mix of several that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from msgspec.structs import replace
+
+from podium.cluster import Cluster
+from podium.config import KubeSchedulerConfiguration
+from podium.engine import Scheduler
+from podium.engine.select import TieBreak
+from podium.engine.simulate import in_queue_order
+from podium.errors import InputError
+from podium.framework import Registry
+from podium.load.daemon_sets import daemon_tolerations, should_run
+from podium.objects import DaemonSet, Node, ObjectMeta, Pod
+from podium.plugins import IN_TREE
+
+HOSTNAME = "kubernetes.io/hostname"
+MOST_TRIALS, MOST_DECISIONS = 400, 200_000
+"""How many mixes are tried at most, and how many pods are decided for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """A node that can be had any number of times, for a price each."""
+
+    node: Node
+    price: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMix:
+    """So many nodes of each template, what they cost, and how many of the pods do not fit even then."""
+
+    counts: Mapping[str, int]
+    """Per template that is needed at all, by name."""
+    price: float
+    left: int
+
+    @property
+    def nodes(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def fits(self) -> bool:
+        return not self.left
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"nodes": dict(self.counts), "count": self.nodes, "price": self.price, "left": self.left}
+
+
+@dataclass(frozen=True, slots=True)
+class NodesNeeded:
+    """How many nodes the pods need that fit nowhere now."""
+
+    pods: int
+    """How many pods do not fit now."""
+    alone: tuple[NodeMix, ...]
+    """Per template, how many nodes it takes of it alone; if no number of them suffices, how many help."""
+    best: NodeMix | None
+    """The cheapest mix found with which all pods fit; None if none was found."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "pods": self.pods,
+            "best": None if self.best is None else self.best.to_dict(),
+            "alone": [mix.to_dict() for mix in self.alone],
+        }
+
+
+def nodes_needed(
+    cluster: Cluster,
+    pods: Sequence[Pod],
+    templates: Sequence[NodeTemplate],
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    *,
+    registry: Registry = IN_TREE,
+    tie_break: TieBreak | str = "first",
+    seed: int = 0,
+    on_tried: Callable[[], object] = lambda: None,
+) -> NodesNeeded:
+    """How many nodes of the templates it takes until all pods have a node; the cluster stays as it is.
+
+    What fits now is placed first, then nodes come for the rest, which is decided anew in its order. New nodes run the
+    pods of the DaemonSets of the cluster that are meant for them. Pods that wait for something else than a node, a
+    scheduling gate or another scheduler, are left out. `on_tried` is called for every mix that is tried.
+    """
+    names = [template.name for template in templates]
+    if len(set(names)) < len(names):
+        raise InputError(f"node templates {', '.join(names)}: each must have a name of its own")
+    cluster = cluster.fork()
+    with closing(Scheduler(cluster, config, registry=registry, tie_break=tie_break, seed=seed)) as scheduler:
+        waiting = [pod for pod in pods if _waits_for_a_node(pod, scheduler)]
+        rest = [pod for pod in in_queue_order(waiting, scheduler) if scheduler.schedule(pod) is None]
+        settings = scheduler.config
+
+    def left(counts: Counts) -> int:
+        on_tried()
+        trial = cluster.fork()
+        for number, template in zip(counts, templates, strict=True):
+            add_nodes(trial, template.node, number)
+        with closing(Scheduler(trial, settings, registry=registry, tie_break=tie_break, seed=seed)) as scheduler:
+            return sum(scheduler.schedule(pod) is None for pod in rest)
+
+    if not rest:
+        return NodesNeeded(0, (), NodeMix({}, 0.0, 0))
+    return _Search(templates, len(rest), left).run()
+
+
+def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
+    return not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.frameworks
+
+
+def add_nodes(cluster: Cluster, template: Node, number: int) -> None:
+    """Add so many nodes of a template, each with the daemon pods meant for it."""
+    daemon_sets = list(cluster.store.of(DaemonSet))
+    for node in _numbered(template, cluster, number):
+        cluster.add(node)
+        for daemon_set in daemon_sets:
+            pod = _daemon_pod(daemon_set, node)
+            if pod is not None:
+                cluster.add(pod)
+
+
+def _numbered(template: Node, cluster: Cluster, number: int) -> Iterator[Node]:
+    names = (name for name in (f"{template.name}-{each}" for each in count(1)) if name not in cluster.rows)
+    for _, name in zip(range(number), names, strict=False):
+        labels = template.metadata.labels
+        # A hostname label names the node; no two nodes share it.
+        own = {**labels, HOSTNAME: name} if HOSTNAME in labels else labels
+        metadata = replace(template.metadata, name=name, uid=f"Node/{name}", labels=own)
+        yield replace(template, metadata=metadata)
+
+
+def _daemon_pod(daemon_set: DaemonSet, node: Node) -> Pod | None:
+    template = daemon_set.spec.template
+    spec = replace(template.spec, tolerations=daemon_tolerations(template.spec))
+    if not should_run(replace(template, spec=spec), node):
+        return None
+    name = f"{daemon_set.name}-{node.name}"
+    metadata = ObjectMeta(name=name, namespace=daemon_set.namespace, labels=template.metadata.labels)
+    return Pod(metadata=metadata, spec=replace(spec, node_name=node.name))
+
+
+Counts = tuple[int, ...]
+"""How many nodes of each template."""
+
+
+class _Search:
+    """Looks for the cheapest counts with which nothing is left, trying each at most once."""
+
+    def __init__(self, templates: Sequence[NodeTemplate], pods: int, left: Callable[[Counts], int]) -> None:
+        self._templates, self._pods, self._try = templates, pods, left
+        self._known: dict[Counts, int] = {}
+
+    def run(self) -> NodesNeeded:
+        alone = [self._fewest((0,) * len(self._templates), place) for place in range(len(self._templates))]
+        starts = [counts for counts in alone if self._left(counts) == 0]
+        starts += self._greedy()
+        best = min((self._improved(start) for start in starts), key=self._rank, default=None)
+        mixes = tuple(self._mix(counts) for counts in alone)
+        return NodesNeeded(self._pods, mixes, None if best is None else self._mix(best))
+
+    def _fewest(self, base: Counts, place: int) -> Counts:
+        """`base` with as few nodes of one template more as leave nothing, or as leave as little as any number does."""
+        high = 1
+        while self._left(_plus(base, place, high)) and high < self._pods:
+            high = min(2 * high, self._pods)
+        goal = self._left(_plus(base, place, high))
+        if self._left(base) <= goal:
+            return base
+        low = 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._left(_plus(base, place, middle)) <= goal:
+                high = middle
+            else:
+                low = middle
+        return _plus(base, place, high)
+
+    def _greedy(self) -> list[Counts]:
+        """Node by node the one that places most pods for its price; nothing if that comes to no good end."""
+        counts: Counts = (0,) * len(self._templates)
+        left = self._pods
+        while left and not self._is_tired:
+            gains = [
+                ((left - self._left(_plus(counts, place, 1))) / template.price, -template.price, -place)
+                for place, template in enumerate(self._templates)
+            ]
+            gain, _, place = max(gains)
+            if gain <= 0:
+                return []
+            counts = _plus(counts, -place, 1)
+            left = self._left(counts)
+        return [] if left else [counts]
+
+    def _improved(self, counts: Counts) -> Counts:
+        """Give up some nodes for fewer or cheaper ones of another template, as long as that gets cheaper."""
+        improving = True
+        while improving and not self._is_tired:
+            improving = False
+            for cheaper in self._neighbours(counts):
+                if self._rank(cheaper) < self._rank(counts) and self._left(cheaper) == 0:
+                    counts, improving = cheaper, True
+                    break
+                if self._is_tired:
+                    break
+        return counts
+
+    def _neighbours(self, counts: Counts) -> Iterator[Counts]:
+        """Fewer nodes of one template, with as many of another as its price allows; the largest savings first."""
+        found: list[Counts] = []
+        for place, number in enumerate(counts):
+            for fewer in range(1, number + 1):
+                less = _plus(counts, place, -fewer)
+                found.append(less)
+                for other, template in enumerate(self._templates):
+                    if other != place:
+                        most = int(fewer * self._templates[place].price / template.price)
+                        found += [_plus(less, other, more) for more in range(1, most + 1)]
+        by_price = sorted(dict.fromkeys(found), key=self._rank)
+        # What is far cheaper seldom suffices: look close by first.
+        return reversed([each for each in by_price if self._rank(each) < self._rank(counts)])
+
+    @property
+    def _is_tired(self) -> bool:
+        return len(self._known) >= min(MOST_TRIALS, max(MOST_DECISIONS // self._pods, 20))
+
+    def _left(self, counts: Counts) -> int:
+        if counts not in self._known:
+            self._known[counts] = self._try(counts)
+        return self._known[counts]
+
+    def _rank(self, counts: Counts) -> tuple[float, int, Counts]:
+        """Cheaper is better, then fewer nodes, then more of the templates named first."""
+        return self._price(counts), sum(counts), tuple(-number for number in counts)
+
+    def _price(self, counts: Counts) -> float:
+        total = sum(number * each.price for number, each in zip(counts, self._templates, strict=True))
+        return round(total, 6)
+
+    def _mix(self, counts: Counts) -> NodeMix:
+        needed = {each.name: number for each, number in zip(self._templates, counts, strict=True) if number}
+        return NodeMix(needed, self._price(counts), self._left(counts))
+
+
+def _plus(counts: Counts, place: int, number: int) -> Counts:
+    return (*counts[:place], counts[place] + number, *counts[place + 1 :])

@@ -1,0 +1,31 @@
+"""Whose fault an exception is: plugins are other people's code, and users need to know which one broke."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+
+from podium.errors import PluginError, PodiumError
+from podium.framework import Plugin
+
+
+class BlamePlugins:
+    """Within this context, whatever a plugin raises comes out as a PluginError that names the plugin."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, PodiumError):
+            return
+        running: Plugin | None = None
+        for frame, _ in traceback.walk_tb(trace):
+            caller = frame.f_locals.get("self")
+            running = caller if isinstance(caller, Plugin) else running
+        if running is not None:
+            raise PluginError(running.name, f"failed: {type(error).__name__}: {error}") from error
+
+
+BLAME_PLUGINS = BlamePlugins()

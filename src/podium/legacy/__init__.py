@@ -1,0 +1,27 @@
+"""The older generations of kube-scheduler: predicates and priorities (v1.8, v1.14) and the first framework (v1.18)."""
+
+from podium.legacy.conduct import Conduct, FitError, Options, Setup
+from podium.legacy.priorities_api import (
+    FunctionPriority,
+    HostPriority,
+    MapPriority,
+    MapReducePriority,
+    normalize_reduce,
+)
+from podium.legacy.release import CURRENT, RELEASES, Release, release_of
+
+__all__ = [
+    "CURRENT",
+    "RELEASES",
+    "Conduct",
+    "FitError",
+    "FunctionPriority",
+    "HostPriority",
+    "MapPriority",
+    "MapReducePriority",
+    "Options",
+    "Release",
+    "Setup",
+    "normalize_reduce",
+    "release_of",
+]

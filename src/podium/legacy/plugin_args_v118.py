@@ -1,0 +1,108 @@
+"""The arguments of v1.18's plugins. That release decodes them only for plugins that run, and ignores unknown fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from podium.config.args import CPU_AND_MEMORY, InterPodAffinityArgs, PodTopologySpreadArgs
+from podium.config.fields import Fields, Problems
+from podium.config.names import qualified_name_errors
+from podium.legacy.general_predicates import FitArgs
+from podium.legacy.node_predicates import NodeLabelArgs
+from podium.legacy.policy import read_ratio, shape_problem
+from podium.legacy.resource_priorities import RatioArgs
+from podium.legacy.service_affinity import ServiceAffinityArgs
+from podium.objects import TopologySpreadConstraint
+
+
+def read_args(plugin: str, document: object, problems: Problems) -> object:
+    """The arguments of a plugin, or None where it takes none; reports what keeps the plugin from being made."""
+    reader = _READERS.get(plugin)
+    if reader is None:
+        return None
+    found = Problems()
+    args = reader(Fields(document, "", found), found)
+    for error in found.errors:
+        problems.add("", f'error initializing plugin "{plugin}": {error}')
+    return args
+
+
+def _fit(fields: Fields, problems: Problems) -> FitArgs:
+    return FitArgs(ignored_resources=frozenset(fields.strings("ignoredResources")))
+
+
+def _inter_pod_affinity(fields: Fields, problems: Problems) -> InterPodAffinityArgs:
+    weight = fields.integer("hardPodAffinityWeight", 1)
+    if not 0 <= weight <= 100:
+        problems.invalid("hardPodAffinityWeight", weight, "not in valid range [0-100]")
+    return InterPodAffinityArgs(hard_pod_affinity_weight=weight)
+
+
+def _node_label(fields: Fields, problems: Problems) -> NodeLabelArgs:
+    args = NodeLabelArgs(
+        present_labels=tuple(fields.strings("presentLabels")),
+        absent_labels=tuple(fields.strings("absentLabels")),
+        present_labels_preference=tuple(fields.strings("presentLabelsPreference")),
+        absent_labels_preference=tuple(fields.strings("absentLabelsPreference")),
+    )
+    check_labels(args, problems)
+    return args
+
+
+def check_labels(args: NodeLabelArgs, problems: Problems) -> None:
+    """No label can be wanted and unwanted."""
+    pairs = (args.present_labels, args.absent_labels), (args.present_labels_preference, args.absent_labels_preference)
+    for present, absent in pairs:
+        for label in sorted(set(present) & set(absent)):
+            problems.add("", f'detecting at least one label (e.g., "{label}") that exist in both label lists')
+
+
+def _pod_topology_spread(fields: Fields, problems: Problems) -> PodTopologySpreadArgs:
+    found: list[TopologySpreadConstraint] = []
+    for index, item in enumerate(fields.children("defaultConstraints")):
+        path = f"defaultConstraints[{index}]"
+        if item.present("labelSelector"):
+            problems.forbidden(f"{path}.labelSelector", "constraint must not define a selector")
+        constraint = TopologySpreadConstraint(
+            max_skew=item.integer("maxSkew"),
+            topology_key=item.string("topologyKey"),
+            when_unsatisfiable=item.string("whenUnsatisfiable"),
+        )
+        if constraint.max_skew <= 0:
+            problems.invalid(f"{path}.maxSkew", constraint.max_skew, "must be greater than zero")
+        for error in qualified_name_errors(constraint.topology_key):
+            problems.invalid(f"{path}.topologyKey", constraint.topology_key, error)
+        if constraint.when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
+            supported = ("DoNotSchedule", "ScheduleAnyway")
+            problems.unsupported(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, supported)
+        kind = (constraint.topology_key, constraint.when_unsatisfiable)
+        if kind in [(other.topology_key, other.when_unsatisfiable) for other in found]:
+            problems.duplicate(path, f"{{{kind[0]}, {kind[1]}}}")
+        found.append(constraint)
+    return PodTopologySpreadArgs(default_constraints=tuple(found), defaulting_type="List")
+
+
+def _ratio(fields: Fields, problems: Problems) -> RatioArgs:
+    given = read_ratio(fields)
+    problem = shape_problem(given.shape)
+    if problem:
+        problems.add("", problem)
+    resources = {spec.name: spec for spec in given.resources}
+    return RatioArgs(shape=given.shape, resources=tuple(resources.values()) or CPU_AND_MEMORY)
+
+
+def _service_affinity(fields: Fields, problems: Problems) -> ServiceAffinityArgs:
+    return ServiceAffinityArgs(
+        affinity_labels=tuple(fields.strings("affinityLabels")),
+        anti_affinity_labels_preference=tuple(fields.strings("antiAffinityLabelsPreference")),
+    )
+
+
+_READERS: dict[str, Callable[[Fields, Problems], object]] = {
+    "InterPodAffinity": _inter_pod_affinity,
+    "NodeLabel": _node_label,
+    "NodeResourcesFit": _fit,
+    "PodTopologySpread": _pod_topology_spread,
+    "RequestedToCapacityRatio": _ratio,
+    "ServiceAffinity": _service_affinity,
+}

@@ -1,0 +1,116 @@
+"""The releases Podium can be: each is a set of plugins, a way to configure them, and how to go about a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podium.config import KubeSchedulerConfiguration, default_config, parse_config
+from podium.errors import ConfigError, InputError
+from podium.framework import Registry
+from podium.legacy.algorithms import Catalog, configure
+from podium.legacy.catalogs import v1_8_catalog, v1_14_catalog
+from podium.legacy.conduct import Conduct, FitError, Options, Setup, UnscaledExtender
+from podium.legacy.framework_v118 import configure_v1alpha2
+from podium.legacy.policy import is_policy, parse_policy
+from podium.legacy.policy_v118 import configure_policy
+from podium.plugins import IN_TREE
+
+Document = KubeSchedulerConfiguration | Mapping[str, Any] | None
+Configure = Callable[[Document, Conduct, Options, Registry], Setup]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A generation of kube-scheduler."""
+
+    name: str
+    version: str
+    """The very release whose decisions were recorded to compare with."""
+    conduct: Conduct
+    configure: Configure
+
+    def set_up(
+        self, document: Document = None, *, options: Options | None = None, registry: Registry = IN_TREE
+    ) -> Setup:
+        """What a scheduler of this release runs with; `registry` may have plugins of the user's besides Podium's."""
+        return self.configure(document, self.conduct, options or Options(), registry)
+
+
+def own_plugins(registry: Registry) -> Registry:
+    """The plugins of a registry that are not Podium's."""
+    return Registry(plugin for name, plugin in registry.items() if IN_TREE.get(name) is not plugin)
+
+
+def _current(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+    if document is None:
+        config = default_config(registry.points)
+    elif isinstance(document, KubeSchedulerConfiguration):
+        config = document
+    else:
+        config = parse_config(document, registry.points)
+    effective = {
+        profile.scheduler_name: {
+            "predicates": [ref.name for ref in profile.points["filter"]],
+            "priorities": {ref.name: ref.weight for ref in sorted(profile.points["score"])},
+        }
+        for profile in config.profiles
+    }
+    return Setup(config=config, registry=registry, conduct=conduct, effective=effective)
+
+
+def _v1_18(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+    own = own_plugins(registry)
+    if is_policy(document):
+        return configure_policy(parse_policy(document), conduct, options, own)
+    return configure_v1alpha2(document, conduct, options, own)
+
+
+def _algorithms(release: str, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
+    def read(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+        if document is not None and not is_policy(document):
+            raise ConfigError([f"{release} reads an object of kind Policy and apiVersion v1"])
+        policy = None if document is None else parse_policy(document)
+        return configure(catalog(options.feature_gates), conduct, policy, options, own_plugins(registry))
+
+    return read
+
+
+V1_8_FIT_ERROR = FitError("No nodes are available that match all of the predicates:", "{reason} ({count})")
+
+RELEASES: dict[str, Release] = {
+    release.name: release
+    for release in (
+        Release(
+            name="v1.8",
+            version="v1.8.15",
+            conduct=Conduct(
+                collects_all_reasons=True,
+                scores_single_node=True,
+                score_range=None,
+                tie_break="round-robin-descending",
+                fit_error=V1_8_FIT_ERROR,
+                extender=UnscaledExtender,
+            ),
+            configure=_algorithms("v1.8", v1_8_catalog),
+        ),
+        Release(
+            name="v1.14",
+            version="v1.14.10",
+            conduct=Conduct(score_range=None, tie_break="round-robin", extender=UnscaledExtender),
+            configure=_algorithms("v1.14", v1_14_catalog),
+        ),
+        Release(name="v1.18", version="v1.18.20", conduct=Conduct(), configure=_v1_18),
+        Release(name="v1.36", version="v1.36.4", conduct=Conduct(), configure=_current),
+    )
+}
+CURRENT = "v1.36"
+
+
+def release_of(name: str) -> Release:
+    """The release of that name."""
+    found = RELEASES.get(name)
+    if found is None:
+        raise InputError(f"release {name!r} is unknown; use one of {', '.join(RELEASES)}")
+    return found

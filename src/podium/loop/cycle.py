@@ -1,0 +1,332 @@
+"""The scheduling loop: events in, instructions out, and nothing else happens inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from podium.cluster import Cluster
+from podium.config import KubeSchedulerConfiguration
+from podium.framework import SUCCESS, Code, Status
+from podium.framework.events import Action, ClusterEvent
+from podium.loop.attempts import Assumed, CycleScheduler, Failure
+from podium.loop.changes import node_changes, object_change, pod_changes
+from podium.loop.instructions import Bind, Event, EventType, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.queue import SchedulingQueue
+from podium.loop.queued_pod import NO_PLUGINS, QueuedPod
+from podium.loop.waiting import LONGEST, WAITING_PODS, WaitingPod, WaitingPods
+from podium.objects import Node, Object, Pod
+
+
+class SchedulerLoop:
+    """kube-scheduler's loop over one cluster, for all profiles of a configuration.
+
+    Tell it what happens with `handle`; call `run_one` while `has_work`, and carry out what it returns. Both are told the
+    time, in seconds of any clock that does not go backwards; `next_wake_up` says when there is something to do without
+    any event. The cluster is the loop's own from now on: change it by events only.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+        *,
+        now: float = 0.0,
+        **options: Any,
+    ) -> None:
+        """`options` are those of `Scheduler`: registry, tie_break, seed and so on."""
+        self.cluster = cluster
+        self.scheduler = CycleScheduler(cluster, config, **options)
+        settings = self.scheduler.config
+        self.queue = SchedulingQueue(
+            self.scheduler.frameworks,
+            cluster,
+            initial_backoff=settings.pod_initial_backoff_seconds,
+            max_backoff=settings.pod_max_backoff_seconds,
+            start=now,
+        )
+        self.waiting = WaitingPods()
+        """The pods that Permit plugins let wait."""
+        self.pods: dict[str, Pod] = {}
+        """Every pod as it was last reported, by namespace and name."""
+        self.assumed: dict[str, tuple[QueuedPod, Assumed]] = {}
+        """The pods that are to be bound, until that is reported."""
+        for pod in (*cluster.pending.values(), *(pod for pod, _ in cluster.placed()), *cluster.stranded):
+            self.pods[pod.key] = pod
+        for pod in cluster.pending.values():
+            if self.is_responsible(pod):
+                self.queue.add(pod, now)
+
+    def close(self) -> None:
+        """Close connections to extenders."""
+        self.scheduler.close()
+
+    def is_responsible(self, pod: Pod) -> bool:
+        """Whether a profile of this scheduler is to place the pod, rather than some other scheduler."""
+        return pod.spec.scheduler_name in self.scheduler.frameworks
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def handle(self, event: Event, now: float) -> None:
+        """Take note of what happened; pods that it may help are tried again."""
+        item, is_gone = event.object, event.type is EventType.DELETE
+        if isinstance(item, Pod):
+            if is_gone or item.finished:
+                self._pod_gone(item.key, now)
+            else:
+                self._pod_is(item, now)
+        elif isinstance(item, Node):
+            self._node_gone(item.name, now) if is_gone else self._node_is(item, now)
+        else:
+            self._object_is(item, is_gone, now)
+
+    def _node_is(self, node: Node, now: float) -> None:
+        old = self.cluster.node(node.name) if node.name in self.cluster.rows else None
+        self.cluster.update(node)
+        changes = [ClusterEvent("Node", Action.ADD, None, node)] if old is None else node_changes(old, node)
+        for change in changes:
+            self.queue.move_all(change, now)
+
+    def _node_gone(self, name: str, now: float) -> None:
+        if name in self.cluster.rows:
+            node = self.cluster.node(name)
+            self.queue.move_all(ClusterEvent("Node", Action.DELETE, node), now)
+            self.cluster.remove(node)
+
+    def _object_is(self, item: Object, is_gone: bool, now: float) -> None:
+        shelf = self.cluster.store.of(type(item))
+        old = shelf.get(item.name, item.namespace)
+        if is_gone and old is None:
+            return
+        self.cluster.remove(item) if is_gone else self.cluster.update(item)
+        self.queue.move_all(object_change(old, None if is_gone else item), now)
+
+    def _pod_is(self, pod: Pod, now: float) -> None:
+        old = self.pods.get(pod.key)
+        if old is not None and (
+            old.metadata.uid != pod.metadata.uid or (old.spec.node_name and not pod.spec.node_name)
+        ):
+            # Another pod took over the name.
+            self._pod_gone(pod.key, now)
+            old = None
+        self.pods[pod.key] = pod
+        if pod.spec.node_name:
+            self._pod_is_bound(old, pod, now)
+        elif not self.is_responsible(pod):
+            self.cluster.update(pod)
+        elif old is None:
+            self.cluster.add(pod)
+            self._note_nomination(pod)
+            self.queue.add(pod, now)
+        else:
+            self._waiting_pod_is(old, pod, now)
+
+    def _pod_is_bound(self, old: Pod | None, pod: Pod, now: float) -> None:
+        self.cluster.update(pod)
+        if old is not None and old.spec.node_name:
+            for change in pod_changes(old, pod):
+                self.queue.move_all(change, now)
+            return
+        self.assumed.pop(pod.key, None)
+        self.scheduler.forget_nomination(pod)
+        self.queue.remove(pod.key)
+        self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now)
+
+    def _waiting_pod_is(self, old: Pod, pod: Pod, now: float) -> None:
+        """A pod of ours changed that is not bound yet."""
+        if self._is_assumed(pod.key):
+            if pod.terminating and not old.terminating:
+                self._assumed_pod_gone(pod.key, now)
+            return
+        self.cluster.update(pod)
+        nominated = self.scheduler.nominations.node_of(old)
+        is_reported = old.status.nominated_node_name or pod.status.nominated_node_name
+        self.scheduler.nominate(pod, pod.status.nominated_node_name if is_reported else nominated)
+        self.queue.update(old, pod, now)
+        if old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
+            self._room_freed_for_lower(old, now)
+
+    def _pod_gone(self, key: str, now: float) -> None:
+        pod = self.pods.pop(key, None)
+        if pod is None:
+            return
+        if self._is_assumed(key):
+            self._assumed_pod_gone(key, now)
+            self.cluster.remove(pod)
+            return
+        self.cluster.remove(pod)
+        if pod.spec.node_name:
+            self.queue.move_all(ClusterEvent("Pod", Action.DELETE, pod), now)
+            return
+        self.queue.remove(key)
+        nominated = self.scheduler.nominations.node_of(pod)
+        self.scheduler.forget_nomination(pod)
+        if nominated and self.is_responsible(pod):
+            self._room_freed_for_lower(pod, now)
+
+    def _room_freed_for_lower(self, pod: Pod, now: float) -> None:
+        """A pod gave up the room it waited for: to pods that do not come before it, as if it had been there."""
+        self.queue.move_all(
+            ClusterEvent("Pod", Action.DELETE, pod), now, only=lambda other: other.priority <= pod.priority
+        )
+
+    def _is_assumed(self, key: str) -> bool:
+        return key in self.assumed or key in self.waiting
+
+    def _assumed_pod_gone(self, key: str, now: float) -> None:
+        """An assumed pod is deleted: give back at once what it took; if it waits, that fails of itself."""
+        if key in self.waiting:
+            self.waiting.reject(key, "", "the pod was deleted while it waited")
+            return
+        _, assumed = self.assumed.pop(key)
+        self.scheduler.unreserve(assumed)
+        self._forget(assumed, now)
+
+    def _note_nomination(self, pod: Pod) -> None:
+        if pod.status.nominated_node_name:
+            self.scheduler.nominate(pod, pod.status.nominated_node_name)
+
+    # -- work --------------------------------------------------------------------------------------------------------
+
+    def has_work(self, now: float) -> bool:
+        """Whether `run_one` would do something now."""
+        wake_up = self.next_wake_up()
+        return self.queue.has_next or (wake_up is not None and wake_up <= now)
+
+    def next_wake_up(self) -> float | None:
+        """When there is something to do even if nothing happens; None if never."""
+        times = (self.queue.next_flush(), self.waiting.next_timeout())
+        return min((time for time in times if time is not None), default=None)
+
+    def run_one(self, now: float) -> list[Instruction]:
+        """Go on with the pods that need not wait any more, and try the next one of the queue."""
+        self.queue.flush(now)
+        instructions: list[Instruction] = []
+        for waiting in self.waiting.take_ready(now):
+            instructions += self._stop_waiting(waiting, now)
+        queued = self.queue.pop()
+        if queued is not None:
+            instructions += self._scheduling_cycle(queued, now)
+        return instructions
+
+    def _scheduling_cycle(self, queued: QueuedPod, now: float) -> list[Instruction]:
+        if queued.pod.terminating:
+            self.queue.done(queued.pod.key)
+            return []
+        found = self.scheduler.attempt(queued.pod)
+        if isinstance(found, Failure):
+            return self._fail(queued, found, now)
+        return self._permit(queued, found, now)
+
+    def _permit(self, queued: QueuedPod, assumed: Assumed, now: float) -> list[Instruction]:
+        deadlines: dict[str, tuple[float, float]] = {}
+        plugins = self.scheduler.framework_of(assumed.pod).permit
+        if plugins:
+            assumed.state[WAITING_PODS] = self.waiting
+        for plugin in plugins:
+            status, patience = plugin.permit(assumed.state, assumed.pod, assumed.node)
+            if status.code is Code.WAIT:
+                patience = min(patience, LONGEST)
+                deadlines[plugin.name] = now + patience, patience
+            elif status != SUCCESS:
+                return self._undo(queued, assumed, status._replace(plugin=plugin.name), now)
+        if not deadlines:
+            return self._binding_cycle(queued, assumed, now)
+        waiting = WaitingPod(queued, assumed, deadlines)
+        self.waiting.add(waiting)
+        return [Wait(assumed.pod, assumed.node, tuple(sorted(deadlines)), waiting.until)]
+
+    def _stop_waiting(self, waiting: WaitingPod, now: float) -> list[Instruction]:
+        queued, assumed = waiting.queued, waiting.assumed
+        if waiting.rejection is None:
+            return self._binding_cycle(queued, assumed, now)
+        instructions = self._undo(queued, assumed, waiting.rejection, now)
+        self._room_freed(assumed, now, only=lambda pod: pod.key != assumed.pod.key)
+        return instructions
+
+    def _binding_cycle(self, queued: QueuedPod, assumed: Assumed, now: float) -> list[Instruction]:
+        pod, node, state = assumed.pod, assumed.node, assumed.state
+        self.queue.done(pod.key)
+        framework = self.scheduler.framework_of(pod)
+        status: Status = SUCCESS
+        for pre_bind in framework.pre_bind:
+            status = pre_bind.pre_bind(state, pod, node)
+            if status != SUCCESS:
+                return self._fail_to_bind(queued, assumed, status._replace(plugin=pre_bind.name), now)
+        for bind in framework.bind:
+            status = bind.bind(state, pod, node)
+            if status.code is not Code.SKIP:
+                status = status if status == SUCCESS else status._replace(plugin=bind.name)
+                break
+        if status != SUCCESS:
+            return self._fail_to_bind(queued, assumed, status, now)
+        self.assumed[pod.key] = queued, assumed
+        for post_bind in framework.post_bind:
+            post_bind.post_bind(state, pod, node)
+        return [Bind(pod, node, queued.attempts)]
+
+    def bind_failed(self, key: str, message: str, now: float) -> list[Instruction]:
+        """A pod could not be bound: it is tried again after its backoff."""
+        found = self.assumed.pop(key, None)
+        return [] if found is None else self._fail_to_bind(*found, Status.error(message), now)
+
+    # -- failures ----------------------------------------------------------------------------------------------------
+
+    def _fail_to_bind(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
+        """PreBind or Bind failed: what the pod took is free again, and it has to come back later."""
+        self.scheduler.unreserve(assumed)
+        self._forget(assumed, now)
+        return self._fail(queued, Failure(status.message, clears_nomination=True, is_error=True), now)
+
+    def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
+        """Permit rejected the pod."""
+        self.scheduler.unreserve(assumed)
+        self._take_back(assumed)
+        return self._fail(queued, Failure.rejected(status), now)
+
+    def _forget(self, assumed: Assumed, now: float) -> None:
+        self._take_back(assumed)
+        self._room_freed(assumed, now)
+
+    def _take_back(self, assumed: Assumed) -> None:
+        self.cluster.remove(assumed.pod)
+        pod = self.pods.get(assumed.pod.key)
+        if pod is not None:
+            self.cluster.add(pod)
+
+    def _room_freed(self, assumed: Assumed, now: float, only: Callable[[Pod], bool] | None = None) -> None:
+        spec = replace(assumed.pod.spec, node_name=assumed.node)
+        self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
+
+    def _fail(self, queued: QueuedPod, failure: Failure, now: float) -> list[Instruction]:
+        """Put the pod back into the queue and say why; preempt where that helps."""
+        key = queued.pod.key
+        pod = self.pods.get(key)
+        if pod is None or pod.spec.node_name or pod.metadata.uid != queued.pod.metadata.uid:
+            self.queue.done(key)
+            return []
+        queued.pod, queued.info = pod, self.cluster.info_of(pod)
+        queued.unschedulable_plugins, queued.pending_plugins = failure.unschedulable_plugins, failure.pending_plugins
+        queued.gating_plugin = ""
+        self.queue.put_back(queued, now)
+        plugins = tuple(sorted(failure.unschedulable_plugins | (failure.pending_plugins or NO_PLUGINS)))
+        instructions: list[Instruction] = [Unschedulable(pod, failure.message, plugins, failure.is_error)]
+        return instructions + self._nominate(pod, failure) + self._evict(pod, failure)
+
+    def _nominate(self, pod: Pod, failure: Failure) -> list[Instruction]:
+        nominations, instructions = self.scheduler.nominations, list[Instruction]()
+        before = nominations.node_of(pod)
+        if failure.nominated is not None:
+            for lower in nominations.clear_lower(failure.nominated, pod.priority):
+                instructions.append(Nominate(self.pods.get(lower.key, lower), ""))
+            self.scheduler.nominate(pod, failure.nominated)
+        elif failure.clears_nomination and before:
+            self.scheduler.nominate(pod, "")
+        after = nominations.node_of(pod)
+        return [*instructions, Nominate(pod, after)] if after != before else instructions
+
+    def _evict(self, pod: Pod, failure: Failure) -> list[Instruction]:
+        victims = (self.pods[key] for key in failure.victims if key in self.pods)
+        return [Evict(victim, pod, failure.nominated or "") for victim in victims]

@@ -1,0 +1,251 @@
+"""kube-scheduler's scheduling queue, on a clock that the caller owns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from enum import IntEnum
+
+from podium.cluster import Cluster
+from podium.framework import SUCCESS, Framework, Plugin, Status
+from podium.framework.events import ANYTHING, Action, ClusterEvent
+from podium.loop.backoff import BackoffQueue
+from podium.loop.changes import pod_changes
+from podium.loop.hints import PluginHints
+from podium.loop.in_flight import InFlight
+from podium.loop.queued_pod import Heap, QueuedPod
+from podium.loop.registration import Rejected
+from podium.loop.unschedulable import UnschedulablePods
+from podium.objects import Pod
+
+TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
+"""Five minutes went by: every plugin may have changed its mind."""
+UNKNOWN = PluginHints(Plugin())
+"""Of rejectors that are no plugins: extenders, whom any event may change the mind of."""
+
+
+class Strategy(IntEnum):
+    """What an event means to a waiting pod."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+class SchedulingQueue:
+    """Pods that want a node: those to try now (active), later (backoff), and after an event that may help.
+
+    Every method that depends on the time is told what time it is, in seconds; time must not go backwards. A pod is in
+    one place only: active, backing off, unschedulable (gated pods among them), or in flight, which is everything from
+    `pop` to `done`.
+    """
+
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        cluster: Cluster,
+        *,
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
+        start: float = 0.0,
+    ) -> None:
+        self._frameworks, self._cluster = frameworks, cluster
+        (queue_sort,) = next(iter(frameworks.values())).queue_sort
+        self.active = Heap(queue_sort.sort_key)
+        self.backoff = BackoffQueue(initial_backoff, max_backoff, queue_sort.sort_key)
+        self.unschedulable = UnschedulablePods(self._group_of, start)
+        self.in_flight = InFlight()
+        self._hints = {
+            name: {plugin.name: PluginHints(plugin) for plugin in framework.plugins.values()}
+            for name, framework in frameworks.items()
+        }
+        self._interested: dict[Hashable, tuple[PluginHints, ...]] = {}
+        self.arrivals = 0
+        """How many pods came so far."""
+
+    def __len__(self) -> int:
+        """Pods that wait, in flight not included."""
+        return len(self.active) + len(self.backoff) + len(self.unschedulable)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        yield from self.active
+        yield from self.backoff
+        yield from self.unschedulable
+
+    def get(self, key: str) -> QueuedPod | None:
+        """A pod that waits, by namespace/name."""
+        return self.active.get(key) or self.backoff.get(key) or self.unschedulable.get(key)
+
+    # -- pods come and go --------------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod, now: float) -> QueuedPod:
+        """A new pod: active, unless a plugin gates it."""
+        self.arrivals += 1
+        queued = QueuedPod(pod, self._cluster.info_of(pod), self.arrivals, now)
+        self._move_to_active(queued)
+        return queued
+
+    def update(self, old: Pod, new: Pod, now: float) -> None:
+        """A waiting pod changed; one that fits nowhere may do so now."""
+        events = pod_changes(old, new)
+        if new.key in self.in_flight:
+            for event in events:
+                self.in_flight.note(event)
+            return
+        queued = self.get(new.key)
+        if queued is None:
+            self.add(new, now)
+            return
+        queued.pod, queued.info = new, self._cluster.info_of(new)
+        if new.key in self.active:
+            self.active.push(queued)
+        elif self.backoff.remove(new.key):
+            self.backoff.add(queued)
+        else:
+            self.unschedulable.put(queued)
+            for event in events:
+                self._requeue(queued, self._worth_requeueing(queued, event), now)
+                if new.key not in self.unschedulable:
+                    break
+
+    def remove(self, key: str) -> None:
+        """A pod is gone, or was placed by somebody else."""
+        self.active.remove(key) or self.backoff.remove(key) or self.unschedulable.remove(key)
+
+    # -- pods are tried ----------------------------------------------------------------------------------------------
+
+    @property
+    def has_next(self) -> bool:
+        """Whether there is a pod to try now: an active one or, failing that, one whose backoff is cut short."""
+        return bool(self.active) or bool(self.backoff.rejected)
+
+    def pop(self) -> QueuedPod | None:
+        """Take the next pod to try; report back with `done` or `put_back`."""
+        queued = self.active.pop() or self.backoff.rejected.pop()
+        if queued is not None:
+            queued.attempts += 1
+            self.in_flight.start(queued.pod.key)
+        return queued
+
+    def done(self, key: str) -> None:
+        """A pod that was taken needs the queue no more."""
+        self.in_flight.done(key)
+
+    def put_back(self, queued: QueuedPod, now: float) -> None:
+        """A pod could not be placed, for the reasons noted in it: it waits for what may help, or tries again soon."""
+        if queued.rejectors:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        queued.timestamp = now
+        queued.flushed_at = float("-inf")
+        strategy = self._strategy_for_returning(queued)
+        self.in_flight.done(queued.pod.key)
+        self._requeue(queued, strategy, now)
+
+    def _strategy_for_returning(self, queued: QueuedPod) -> Strategy:
+        """What the events while the pod was tried mean to it; whom no plugin rejected tries again anyway."""
+        if not queued.rejectors:
+            return Strategy.AFTER_BACKOFF
+        events = self.in_flight.events_for(queued.pod.key)
+        return max((self._worth_requeueing(queued, event) for event in events), default=Strategy.SKIP)
+
+    # -- things happen -----------------------------------------------------------------------------------------------
+
+    def move_all(self, event: ClusterEvent, now: float, only: Callable[[Pod], bool] | None = None) -> None:
+        """Something happened in the cluster: let the pods try again that it may help. `only` leaves others out."""
+        for group in self.unschedulable.groups():
+            strategy = self._worth_requeueing(next(iter(group.values())), event)
+            if strategy is not Strategy.SKIP:
+                moved = [queued for queued in group.values() if only is None or only(queued.pod)]
+                for queued in moved:
+                    self._requeue(queued, strategy, now)
+        self.in_flight.note(event)
+
+    def activate(self, key: str, now: float) -> bool:
+        """Let a pod be tried next, whatever rejected it; whether it is active now."""
+        queued = self.unschedulable.get(key) or self.backoff.remove(key)
+        return queued is not None and self._move_to_active(queued)
+
+    def flush(self, now: float) -> None:
+        """Let the pods try again whose backoff is over, or that have waited too long."""
+        for queued in self.backoff.pop_completed(now):
+            self.active.push(queued)
+        for at, queued in list(self.unschedulable.due(now)):
+            queued.flushed_at = at
+            self._requeue(queued, Strategy.AFTER_BACKOFF, now)
+
+    def next_flush(self) -> float | None:
+        """When `flush` has something to do next; None if not without further events."""
+        times = (self.backoff.next_completion(), self.unschedulable.next_flush())
+        return min((time for time in times if time is not None), default=None)
+
+    # -- where pods go -----------------------------------------------------------------------------------------------
+
+    def _requeue(self, queued: QueuedPod, strategy: Strategy, now: float) -> None:
+        if strategy is Strategy.SKIP:
+            self.unschedulable.put(queued)
+        elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
+            if self._passes_gates(queued):
+                self.unschedulable.remove(queued.pod.key)
+                self.backoff.add(queued)
+        else:
+            self._move_to_active(queued)
+
+    def _move_to_active(self, queued: QueuedPod) -> bool:
+        if not self._passes_gates(queued):
+            return False
+        self.unschedulable.remove(queued.pod.key)
+        self.active.push(queued)
+        return True
+
+    def _passes_gates(self, queued: QueuedPod) -> bool:
+        """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
+        plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
+        for plugin in sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin):
+            status: Status = plugin.pre_enqueue(queued.pod)
+            if status != SUCCESS:
+                queued.unschedulable_plugins |= {plugin.name}
+                queued.gating_plugin = plugin.name
+                self.unschedulable.put(queued)
+                return False
+        queued.gating_plugin = ""
+        return True
+
+    def _worth_requeueing(self, queued: QueuedPod, event: ClusterEvent) -> Strategy:
+        """Whether an event may change what the plugins said that rejected the pod."""
+        rejectors = queued.rejectors
+        if not rejectors or event.is_wildcard:
+            return Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        interested = self._interested_in(event, queued.pod.spec.scheduler_name, rejectors)
+        if queued.is_gated and all(hints.plugin.name != queued.gating_plugin for hints in interested):
+            return strategy
+        for hints in interested:
+            rejected = Rejected(queued.pod, queued.info, hints.plugin, self._cluster)
+            if hints.may_help(rejected, event):
+                if hints.plugin.name in queued.pending_plugins:
+                    return Strategy.IMMEDIATELY
+                strategy = Strategy.AFTER_BACKOFF
+                if not queued.pending_plugins:
+                    return strategy
+        return strategy
+
+    def _interested_in(self, event: ClusterEvent, profile: str, rejectors: frozenset[str]) -> tuple[PluginHints, ...]:
+        key = (event.resource, event.action, profile, rejectors)
+        found = self._interested.get(key)
+        if found is None:
+            known = self._hints[profile]
+            hints = (known.get(name, UNKNOWN) for name in sorted(rejectors))
+            found = self._interested[key] = tuple(each for each in hints if each.is_interested(event))
+        return found
+
+    def _group_of(self, queued: QueuedPod) -> Hashable:
+        """Pods of one spec, rejected by the same plugins, are helped by the same events; else each is on its own."""
+        pod = queued.pod
+        profile, rejectors = pod.spec.scheduler_name, queued.rejectors
+        known = self._hints[profile]
+        by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
+        # The claims of generic ephemeral volumes are named after their pod.
+        by_spec = by_spec and not any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, "" if by_spec else pod.key

@@ -1,0 +1,151 @@
+"""How many more pods fit, and how many nodes the rest needs: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from podium.answers import Capacity, NodeMix, NodesNeeded
+from podium.engine.explanation import NAMED, TOP, WIDTH, rejections
+from podium.engine.text import Column, Line, counted, fitting, joined, listed, shortened, styled, table, wrapped
+from podium.report.amounts import amount
+from podium.report.formats import API_VERSION, to_csv
+from podium.resources import CPU, MEMORY, pod_resources
+
+
+def to_lines(
+    answer: Capacity, *, at_least: int = 1, width: int = WIDTH, everything: bool = False
+) -> list[Line]:
+    """How many fit, what stops the next one, and where they go. Of many nodes ten are shown, or `everything`."""
+    style = "green" if answer.count >= at_least else "red"
+    lines = [line._replace(style=style) for line in wrapped(_summary(answer, at_least), width)]
+    if answer.stopped_by is None:
+        lines += wrapped(f"More were not tried: {answer.message}.", width)
+    else:
+        lines += [Line(""), *_why_stopped(answer, width)]
+    if answer.count:
+        lines += [Line(""), *_node_lines(answer, width, everything)]
+    return lines
+
+
+def _summary(answer: Capacity, at_least: int) -> str:
+    parts = [f"{counted(fits.count, 'more pod')} of {fits.template.key}" for fits in answer.fits]
+    on = len({node for fits in answer.fits for node in fits.nodes})
+    verb = "fits" if answer.count == 1 else "fit"
+    where = f" on {on:,} of {counted(answer.cluster.node_count, 'node')}" if answer.count else ""
+    short = at_least - answer.count
+    asked = f" Asked for were {at_least:,}: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
+    return f"{joined(parts)} {verb}{where}.{asked}"
+
+
+def _why_stopped(answer: Capacity, width: int) -> Iterator[Line]:
+    decision = answer.stopped_by
+    assert decision is not None
+    yield Line(f"WHAT STOPS THE NEXT ONE, {decision.pod}", "bold")
+    if decision.error or not decision.rejected:
+        yield from wrapped(answer.message, width)
+        return
+    groups = rejections(decision)
+    for rejection in groups[:TOP]:
+        first = f"{counted(len(rejection.nodes), 'node'):>9}  "
+        yield from wrapped(rejection.why, width, first=first, then=" " * len(first))
+        names = listed(rejection.nodes, NAMED)
+        yield from wrapped(names, width, first=" " * len(first), then=" " * len(first), style="dim")
+    if len(groups) > TOP:
+        rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
+        yield Line(f"and {counted(rest, 'more node')} for {counted(len(groups) - TOP, 'other reason')}", "dim")
+
+
+def _node_lines(answer: Capacity, width: int, everything: bool) -> Iterator[Line]:
+    totals = _totals(answer)
+    order = sorted(totals, key=lambda node: (-totals[node], node))
+    shown = order if everything else order[:TOP]
+    fixed = [Column("NODE", [shortened(node, width // 3) for node in shown], right=False)]
+    others = [Column("PODS" if len(answer.fits) == 1 else "TOTAL", [f"{totals[node]:,}" for node in shown])]
+    if len(answer.fits) > 1:
+        for fits in answer.fits:
+            cells = [f"{fits.nodes.get(node, 0):,}" for node in shown]
+            others.append(Column(shortened(fits.template.name, width // 4), cells))
+    for name in _asked_for(answer):
+        cells = [amount(name, _free(answer, node, name)) for node in shown]
+        others.append(Column(f"{name.rpartition('/')[2].upper()} LEFT", cells))
+    for number, columns in enumerate(fitting(fixed, others, width)):
+        yield from [Line("")] if number else []
+        yield from styled(table(columns), ["bold", *[""] * len(shown)])
+    if len(shown) < len(order):
+        rest = sum(totals[node] for node in order[len(shown) :])
+        yield Line(f"and {counted(rest, 'pod')} on {counted(len(order) - len(shown), 'more node')}", "dim")
+
+
+def _totals(answer: Capacity) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for fits in answer.fits:
+        totals.update(fits.nodes)
+    return totals
+
+
+def _asked_for(answer: Capacity) -> list[str]:
+    """The resources the templates ask for: cpu and memory first."""
+    names = {name for fits in answer.fits for name in pod_resources(fits.template).requests}
+    return [*(name for name in (CPU, MEMORY) if name in names), *sorted(names - {CPU, MEMORY})]
+
+
+def _free(answer: Capacity, node: str, resource: str) -> int:
+    columns, row = answer.cluster.columns, answer.cluster.rows[node]
+    index = columns.resource(resource)
+    return int(columns.allocatable[index, row] - columns.requested[index, row])
+
+
+def to_document(answer: Capacity, needed: NodesNeeded | None = None) -> dict[str, Any]:
+    """The answer as plain data, of kind Capacity."""
+    extra = {} if needed is None else {"nodesNeeded": needed.to_dict()}
+    return {"apiVersion": API_VERSION, "kind": "Capacity", **answer.to_dict(), **extra}
+
+
+def to_rows(answer: Capacity) -> str:
+    """How many pods of each template went to each node, as CSV."""
+    rows = [(fits.template.key, node, count) for fits in answer.fits for node, count in fits.nodes.items()]
+    return to_csv(("pod", "node", "count"), rows)
+
+
+# -- nodes needed --------------------------------------------------------------------------------------------------
+
+
+def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True) -> list[Line]:
+    """The cheapest mix of nodes, and how many it takes of each template alone."""
+    if not needed.pods:
+        return [Line("No nodes needed: every pod fits.", "green")]
+    rest = "The pod that does" if needed.pods == 1 else f"The {needed.pods:,} pods that do"
+    if needed.best is None:
+        text = f"{rest} not fit: no number of these nodes that was tried makes room for all of them."
+        lines = wrapped(text, width, style="red")
+    else:
+        price = f" for {_price(needed.best.price)}" if priced else ""
+        lines = wrapped(f"{rest} not fit need {_mixed(needed.best)}{price}.", width, style="green")
+    columns = [
+        Column("NODES OF ONE KIND", [_mixed(mix) or "none helps" for mix in needed.alone], right=False),
+        *([Column("PRICE", [_price(mix.price) for mix in needed.alone])] if priced else []),
+        Column("PODS LEFT", [f"{mix.left:,}" for mix in needed.alone]),
+    ]
+    return [*lines, Line(""), *styled(table(columns), ["bold", *("" if mix.fits else "red" for mix in needed.alone)])]
+
+
+def needed_document(needed: NodesNeeded) -> dict[str, Any]:
+    """How many nodes the pending pods need as plain data, of kind NodesNeeded."""
+    return {"apiVersion": API_VERSION, "kind": "NodesNeeded", **needed.to_dict()}
+
+
+def needed_rows(needed: NodesNeeded) -> str:
+    """The mixes as CSV: the best one first, a row per template."""
+    named = [*([("best", needed.best)] if needed.best else []), *(("alone", mix) for mix in needed.alone)]
+    rows = [(what, node, count, mix.price, mix.left) for what, mix in named for node, count in mix.counts.items()]
+    return to_csv(("mix", "node", "count", "price", "left"), rows)
+
+
+def _mixed(mix: NodeMix) -> str:
+    return joined([f"{number:,} {name}" for name, number in mix.counts.items()])
+
+
+def _price(price: float) -> str:
+    return f"{price:,.2f}".removesuffix(".00")

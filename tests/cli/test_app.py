@@ -1,0 +1,151 @@
+"""The program as users start it: quick, quiet, and gone when told."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import podium
+
+from .running import EXAMPLE, config, node, pod, run, written
+
+PODIUM = (sys.executable, "-c", "from podium.cli import main; main()")
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"podium {podium.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_help_names_the_commands(arguments: list[str]) -> None:
+    result = run(*arguments)
+
+    assert result.exit_code == 0
+    for command in ("explain", "simulate", "decide", "verify", "bench", "demo"):
+        assert f"\n  {command} " in result.stdout
+
+
+def test_help_does_not_wait_for_what_it_does_not_need() -> None:
+    code = "import sys, podium.cli; print(*sorted(sys.modules))"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {"numpy", "msgspec", "yaml", "httpx2", "podium.engine", "podium.load"} & set(modules)
+
+
+def test_help_comes_at_once() -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        subprocess.run([*PODIUM, "--help"], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    # A busy machine slows single runs down; the best of some shows what it takes.
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+def test_demo_explains_two_pods_within_80_columns() -> None:
+    result = run("demo")
+
+    assert result.exit_code == 0
+    assert "Pod shop/web-5f7c9-new goes to web-c1" in result.stdout
+    assert "Pod ml/train-0 fits on none of the 12 nodes." in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_interrupting_leaves_quietly() -> None:
+    line = json.dumps({"name": "a", "objects": [node()], "pods": [pod()]})
+    with subprocess.Popen(
+        [*PODIUM, "decide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        # The answer comes although stdin is still open.
+        assert json.loads(process.stdout.readline())["name"] == "a"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+        assert process.stderr.read() == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    with subprocess.Popen([*PODIUM, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.wait(timeout=20) == 141
+        assert process.stderr.read() == ""
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    """What a terminal gets to see."""
+    parent, child = pty.openpty()
+    env = {**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", **environment}
+    env.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
+    with subprocess.Popen([*PODIUM, *arguments], stdin=child, stdout=child, stderr=child, env=env) as process:
+        os.close(child)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(parent, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            seen += chunk
+        process.wait(timeout=20)
+    os.close(parent)
+    return seen.decode()
+
+
+def test_colour_on_a_terminal_only() -> None:
+    arguments = ("explain", "web-5f7c9-new", "-f", EXAMPLE)
+
+    assert "\x1b[32mPod shop/web-5f7c9-new goes to web-c1" in on_terminal(*arguments)
+    assert "\x1b" not in on_terminal(*arguments, NO_COLOR="1")
+    assert "\x1b" not in run(*arguments).stdout
+
+
+def test_a_progress_bar_on_a_terminal_only() -> None:
+    assert "placing pods" in on_terminal("simulate", "-f", EXAMPLE)
+    assert run("simulate", "-f", EXAMPLE).stderr == ""
+
+
+def test_an_error_nobody_foresaw_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError("nobody\nforesaw")
+
+    monkeypatch.setattr("podium.cluster.Cluster.from_objects", fail)
+    cluster = written(tmp_path / "c.json", node(), pod())
+
+    result = run("explain", "web", "-f", cluster)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("podium: unexpected ZeroDivisionError: nobody foresaw (set PODIUM_TRACEBACK=1")
+    monkeypatch.setenv("PODIUM_TRACEBACK", "1")
+    assert isinstance(run("explain", "web", "-f", cluster).exception, ZeroDivisionError)
+
+
+def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node("n\x1b[31m"), pod())
+
+    assert "\x1b" not in run("explain", "web", "-f", cluster).output
+
+
+def test_an_unknown_scheduler_is_said_to_be_unknown(tmp_path: Path) -> None:
+    scheduler = tmp_path / "scheduler.yaml"
+    scheduler.write_text(json.dumps(config(profiles=[{"schedulerName": "mine"}])))
+    cluster = written(tmp_path / "c.json", node(), pod())
+
+    result = run("explain", "web", "-f", cluster, "--config", scheduler)
+
+    assert result.exit_code == 0
+    assert "no profile for scheduler name" in result.stdout.replace("\n", " ")

@@ -1,0 +1,192 @@
+"""`podium explain`: which pod, decided how, shown how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .running import EXAMPLE, config, node, pod, run, written
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "api", "namespace": "shop"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "api"}},
+        "template": {"metadata": {"labels": {"app": "api"}}, "spec": {"containers": [{"name": "c"}]}},
+    },
+}
+
+
+def explained(*arguments: str | Path) -> dict[str, Any]:
+    result = run("explain", *arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def test_words_then_scores_then_rejections() -> None:
+    result = run("explain", "web-5f7c9-new", "-f", EXAMPLE)
+
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    words, scores, rejected = result.stdout.split("\n\n")
+    assert words.startswith("Pod shop/web-5f7c9-new goes to web-c1 with 1,044 points, 120 more than the")
+    assert "* web-c1    1044    300      200   71     200     200       73      0" in scores
+    assert "       3  TaintToleration: node(s) had untolerated taint(s)" in rejected
+    assert "\x1b" not in result.output
+
+
+def test_fits_80_columns() -> None:
+    for name in ("web-5f7c9-new", "web-5f7c9-z1q9p", "train-0"):
+        for more in ([], ["--nodes"], ["--all"]):
+            assert max(map(len, run("explain", name, "-f", EXAMPLE, *more).stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("arguments", [["web"], ["default/web"], ["web", "-n", "default"]])
+def test_a_pod_can_be_named_with_its_namespace(arguments: list[str], tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node(), pod(), pod("other", namespace="shop"))
+
+    assert explained(*arguments, "-f", cluster)["pod"] == "default/web"
+
+
+def test_a_workload_stands_for_its_first_pod(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node(), DEPLOYMENT)
+
+    document = explained("api", "-f", cluster)
+
+    assert document["pod"].startswith("shop/api-")
+    assert document["node"] == "n1"
+
+
+def test_a_running_pod_is_decided_again(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node(), pod(requests={"cpu": "3"}, nodeName="n1"))
+
+    document = explained("web", "-f", cluster)
+
+    assert (document["runsOn"], document["node"]) == ("n1", "n1")
+
+
+def test_a_finished_pod_is_said_to_be_finished(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node(), pod(phase="Failed"))
+
+    result = run("explain", "web", "-f", cluster)
+
+    assert result.exit_code == 0
+    assert "it has finished (Failed)" in result.stdout
+
+
+def test_several_files_and_stdin_add_up(tmp_path: Path) -> None:
+    nodes, pods = written(tmp_path / "nodes.json", node()), json.dumps(pod())
+
+    result = run("explain", "web", "-f", nodes, "-f", "-", stdin=pods)
+
+    assert result.stdout.startswith("Pod default/web goes to n1, the only one of 1 node")
+
+
+TWO_PROFILES = config(
+    profiles=[
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": "bare", "plugins": {"score": {"disabled": [{"name": "*"}]}}},
+    ]
+)
+
+
+def test_a_configuration_and_one_of_its_profiles(tmp_path: Path) -> None:
+    scheduler = tmp_path / "scheduler.yaml"
+    scheduler.write_text(json.dumps(TWO_PROFILES))
+    cluster = written(tmp_path / "c.json", node(), node("n2"), pod())
+
+    document = explained("web", "-f", cluster, "--config", scheduler, "--profile", "bare", "--tie-break", "first")
+
+    assert document["words"][0] == "Pod default/web goes to n1, the first found to fit, so nothing is scored."
+
+
+def test_a_configuration_among_the_objects_is_used(tmp_path: Path) -> None:
+    export = tmp_path / "export.json"
+    settings = config(
+        profiles=[{"schedulerName": "default-scheduler", "plugins": {"score": {"disabled": [{"name": "*"}]}}}]
+    )
+    export.write_text(json.dumps({"nodes": [node(), node("n2")], "pods": [pod()], "schedulerConfig": settings}))
+
+    assert "the first found to fit" in explained("web", "-f", export)["words"][0]
+
+
+def test_ties_are_broken_as_asked(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", *(node(f"n{number}") for number in range(9)), pod())
+
+    first = explained("web", "-f", cluster, "--tie-break", "first")
+    seeded = {explained("web", "-f", cluster, "--seed", str(seed))["node"] for seed in range(9)}
+
+    assert first["node"] == "n0"
+    assert len(first["ties"]) == 9
+    assert len(seeded) > 1
+
+
+def test_sampling_as_upstream_does_it(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", *(node(f"n{number:03}") for number in range(300)), pod())
+
+    sampled = explained("web", "-f", cluster, "--sampling", "upstream")["nodes"]
+
+    assert (sampled["total"], sampled["feasible"], sampled["notLookedAt"]) == (300, 144, 156)
+    assert explained("web", "-f", cluster)["nodes"]["feasible"] == 300
+
+
+def test_a_plugin_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "picky.py").write_text(
+        "from podium import SUCCESS, FilterPlugin, Status\n"
+        "class Picky(FilterPlugin):\n"
+        "    name = 'Picky'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        return SUCCESS if node.name == 'n2' else Status.unschedulable('not the one')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    scheduler = tmp_path / "scheduler.yaml"
+    enabled = {"filter": {"enabled": [{"name": "Picky"}]}}
+    scheduler.write_text(json.dumps(config(profiles=[{"schedulerName": "default-scheduler", "plugins": enabled}])))
+    cluster = written(tmp_path / "c.json", node(), node("n2"), pod())
+
+    document = explained("web", "-f", cluster, "--plugin", "picky:Picky", "--config", scheduler)
+
+    assert document["node"] == "n2"
+    assert document["rejected"] == [
+        {"node": "n1", "plugin": "Picky", "code": "Unschedulable", "reasons": ["not the one"]}
+    ]
+
+
+def test_verbose_names_what_scheduling_does_not_read(tmp_path: Path) -> None:
+    secrets = [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}} for name in "ab"]
+    cluster = written(tmp_path / "c.json", node(), pod(), *secrets)
+
+    assert run("explain", "web", "-f", cluster).stderr == ""
+    assert run("explain", "web", "-f", cluster, "-v").stderr == "2 objects read; not read by scheduling: 2 Secret\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "start"),
+    [
+        ("table", "Pod default/web goes to n1, "),
+        ("wide", "Pod default/web goes to n1, "),
+        ("json", '{\n  "apiVersion": "podium/v1",\n  "kind": "Explanation",\n'),
+        ("yaml", "apiVersion: podium/v1\nkind: Explanation\n"),
+        ("csv", "node,result,total,rejected by,code,reasons\nn1,chosen,"),
+    ],
+)
+def test_outputs(output: str, start: str, tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node(), pod())
+
+    assert run("explain", "web", "-f", cluster, "-o", output).stdout.startswith(start)
+
+
+def test_wide_shows_raw_normalised_and_weighted_scores() -> None:
+    assert "0/100/300" in run("explain", "web-5f7c9-new", "-f", EXAMPLE, "-o", "wide").stdout
+
+
+def test_the_same_input_gives_the_same_output() -> None:
+    one, two = (run("explain", "web-5f7c9-new", "-f", EXAMPLE, "-o", "json").stdout for _ in range(2))
+
+    assert one == two

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from builders import ZONE, make_node, make_pod
+from podium.cluster import Cluster, Nodes
+from podium.objects import Taint
+from podium.selectors import NodeMatcher, NodeTerm, Requirement
+
+CLUSTER = Cluster.from_objects(
+    [
+        make_node("a", cpu="4", labels={ZONE: "x", "disk": "ssd"}, gpu=1),
+        make_node("b", cpu="2", labels={ZONE: "y"}, taints=["t=1:NoSchedule", "u=:NoExecute"]),
+        make_node("c", cpu="1", labels={"disk": "hdd"}, taints=["t=1:NoSchedule"], unschedulable=True),
+        make_pod("p", node="b", requests={"cpu": "1500m", "example.com/gpu": 1}),
+        make_pod("q", node="b"),
+    ]
+)
+SOME = Nodes(CLUSTER, np.array([2, 0]))
+
+
+def test_all_nodes_at_once() -> None:
+    nodes = CLUSTER.nodes
+    assert nodes.names == ["a", "b", "c"]
+    assert nodes.allocatable("cpu").tolist() == [4000, 2000, 1000]
+    assert nodes.allocatable("example.com/gpu").tolist() == [1, 0, 0]
+    assert nodes.requested("cpu").tolist() == [0, 1500, 0]
+    assert nodes.requested("pods").tolist() == [0, 2, 0]
+    assert nodes.requested("unheard-of").tolist() == [0, 0, 0]
+    assert nodes.unschedulable.tolist() == [False, False, True]
+
+
+def test_what_pods_without_requests_count_for_in_scores() -> None:
+    mebi = 1024 * 1024
+    assert CLUSTER.nodes.non_zero[:, 1].tolist() == [1500 + 100, 2 * 200 * mebi]
+
+
+def test_some_nodes_in_the_order_asked_for() -> None:
+    assert len(SOME) == 2
+    assert SOME.names == ["c", "a"]
+    assert SOME.allocatable("cpu").tolist() == [1000, 4000]
+    assert SOME.unschedulable.tolist() == [True, False]
+    assert SOME.among([0, 1]).tolist() == [False, True]
+    assert [node.name for node in SOME] == ["c", "a"]
+
+
+def test_rows_may_be_looked_for_only_when_they_are_needed() -> None:
+    asked = []
+
+    def rows() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        asked.append(1)
+        return np.array([1])
+
+    nodes = Nodes(CLUSTER, rows)
+    assert not asked
+    assert nodes.names == ["b"]
+    assert len(nodes) == 1
+    assert len(asked) == 1
+
+
+def test_every_distinct_set_of_taints_is_judged_once() -> None:
+    judged: list[tuple[Taint, ...]] = []
+
+    def count(taints: tuple[Taint, ...]) -> int:
+        judged.append(taints)
+        return len(taints)
+
+    assert CLUSTER.nodes.by_taints(count).tolist() == [0, 2, 1]
+    assert len(judged) == 3
+
+
+@pytest.mark.parametrize(
+    ("matcher", "expected"),
+    [
+        (NodeMatcher(), ["a", "b", "c"]),
+        (NodeMatcher((Requirement("disk", "Exists"),)), ["a", "c"]),
+        (NodeMatcher(terms=()), []),
+        (NodeMatcher(terms=(NodeTerm((Requirement(ZONE, "In", frozenset("xy")),), ()),)), ["a", "b"]),
+        (NodeMatcher(terms=(NodeTerm((), (Requirement("metadata.name", "In", frozenset("b")),)),)), ["b"]),
+        (NodeMatcher(terms=(NodeTerm((), (Requirement("metadata.name", "NotIn", frozenset("b")),)),)), ["a", "c"]),
+        (
+            NodeMatcher(
+                (Requirement("disk", "NotIn", frozenset(("hdd",))),),
+                (
+                    NodeTerm((Requirement(ZONE, "In", frozenset("y")),), ()),
+                    NodeTerm((Requirement("disk", "Exists"),), ()),
+                ),
+            ),
+            ["a", "b"],
+        ),
+    ],
+)
+def test_matching_agrees_with_asking_one_node_after_the_other(matcher: NodeMatcher, expected: list[str]) -> None:
+    nodes = CLUSTER.nodes
+    assert [name for name, matches in zip(nodes.names, nodes.matching(matcher), strict=True) if matches] == expected
+    assert [node.name for node in nodes if matcher.matches(node.labels, node.name)] == expected
+
+
+def test_one_node() -> None:
+    a, b, _ = CLUSTER.nodes
+    assert a.labels == {ZONE: "x", "disk": "ssd"}
+    assert a.node is CLUSTER.node("a")
+    assert a.allocatable("example.com/gpu") == 1
+    assert [pod.name for pod in b.pods] == ["p", "q"]
+    assert b.requested("cpu") == 1500
+    assert b.requested("unheard-of") == 0

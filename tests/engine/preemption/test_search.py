@@ -1,0 +1,149 @@
+"""The search as a whole: how far it goes, and that it finds what trying everything out would find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import (
+    HOSTNAME,
+    ZONE,
+    affinity,
+    make_node,
+    make_pod,
+    pod_term,
+    spread,
+    with_args,
+)
+from engine.preempting import (
+    APP,
+    FREE,
+    PORT,
+    PROTECTED,
+    budget,
+    preempt,
+    preemptor,
+    running,
+    scheduler_on,
+    small,
+    victims_by_node,
+)
+from podium.cluster import Cluster
+from podium.engine import Decision, Scheduler
+from podium.objects import Object, Pod
+
+
+def test_the_same_seed_gives_the_same_choice_and_a_tie_is_drawn_at_random() -> None:
+    objects = [obj for i in range(8) for obj in (small(f"n{i}"), running(f"low-{i}", f"n{i}", cpu="2"))]
+
+    chosen = [preempt(objects, preemptor(), tie_break="random", seed=seed).nominated for seed in range(12)]
+
+    assert chosen == [preempt(objects, preemptor(), tie_break="random", seed=seed).nominated for seed in range(12)]
+    assert len(set(chosen)) > 1
+
+
+def test_how_many_nodes_are_tried_is_configured() -> None:
+    objects = [obj for i in range(20) for obj in (small(f"n{i}"), running(f"low-{i}", f"n{i}", cpu="2"))]
+
+    def tried(**args: int) -> int:
+        return len(preempt(objects, preemptor(), with_args("DefaultPreemption", **args)).candidates)
+
+    assert tried() == 20
+    assert tried(minCandidateNodesPercentage=10, minCandidateNodesAbsolute=1) == 2
+    assert tried(minCandidateNodesPercentage=10, minCandidateNodesAbsolute=5) == 5
+    assert tried(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=7) == 7
+
+
+def test_the_search_goes_on_until_one_candidate_violates_no_budget() -> None:
+    objects: list[Object] = [small("free"), running("free", "free", cpu="2", labels=FREE)]
+    for i in range(6):
+        objects += [small(f"n{i}"), running(f"low-{i}", f"n{i}", cpu="2", labels=PROTECTED)]
+    config = with_args("DefaultPreemption", minCandidateNodesPercentage=0, minCandidateNodesAbsolute=1)
+
+    for seed in range(7):
+        decision = preempt([*objects, budget("pdb", PROTECTED)], preemptor(), config, seed=seed)
+        assert decision.nominated == "free"
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "labelled": {"labels": APP},
+    "port": {"ports": PORT},
+    "spread": {"labels": APP, "topology_spread_constraints": [spread(ZONE, APP)]},
+    "spread over nodes": {"labels": APP, "topology_spread_constraints": [spread(HOSTNAME, APP, skew=2)]},
+    "apart": {"labels": APP, "affinity": affinity(required=[pod_term(HOSTNAME, APP)], anti=True)},
+    "away from zones": {"affinity": affinity(required=[pod_term(ZONE, APP)], anti=True)},
+    "together": {"labels": APP, "affinity": affinity(required=[pod_term(ZONE, APP)])},
+}
+placements = st.tuples(
+    st.sampled_from(tuple(KINDS)), st.integers(0, 2), st.sampled_from(("500m", "1", "2")), st.integers(0, 3)
+)
+
+
+def by_trying(cluster: Cluster, pod: Pod, decision: Decision) -> dict[str, list[str]]:
+    """The victims on every node, found by removing pods from forks and deciding from scratch."""
+
+    def fits(tried: Cluster, node: str) -> bool:
+        return node in Scheduler(tried, tie_break="first").decide(pod).feasible
+
+    found = {}
+    for node, status in decision.rejected.items():
+        lower = [other for other in cluster.pods_on(cluster.rows[node]) if other.priority < pod.priority]
+        tried = cluster.fork()
+        for other in lower:
+            tried.remove(other)
+        if status.code.value != "Unschedulable" or not lower or not fits(tried, node):
+            continue
+        victims = []
+        for other in sorted(lower, key=lambda other: -other.priority):
+            tried.add(other)
+            if not fits(tried, node):
+                tried.remove(other)
+                victims.append(other.name)
+        found[node] = victims
+    return found
+
+
+@settings(max_examples=40)
+@given(st.lists(placements, min_size=3, max_size=9), st.sampled_from(tuple(KINDS)), st.sampled_from(("500m", "2", "3")))
+def test_victims_are_those_that_trying_it_out_finds(pods: list[tuple[str, int, str, int]], kind: str, cpu: str) -> None:
+    nodes = [make_node(f"n{i}", cpu="3", labels={HOSTNAME: f"n{i}", ZONE: "xxy"[i]}) for i in range(3)]
+    placed = [
+        running(f"p{i}", f"n{node}", cpu=size, priority=priority * 50, **KINDS[name])
+        for i, (name, node, size, priority) in enumerate(pods)
+    ]
+    cluster = Cluster.from_objects([*nodes, *placed])
+    scheduler = Scheduler(cluster, tie_break="first")
+    pod = preemptor(cpu=cpu, **KINDS[kind])
+
+    decision = scheduler.decide(pod, preempt=True)
+
+    assert victims_by_node(decision) == ({} if decision.node else by_trying(cluster, pod, decision))
+    assert decision == Scheduler(Cluster.from_objects([*nodes, *placed]), tie_break="first").decide(pod, preempt=True)
+    assert scheduler.decide(pod, preempt=True) == decision
+
+
+def test_what_is_remembered_of_nodes_is_forgotten_when_they_change() -> None:
+    objects: list[Object] = [make_node(f"n{i}", cpu="3") for i in range(4)]
+    objects += [running(f"low-{i}", f"n{i % 4}", priority=i % 3) for i in range(12)]
+    scheduler = scheduler_on(objects)
+
+    for round_ in range(6):
+        pod = preemptor(f"new-{round_}", cpu="2", priority=100)
+        fresh = Scheduler(scheduler.cluster.fork(), tie_break="first")
+        for name in scheduler.nominations.nodes():
+            for other in scheduler.nominations.on(name):
+                fresh.nominations.nominate(other, name)
+        expected = fresh.decide(pod, preempt=True)
+
+        decision = scheduler.place(pod, preempt=True)
+
+        # Where the search begins is drawn anew for every pod, so candidates may stand in another order.
+        assert victims_by_node(decision) == victims_by_node(expected)
+        assert decision.to_dict() == expected.to_dict()
+        if round_ == 2:
+            scheduler.cluster.add(budget("pdb", {"never": "matches"}))
+        if round_ == 3:
+            scheduler.cluster.remove(make_pod("low-3"))
