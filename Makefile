@@ -28,5 +28,8 @@ layers: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest
 
+bench: $(STAMP)
+	$(BIN)/python -m bench.run $(BENCH)
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

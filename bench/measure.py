@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bench.figures import BY_NAME, DUMP, Figure
-from bench.reference import Sample, peak_bytes, reference_seconds, take
+from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
 from bench.shapes import case
 from podium.cluster import Cluster
 from podium.engine import Scheduler
@@ -50,15 +50,17 @@ def _command(figure: Figure, dump: Path | None) -> Sample:
     """The command line from a cold start to its end."""
     program = Path(sys.executable).parent / "podium"
     arguments = [str(dump) if argument == DUMP else argument for argument in figure.arguments]
-    before, start = reference_seconds(), time.perf_counter()
+    yardstick = Yardstick()
+    yardstick.run(SLICES // 2)
+    start = time.perf_counter()
     process = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise BrokenError(f"{figure.name}: podium {' '.join(arguments)} ended with {process.returncode}")
-    cpu = usage.ru_utime + usage.ru_stime
-    return Sample(seconds, cpu, min(before, reference_seconds()), peak_bytes(usage))
+    yardstick.run(SLICES // 2)
+    return Sample(seconds, usage.ru_utime + usage.ru_stime, yardstick.seconds, peak_bytes(usage))
 
 
 # -- in the process of the figure ----------------------------------------------------------------------------------
@@ -72,11 +74,11 @@ def samples(figure: Figure, dump: Path | None = None) -> Iterator[Sample]:
         raise ValueError(f"{figure.name} needs a dump")
     elif figure.kind == "load":
         for _ in range(figure.repetitions):
-            yield take(lambda: load(dump))
+            yield take([lambda: load(dump)])
     else:
         objects = load(dump)
         for _ in range(figure.repetitions):
-            yield take(lambda: Cluster.from_objects(objects))
+            yield take([lambda: Cluster.from_objects(objects)])
 
 
 def _schedule(figure: Figure) -> Iterator[Sample]:
@@ -85,7 +87,7 @@ def _schedule(figure: Figure) -> Iterator[Sample]:
         decide = _decider(figure, Cluster.from_objects([*objects, *pods]))
         placed: list[str | None] = []
         gc.collect()
-        yield take(partial(_decide_all, decide, pods, placed))
+        yield take([partial(_decide_all, decide, some, placed) for some in _in_turn(pods)])
         fitting = len(pods) - placed.count(None)
         if fitting != figure.fitting:
             raise BrokenError(f"{figure.name}: {fitting} of {len(pods)} pods were scheduled, not {figure.fitting}")
@@ -94,6 +96,12 @@ def _schedule(figure: Figure) -> Iterator[Sample]:
 def _objects(figure: Figure) -> tuple[list[Object], list[Pod]]:
     made = case(figure.shape, figure.nodes, figure.pods, figure.running)
     return list(load(made["objects"])), load(made["pods"]).of(Pod)
+
+
+def _in_turn(pods: list[Pod]) -> list[list[Pod]]:
+    """The pods in as many parts as the yardstick has slices."""
+    size = max(len(pods) // SLICES, 1)
+    return [pods[start : start + size] for start in range(0, len(pods), size)]
 
 
 def _decider(figure: Figure, cluster: Cluster) -> Callable[[Pod], str | None]:

@@ -11,7 +11,7 @@ from bench.figures import GO, GROWTH, NODES, growth_name
 from bench.results import Results
 
 WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 82, 200, 46, 62
+LEFT, RIGHT, TOP, BOTTOM = 82, 172, 46, 62
 FONT = "Helvetica, Arial, sans-serif"
 INK, GRID = "#222222", "#d9d9d9"
 LINES = {"basic": ("#0b6fb8", "circle"), "mixed": ("#c2410c", "square")}
@@ -50,9 +50,9 @@ def write_plot(results: Results, path: Path) -> None:
 def plot(results: Results) -> str:
     """The plot of `basic` and `mixed`; ValueError without any of their figures."""
     series = _series(results)
-    go = [(NODES, 1e6 / speed) for shape in LINES for speed in GO[shape]]
-    costs = [cost for points in (*series.values(), go) for _, cost in points]
-    low, high = 10 ** math.floor(math.log10(min(costs))), 10 ** math.ceil(math.log10(max(costs)))
+    go: list[Point] = [(NODES, 1e6 / speed) for shape in LINES for speed in GO[shape]]
+    costs = [cost for points in [*series.values(), go] for _, cost in points]
+    low, high = 10 ** math.floor(math.log10(min(costs))), 2 * max(costs)
     axes = Axes(Axis(GROWTH[0] * 0.8, GROWTH[-1] * 1.25, LEFT, WIDTH - RIGHT), Axis(low, high, HEIGHT - BOTTOM, TOP))
     parts = [*_frame(axes), *_proportional(axes, series), *_go(axes)]
     for shape, points in series.items():
@@ -104,13 +104,13 @@ def _frame(axes: Axes) -> Iterator[str]:
 
 
 def _proportional(axes: Axes, series: dict[str, list[Point]]) -> Iterator[str]:
-    """What it would be if the cost grew as the nodes do, from the first point of the first line on."""
+    """What it would be if the cost grew as the number of nodes does, from the first point of the first line on."""
     nodes, cost = next(iter(series.values()))[0]
     last = min(GROWTH[-1], nodes * axes.y.high / cost)
     end = (last, cost * last / nodes)
     yield _stroke([axes.at((nodes, cost)), axes.at(end)], "#8a8a8a", dashes="5 5")
     x, y = axes.at(end)
-    yield _text((x + 10, y + 4.5), "as the nodes do", color="#6b6b6b")
+    yield _text((x + 10, y + 4.5), "in proportion to nodes", color="#6b6b6b")
 
 
 def _go(axes: Axes) -> Iterator[str]:
@@ -132,7 +132,9 @@ def _line(axes: Axes, shape: str, points: Sequence[Point]) -> Iterator[str]:
         else:
             yield f'<rect x="{x - 4.2:.1f}" y="{y - 4.2:.1f}" width="8.4" height="8.4" fill="{color}"/>'
         below = 20 if marker == "circle" else -11
-        yield _text((x, y + below), _duration(cost), anchor="middle", color=color, size=12)
+        # A white edge keeps the number readable where it crosses a line.
+        edge = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'
+        yield _text((x, y + below), _duration(cost), anchor="middle", color=color, size=12, more=edge)
     x, y = places[-1]
     yield _text((x + 30, y + 4.5), shape, color=color, size=14)
 

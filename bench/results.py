@@ -7,6 +7,8 @@ import platform
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -16,12 +18,13 @@ from bench.reference import Sample
 
 HERE = Path(__file__).parent
 RESULTS, BASELINE = HERE / "results.json", HERE / "baseline.json"
+T = TypeVar("T")
 TOLERATED = 0.75
 """A figure that does less than this part of what it did for the baseline has dropped."""
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The best of a figure's samples."""
+    """A figure's samples as one: the best times, the median ratio, the most memory."""
 
     name: str
     units: int
@@ -30,10 +33,10 @@ class Result(msgspec.Struct, frozen=True):
     """Wall time."""
     cpu: float
     """Processor time. Scheduling is one thread that waits for nothing: on an idle machine the two are the same."""
-    reference: float
-    """Processor time of the yardstick, measured before and after."""
+    ratio: float
+    """How much is done in the time that the yardstick takes: about the same on a slower or a busy machine."""
     peak: int
-    """Bytes; of the worst sample."""
+    """Bytes of memory."""
 
     @classmethod
     def of(cls, figure: Figure, samples: Sequence[Sample]) -> Result:
@@ -42,7 +45,7 @@ class Result(msgspec.Struct, frozen=True):
             figure.units,
             min(sample.seconds for sample in samples),
             min(sample.cpu for sample in samples),
-            min(sample.reference for sample in samples),
+            median(figure.units * sample.reference / sample.cpu for sample in samples),
             max(sample.peak for sample in samples),
         )
 
@@ -59,11 +62,6 @@ class Result(msgspec.Struct, frozen=True):
     def cost(self) -> float:
         """Seconds of processor time a pod."""
         return self.cpu / self.units
-
-    @property
-    def ratio(self) -> float:
-        """How much is done in the time that the yardstick takes: about the same on a slower or a busy machine."""
-        return self.units * self.reference / self.cpu
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -114,12 +112,19 @@ class Baseline(msgspec.Struct, frozen=True):
 
 
 def read_results(path: Path = RESULTS) -> Results:
-    """What was measured last; nothing on this machine if that is not there."""
-    return msgspec.json.decode(path.read_bytes(), type=Results) if path.exists() else Results(Machine.this())
+    """What was measured last; nothing, on this machine, if that is not there."""
+    return _read(path, Results) if path.exists() else Results(Machine.this())
 
 
 def read_baseline(path: Path = BASELINE) -> Baseline:
-    return msgspec.json.decode(path.read_bytes(), type=Baseline) if path.exists() else Baseline()
+    return _read(path, Baseline) if path.exists() else Baseline()
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: {error}; remove it, it will be written anew") from None
 
 
 def write(value: Results | Baseline, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import ZONE, Fields, make_config, node_affinity, expression
+from builders import ZONE, Fields, expression, make_config, node_affinity
 from podium.framework import Registry
 from podium.plugins import IN_TREE
 from user_plugins import USER_PLUGINS

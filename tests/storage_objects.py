@@ -115,7 +115,12 @@ def make_class(name: str, provisioner: str = DRIVER, *, waits: bool = True, **fi
 def make_csi_node(name: str, limits: Mapping[str, int | None], migrated: Iterable[str] = ()) -> CSINode:
     """A CSINode: how many volumes of each driver the node can attach, None for a driver without limit."""
     drivers = [
-        {"name": driver, "nodeID": name, "topologyKeys": [], **({} if count is None else {"allocatable": {"count": count}})}
+        {
+            "name": driver,
+            "nodeID": name,
+            "topologyKeys": [],
+            **({} if count is None else {"allocatable": {"count": count}}),
+        }
         for driver, count in limits.items()
     ]
     annotations = {"annotations": {MIGRATED_PLUGINS: ",".join(migrated)}} if migrated else {}

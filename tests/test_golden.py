@@ -24,6 +24,7 @@ CASES = {
     "rollout": 10,
     "spread": 150,
     "taints": 150,
+    "volumes": 150,
 }
 """How many cases each family has: none of them may get lost."""
 

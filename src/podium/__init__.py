@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from podium.framework import ScorePlugin as ScorePlugin
     from podium.framework import Status as Status
     from podium.framework import Verdict as Verdict
+    from podium.framework import check_plugin as check_plugin
     from podium.load import Objects as Objects
     from podium.load import expand_workloads as expand_workloads
     from podium.load import load as load
@@ -107,6 +108,7 @@ _NAMES = {
         "Status",
         "Verdict",
         "WAIT",
+        "check_plugin",
     ),
     "podium.load": (
         "Objects",
@@ -164,6 +166,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "__version__",
+    "check_plugin",
     "expand_workloads",
     "load",
     "simulate",

@@ -105,3 +105,15 @@ def test_one_node() -> None:
     assert [pod.name for pod in b.pods] == ["p", "q"]
     assert b.requested("cpu") == 1500
     assert b.requested("unheard-of") == 0
+
+
+def test_every_distinct_value_of_a_label_is_judged_once() -> None:
+    judged: list[str | None] = []
+
+    def size(value: str | None) -> int:
+        judged.append(value)
+        return -1 if value is None else len(value)
+
+    assert CLUSTER.nodes.by_label("disk", size).tolist() == [3, -1, 3]
+    assert SOME.by_label("unheard-of", size).tolist() == [-1, -1]
+    assert judged == ["ssd", "hdd", None, None]

@@ -384,16 +384,6 @@ class ReadsImages(Reads):
         return len(node.node.status.images)
 
 
-class ReadsObjects(Reads):
-    name = "ReadsObjects"
-
-    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        return 5
-
-    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        return np.full(len(nodes), 5 + 0 * len(nodes.cluster.namespace_labels(pod.namespace)))
-
-
 class ReadsNamespaces(Reads):
     name = "ReadsNamespaces"
 
@@ -475,13 +465,16 @@ class Unhashable(Reads):
         (ByPlace, "must not depend on which nodes it is given: for another order, score gives node node-6 0 instead"),
         (FirstOnly, "must not depend on which nodes it is given: for fewer nodes, filter gives node"),
         (TwoForms, "says different things in its two forms: one node at a time, filter gives node"),
-        (TwoScores, "says different things in its two forms: one node at a time, score gives node node-0 7 instead of 0"),
+        (TwoScores, "in its two forms: one node at a time, score gives node node-0 7 instead of 0"),
         (ByMoreLabels, "says in score_labels that only topology.kubernetes.io/zone counts, but nodes"),
-        (ReadsTaints, "says it reads LABELS, but after its taints of node"),
-        (ReadsResources, "says it reads LABELS, but after its allocatable of node"),
-        (ReadsPods, "says it reads RESOURCES, but after the labels of its pods of node"),
+        (ReadsTaints, "says it reads LABELS, but after the taints of node"),
+        (ReadsResources, "says it reads LABELS, but after the allocatable of node"),
+        (ReadsPods, "says it reads RESOURCES, but after the labels of the pods on node"),
         (ReadsImages, "add what it reads (IMAGES) to `reads`"),
-        (ReadsNamespaces, "says it reads LABELS, but after a namespace changed, score gives node node-0 0 instead of 1"),
+        (
+            ReadsNamespaces,
+            "says it reads LABELS, but after a namespace changed, score gives node node-0 0 instead of 1",
+        ),
         (ReadsOtherNodes, "the answers for other nodes are not asked for again, but after"),
         (ReadsInPreFilter, "PreFilter, PreScore and the answers for other nodes are not asked for again, but after"),
         (KeyTooSmall, "must say in `key` all it reads of a pod: pods asked-0 and asked-1 have the key 'default', but"),

@@ -10,7 +10,7 @@ from builders import decide, make_config, make_node, rejections
 from podium.cluster import Cluster, NodeInfo
 from podium.framework import SKIP, CycleState
 from podium.plugins.volume_restrictions import VolumeRestrictions
-from storage_objects import Fields, bound, ephemeral, inline, make_claim, make_class, pod_with, uses
+from storage_objects import Fields, ephemeral, inline, make_claim, make_volume, pod_with, uses
 
 NODES = [make_node("a"), make_node("b")]
 DISK = ("VolumeRestrictions", "Unschedulable", ("node(s) had no available disk",))
@@ -40,7 +40,7 @@ def rbd(*monitors: str, image: str = "image", **fields: Any) -> Fields:
     return {"rbd": {"monitors": list(monitors), "image": image, **fields}}
 
 
-READ_ONLY = {"readOnly": True}
+READ_ONLY: Fields = {"readOnly": True}
 
 SHARED = {
     "the same GCE disk": (gce("x"), gce("x"), True),
@@ -98,12 +98,12 @@ EXCLUSIVE = make_claim("data", modes=["ReadWriteOncePod"], volume="v", phase="Bo
 
 
 def test_an_exclusive_claim_in_use_anywhere_rules_out_every_node() -> None:
-    _, volume = bound("data")
-    objects = [*NODES, EXCLUSIVE, make_claim("data", namespace="other"), *bound("v")]
-    unused = decide([*objects, volume], pod_with(uses("data")))
-    used = decide([*objects, volume, pod_with(uses("data"), "user", node="b")], pod_with(uses("data")))
+    objects = [*NODES, EXCLUSIVE, make_volume("v", claim=EXCLUSIVE, phase="Bound")]
+    user = pod_with(uses("data"), "user", node="b")
 
-    assert "VolumeRestrictions" not in {status.plugin for status in unused.rejected.values()}
+    assert decide(objects, pod_with(uses("data"))).feasible == ("a", "b")
+    used = decide([*objects, user], pod_with(uses("data")))
+
     assert rejections(used) == {"a": IN_USE, "b": IN_USE}
 
 
@@ -137,7 +137,10 @@ def test_a_claim_that_is_not_there_rules_out_the_pod() -> None:
     decision = decide(NODES, pod_with(uses("nowhere")))
 
     assert decision.absent is not None
-    assert (decision.absent.plugin, decision.absent.code.value) == ("VolumeRestrictions", "UnschedulableAndUnresolvable")
+    assert (decision.absent.plugin, decision.absent.code.value) == (
+        "VolumeRestrictions",
+        "UnschedulableAndUnresolvable",
+    )
     assert decision.message == '0/2 nodes are available: persistentvolumeclaim "nowhere" not found.'
 
 
@@ -154,4 +157,4 @@ def test_it_can_be_disabled() -> None:
     config = make_config({"plugins": {"multiPoint": {"disabled": [{"name": "VolumeRestrictions"}]}}})
     existing = pod_with(inline(gce("x")), "existing", node="a")
 
-    assert decide([*NODES, existing, make_class("c")], pod_with(inline(gce("x"))), config).feasible == ("a", "b")
+    assert decide([*NODES, existing], pod_with(inline(gce("x"))), config).feasible == ("a", "b")

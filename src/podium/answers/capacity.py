@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
@@ -89,12 +89,11 @@ def capacity(
     registry: Registry = IN_TREE,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
-    on_placed: Callable[[], object] = lambda: None,
 ) -> Capacity:
     """Place pods of the templates one by one, as the scheduler would, until one fits nowhere.
 
     The cluster stays as it is. Several templates take turns: as many pods of each as `mix` says, one unless given.
-    Nothing is evicted for them, and pods that are pending already take no room. `on_placed` is called after each pod.
+    Nothing is evicted for them, and pods that are pending already take no room.
     """
     templates = (templates,) if isinstance(templates, Pod) else tuple(templates)
     turns = _checked_mix(mix, templates)
@@ -109,7 +108,6 @@ def capacity(
                 stopped_by = scheduler.decide(pod, preempt=True)
                 break
             nodes[place][node] += 1
-            on_placed()
     fits = tuple(Fits(template, dict(counts)) for template, counts in zip(templates, nodes, strict=True))
     return Capacity(fits, turns, limit, stopped_by, cluster)
 

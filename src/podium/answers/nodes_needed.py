@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, NodeInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
 from podium.engine.select import TieBreak
@@ -20,9 +21,10 @@ from podium.framework import Registry
 from podium.load.daemon_sets import daemon_tolerations, should_run
 from podium.objects import DaemonSet, Node, ObjectMeta, Pod
 from podium.plugins import IN_TREE
+from podium.resources import pod_resources
 
 HOSTNAME = "kubernetes.io/hostname"
-MOST_TRIALS, MOST_DECISIONS = 400, 200_000
+MOST_TRIALS, MOST_DECISIONS = 400, 60_000
 """How many mixes are tried at most, and how many pods are decided for that."""
 
 
@@ -40,12 +42,13 @@ class NodeTemplate:
 
 @dataclass(frozen=True, slots=True)
 class NodeMix:
-    """So many nodes of each template, what they cost, and how many of the pods do not fit even then."""
+    """So many nodes of each template, what they cost, and which of the pods do not fit even then."""
 
     counts: Mapping[str, int]
     """Per template that is needed at all, by name."""
     price: float
-    left: int
+    left: tuple[str, ...] = ()
+    """The pods that stay pending, as namespace/name."""
 
     @property
     def nodes(self) -> int:
@@ -56,7 +59,7 @@ class NodeMix:
         return not self.left
 
     def to_dict(self) -> dict[str, Any]:
-        return {"nodes": dict(self.counts), "count": self.nodes, "price": self.price, "left": self.left}
+        return {"nodes": dict(self.counts), "count": self.nodes, "price": self.price, "left": list(self.left)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,14 @@ class NodesNeeded:
     """How many pods do not fit now."""
     alone: tuple[NodeMix, ...]
     """Per template, how many nodes it takes of it alone; if no number of them suffices, how many help."""
-    best: NodeMix | None
-    """The cheapest mix found with which all pods fit; None if none was found."""
+    best: NodeMix
+    """The cheapest mix found with which all pods fit; if there is none, with which as few as possible are left."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data."""
         return {
             "pods": self.pods,
-            "best": None if self.best is None else self.best.to_dict(),
+            "best": self.best.to_dict(),
             "alone": [mix.to_dict() for mix in self.alone],
         }
 
@@ -88,13 +91,12 @@ def nodes_needed(
     registry: Registry = IN_TREE,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
-    on_tried: Callable[[], object] = lambda: None,
 ) -> NodesNeeded:
     """How many nodes of the templates it takes until all pods have a node; the cluster stays as it is.
 
     What fits now is placed first, then nodes come for the rest, which is decided anew in its order. New nodes run the
     pods of the DaemonSets of the cluster that are meant for them. Pods that wait for something else than a node, a
-    scheduling gate or another scheduler, are left out. `on_tried` is called for every mix that is tried.
+    scheduling gate or another scheduler, are left out.
     """
     names = [template.name for template in templates]
     if len(set(names)) < len(names):
@@ -105,32 +107,33 @@ def nodes_needed(
         rest = [pod for pod in in_queue_order(waiting, scheduler) if scheduler.schedule(pod) is None]
         settings = scheduler.config
 
-    def left(counts: Counts) -> int:
-        on_tried()
+    def left(counts: Counts) -> tuple[str, ...]:
         trial = cluster.fork()
         for number, template in zip(counts, templates, strict=True):
             add_nodes(trial, template.node, number)
         with closing(Scheduler(trial, settings, registry=registry, tie_break=tie_break, seed=seed)) as scheduler:
-            return sum(scheduler.schedule(pod) is None for pod in rest)
+            return tuple(pod.key for pod in rest if scheduler.schedule(pod) is None)
 
     if not rest:
-        return NodesNeeded(0, (), NodeMix({}, 0.0, 0))
-    return _Search(templates, len(rest), left).run()
+        return NodesNeeded(0, (), NodeMix({}, 0.0))
+    return _Search(templates, _Room(cluster, rest, templates), len(rest), left).run()
 
 
 def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
     return not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.frameworks
 
 
-def add_nodes(cluster: Cluster, template: Node, number: int) -> None:
-    """Add so many nodes of a template, each with the daemon pods meant for it."""
-    daemon_sets = list(cluster.store.of(DaemonSet))
+def add_nodes(cluster: Cluster, template: Node, number: int) -> list[str]:
+    """Add so many nodes of a template, each with the daemon pods meant for it; their names."""
+    daemon_sets, added = list(cluster.store.of(DaemonSet)), []
     for node in _numbered(template, cluster, number):
         cluster.add(node)
+        added.append(node.name)
         for daemon_set in daemon_sets:
             pod = _daemon_pod(daemon_set, node)
             if pod is not None:
                 cluster.add(pod)
+    return added
 
 
 def _numbered(template: Node, cluster: Cluster, number: int) -> Iterator[Node]:
@@ -157,20 +160,46 @@ Counts = tuple[int, ...]
 """How many nodes of each template."""
 
 
-class _Search:
-    """Looks for the cheapest counts with which nothing is left, trying each at most once."""
+class _Room:
+    """What the pods ask for together, and what a new node of each template has for them."""
 
-    def __init__(self, templates: Sequence[NodeTemplate], pods: int, left: Callable[[Counts], int]) -> None:
-        self._templates, self._pods, self._try = templates, pods, left
-        self._known: dict[Counts, int] = {}
+    def __init__(self, cluster: Cluster, pods: Sequence[Pod], templates: Sequence[NodeTemplate]) -> None:
+        self._asked: Counter[str] = Counter()
+        for pod in pods:
+            self._asked.update(pod_resources(pod).requests)
+        self._offers = [self._offer(cluster.fork(), template.node) for template in templates]
+
+    def _offer(self, cluster: Cluster, template: Node) -> dict[str, int]:
+        (node,) = add_nodes(cluster, template, 1)
+        info = NodeInfo(cluster, cluster.rows[node])
+        return {name: info.allocatable(name) - info.requested(name) for name in self._asked}
+
+    def may_suffice(self, counts: Counts) -> bool:
+        """Whether the nodes have as much of everything as the pods ask for: if not, trying them is idle."""
+        return all(
+            sum(number * offer[name] for number, offer in zip(counts, self._offers, strict=True)) >= asked
+            for name, asked in self._asked.items()
+        )
+
+
+class _Search:
+    """Looks for the cheapest counts with which nothing is left, or as little as can be; tries each at most once."""
+
+    def __init__(
+        self, templates: Sequence[NodeTemplate], room: _Room, pods: int, left: Callable[[Counts], tuple[str, ...]]
+    ) -> None:
+        self._templates, self._room, self._pods, self._try = templates, room, pods, left
+        self._known: dict[Counts, tuple[str, ...]] = {}
 
     def run(self) -> NodesNeeded:
-        alone = [self._fewest((0,) * len(self._templates), place) for place in range(len(self._templates))]
-        starts = [counts for counts in alone if self._left(counts) == 0]
+        nothing = (0,) * len(self._templates)
+        alone = [self._fewest(nothing, place) for place in range(len(self._templates))]
+        together = tuple(map(sum, zip(*alone, strict=True)))
+        starts = [nothing, *alone, together]
+        self._goal = min(map(self._left, starts))
         starts += self._greedy()
-        best = min((self._improved(start) for start in starts), key=self._rank, default=None)
-        mixes = tuple(self._mix(counts) for counts in alone)
-        return NodesNeeded(self._pods, mixes, None if best is None else self._mix(best))
+        best = min((self._improved(start) for start in starts if self._left(start) <= self._goal), key=self._rank)
+        return NodesNeeded(self._pods, tuple(map(self._mix, alone)), self._mix(best))
 
     def _fewest(self, base: Counts, place: int) -> Counts:
         """`base` with as few nodes of one template more as leave nothing, or as leave as little as any number does."""
@@ -192,8 +221,8 @@ class _Search:
     def _greedy(self) -> list[Counts]:
         """Node by node the one that places most pods for its price; nothing if that comes to no good end."""
         counts: Counts = (0,) * len(self._templates)
-        left = self._pods
-        while left and not self._is_tired:
+        left = self._left(counts)
+        while left > self._goal and not self._is_tired:
             gains = [
                 ((left - self._left(_plus(counts, place, 1))) / template.price, -template.price, -place)
                 for place, template in enumerate(self._templates)
@@ -203,7 +232,7 @@ class _Search:
                 return []
             counts = _plus(counts, -place, 1)
             left = self._left(counts)
-        return [] if left else [counts]
+        return [counts] if left <= self._goal else []
 
     def _improved(self, counts: Counts) -> Counts:
         """Give up some nodes for fewer or cheaper ones of another template, as long as that gets cheaper."""
@@ -211,7 +240,7 @@ class _Search:
         while improving and not self._is_tired:
             improving = False
             for cheaper in self._neighbours(counts):
-                if self._rank(cheaper) < self._rank(counts) and self._left(cheaper) == 0:
+                if self._rank(cheaper) < self._rank(counts) and self._left(cheaper) <= self._goal:
                     counts, improving = cheaper, True
                     break
                 if self._is_tired:
@@ -230,8 +259,9 @@ class _Search:
                         most = int(fewer * self._templates[place].price / template.price)
                         found += [_plus(less, other, more) for more in range(1, most + 1)]
         by_price = sorted(dict.fromkeys(found), key=self._rank)
+        hopeful = [each for each in by_price if self._goal or self._room.may_suffice(each)]
         # What is far cheaper seldom suffices: look close by first.
-        return reversed([each for each in by_price if self._rank(each) < self._rank(counts)])
+        return reversed([each for each in hopeful if self._rank(each) < self._rank(counts)])
 
     @property
     def _is_tired(self) -> bool:
@@ -240,7 +270,7 @@ class _Search:
     def _left(self, counts: Counts) -> int:
         if counts not in self._known:
             self._known[counts] = self._try(counts)
-        return self._known[counts]
+        return len(self._known[counts])
 
     def _rank(self, counts: Counts) -> tuple[float, int, Counts]:
         """Cheaper is better, then fewer nodes, then more of the templates named first."""
@@ -252,7 +282,7 @@ class _Search:
 
     def _mix(self, counts: Counts) -> NodeMix:
         needed = {each.name: number for each, number in zip(self._templates, counts, strict=True) if number}
-        return NodeMix(needed, self._price(counts), self._left(counts))
+        return NodeMix(needed, self._price(counts), self._known[counts])
 
 
 def _plus(counts: Counts, place: int, number: int) -> Counts:

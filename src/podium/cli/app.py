@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import bench, decide, demo, explain, simulate, verify
+from podium.cli import bench, capacity, decide, demo, example, explain, simulate, verify, why_not
 from podium.cli.commands import Commands
 
 app = typer.Typer(
@@ -47,7 +47,10 @@ def podium(
 
 app.command()(explain.explain)
 app.command()(simulate.simulate)
+app.command()(why_not.why_not)
+app.command()(capacity.capacity)
 app.command()(decide.decide)
 app.command()(verify.verify)
 app.command()(bench.bench)
 app.command()(demo.demo)
+app.command()(example.example)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from podium.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from podium.answers import Capacity, NodesNeeded, NodeTemplate
     from podium.load import Objects
     from podium.objects import Pod
-
-FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 
 
 class Format(StrEnum):
@@ -33,12 +29,12 @@ def capacity(
         list[str],
         typer.Argument(
             metavar="[POD...]",
-            help="A file with a pod or a workload, or the name of one in the input; none for what is pending, with "
-            "--nodes-needed.",
+            help="A file with a pod or a workload, or the name of one in the input. None, with --nodes-needed, for "
+            "the pods that are pending.",
         ),
     ] = [],  # noqa: B006
     podspec: Annotated[
-        list[str], typer.Option("--podspec", metavar="FILE", help="Another POD, as cluster-capacity has it.")
+        list[str], typer.Option("--podspec", metavar="FILE", help="The same as POD, for users of cluster-capacity.")
     ] = [],  # noqa: B006
     mix: Annotated[str, typer.Option("--mix", metavar="3:1", help="How many of each POD come in turn.")] = "",
     at_least: Annotated[
@@ -61,7 +57,7 @@ def capacity(
     config: options.Config = None,
     profile: options.Profile = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
-    everything: Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")] = False,
+    everything: options.All = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
@@ -71,43 +67,99 @@ def capacity(
 
     Nothing is evicted, and pods that are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium import answers
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.progress import progress
-    from podium.cluster import Cluster
+    from podium.cli.templates import read_node, read_pods
     from podium.errors import InputError
 
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    cluster = Cluster.from_objects(objects)
-    settings = read_config(config, objects, registry)
-    chosen = {"registry": registry, "tie_break": tie_break.value, "seed": seed}
-    templates = [_with_profile(pod, profile) for name in (*pods, *podspec) for pod in read_pods(name, objects)]
-    node_templates = [_read_node(text) for text in nodes]
-    if not templates and not nodes:
-        raise InputError("no pod to find the capacity for; name a file or a pod, or ask with --nodes-needed")
-    if templates and nodes and at_least == 1:
-        raise InputError("--nodes-needed needs to know for how many pods: say --at-least N")
-    excluded = [name for text in exclude for name in text.split(",") if name]
-    if not templates:
-        trimmed = answers.without_nodes(cluster, excluded)
-        with progress("trying nodes", 0) as tried:
-            waiting = list(trimmed.pending.values())
-            needed = answers.nodes_needed(trimmed, waiting, node_templates, settings, on_tried=tried, **chosen)
-        _show_needed(needed, output, priced=_are_priced(nodes))
-        return 0 if not needed.pods else 1
-    most = limit or (at_least if nodes else 0)
-    with progress("placing pods", most) as placed:
-        answer = answers.capacity(
-            cluster,
-            templates,
-            settings,
-            mix=_read_mix(mix),
-            limit=most,
-            exclude_nodes=excluded,
-            on_placed=placed,
-            **chosen,
-        )
-    ...
-    return 0
+    asked = Asked(
+        templates=[pod for name in (*pods, *podspec) for pod in read_pods(name, objects, profile)],
+        mix=_read_mix(mix),
+        at_least=at_least,
+        limit=limit,
+        nodes=[read_node(text) for text in nodes],
+        excluded=[name for text in exclude for name in text.split(",") if name],
+    )
+    if asked.templates and nodes and at_least == 1:
+        raise InputError("--nodes-needed must know for how many pods: say --at-least N")
+    if not asked.templates and not nodes:
+        raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
+    settings = {"config": read_config(config, objects, registry), "registry": registry}
+    answer, needed = _answers(asked, objects, {**settings, "tie_break": tie_break.value, "seed": seed})
+    _show(answer, needed, output, at_least=at_least, everything=everything, priced=any("=" in text for text in nodes))
+    fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
+    return 0 if fits else 1
+
+
+class Asked(NamedTuple):
+    """What is to be found out."""
+
+    templates: list[Pod]
+    mix: list[int]
+    at_least: int
+    limit: int
+    nodes: list[NodeTemplate]
+    excluded: list[str]
+
+
+def _answers(asked: Asked, objects: Objects, settings: dict[str, Any]) -> tuple[Capacity | None, NodesNeeded | None]:
+    """How many fit, if there are pods to place; how many nodes the others need, or what is pending, if asked."""
+    from itertools import islice
+
+    from podium import answers
+    from podium.cluster import Cluster
+
+    cluster = answers.without_nodes(Cluster.from_objects(objects), asked.excluded)
+    answer, waiting = None, list(cluster.pending.values())
+    if asked.templates:
+        most = asked.limit or (asked.at_least if asked.nodes else 0)
+        answer = answers.capacity(cluster, asked.templates, mix=asked.mix, limit=most, **settings)
+        more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
+        cluster, waiting = answer.cluster, [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
+    needed = answers.nodes_needed(cluster, waiting, asked.nodes, **settings) if asked.nodes else None
+    return answer, needed
+
+
+def _read_mix(text: str) -> list[int]:
+    from podium.errors import InputError
+
+    try:
+        return [int(number) for number in text.split(":")] if text else []
+    except ValueError:
+        raise InputError(f"--mix {text!r} must be numbers with colons between them, such as 3:1") from None
+
+
+def _show(
+    answer: Capacity | None,
+    needed: NodesNeeded | None,
+    output: Format,
+    *,
+    at_least: int,
+    everything: bool,
+    priced: bool,
+) -> None:
+    from podium.cli.output import print_lines, width
+    from podium.engine.text import Line
+    from podium.errors import InputError
+    from podium.report import capacity as report
+    from podium.report.cluster_capacity import to_review
+    from podium.report.formats import to_json, to_yaml
+
+    if output is Format.CLUSTER_CAPACITY:
+        if answer is None:
+            raise InputError("-o cluster-capacity is about pods to place; name one")
+        print(to_json(to_review(answer)))
+    elif output in (Format.JSON, Format.YAML):
+        document = report.to_document(answer, needed)
+        print(to_json(document) if output is Format.JSON else to_yaml(document))
+    elif output is Format.CSV:
+        print(report.to_rows(answer, needed))
+    else:
+        lines, more, wide = [], [], width()
+        if answer is not None:
+            lines = report.to_lines(answer, at_least=at_least, width=wide, everything=everything)
+        if needed is not None:
+            more = report.needed_lines(needed, width=wide, priced=priced)
+        print_lines([*lines, *([Line("")] if lines and more else []), *more])

@@ -26,12 +26,11 @@ def explain(
     files: options.Files,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
-    profile: Annotated[
-        str | None, typer.Option("--profile", metavar="NAME", help="Decide with this profile, not the pod's own.")
-    ] = None,
+    profile: options.Profile = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
     tie_break: options.Ties = options.TieBreak.RANDOM,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
@@ -62,7 +61,7 @@ def explain(
         sampling=sampling.value,
     )
     with closing(scheduler):
-        explained = explain_pod(scheduler, found, profile)
+        explained = explain_pod(scheduler, found, profile, preempt=preempt)
     show(explained, output, every_node=every_node, per_node=per_node)
 
 

@@ -32,6 +32,9 @@ Config = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; by default the one in the input."),
 ]
+Profile = Annotated[
+    str | None, typer.Option("--profile", metavar="NAME", help="Decide with this profile, not the pod's own.")
+]
 Plugins = Annotated[
     list[str],
     typer.Option("--plugin", metavar="MODULE:CLASS", help="A plugin of your own; may be given several times."),

@@ -105,6 +105,11 @@ class Nodes:
         answers = np.fromiter(map(judge, self._columns.taint_sets.values), np.int64)
         return answers[self.take(self._columns.taints)]
 
+    def by_label(self, label: str, judge: Callable[[str | None], int]) -> Ints:
+        """What `judge` says of each node's value of a label, None where it has none; every distinct value once."""
+        answers = [*map(judge, self._columns.label(label).values.values), judge(None)]
+        return np.array(answers, dtype=np.int64)[self.codes(label)]
+
     def codes(self, label: str) -> Codes:
         """The code of each node's value of a label, -1 where it has none."""
         return self.take(self._columns.label(label).codes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from podium.engine.preemption.explanation import preemption_lines, preemption_words
 from podium.engine.text import Column, Line, counted, fitting, joined, listed, shortened, styled, table, wrapped
 from podium.framework import Code, Status
 
@@ -149,6 +150,9 @@ def _why_nowhere(decision: Decision) -> Iterator[str]:
     some, one = f"fits on none of the {decision.node_count:,} nodes", "does not fit on the only node"
     yield f"Pod {decision.pod} {one if decision.node_count == 1 else some}."
     yield decision.message
+    if decision.nominated is not None:
+        yield from preemption_words(decision)
+        return
     helpful = sum(status.code is Code.UNSCHEDULABLE for status in decision.rejected.values())
     if helpful == decision.node_count:
         yield "Evicting pods could make room on each of them."
@@ -182,6 +186,8 @@ def explain(
         lines[0] = lines[0]._replace(style="red" if decision.node is None else "green")
     if scored(decision):
         lines += [Line(""), *_score_lines(decision, width, wide, every_node)]
+    if decision.candidates:
+        lines += [Line(""), *preemption_lines(decision, width, every_node=every_node)]
     if decision.rejected:
         lines.append(Line(""))
         lines += _lines_per_node(decision, width) if per_node or every_node else _lines_by_reason(decision, width)

@@ -19,6 +19,7 @@ from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
 from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
 from podium.framework import (
+    SUCCESS,
     Code,
     CycleState,
     FilterPlugin,
@@ -60,7 +61,7 @@ class LeastRecentlyUsed(OrderedDict[Hashable, V]):
 class Part:
     """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
 
-    __slots__ = ("filter", "plugin", "pre_filter", "score", "skips_score", "state")
+    __slots__ = ("filter", "plugin", "pre_filter", "pre_score", "score", "state")
 
     def __init__(self, plugin: Plugin, reads: Aspect, info: PodInfo, cluster: Cluster) -> None:
         self.plugin = plugin
@@ -68,13 +69,13 @@ class Part:
         self.pre_filter: PreFilterResult | None = None
         self.filter: FilterResults | None = None
         self.score: ScoreResults | None = None
-        self.skips_score = False
+        self.pre_score = SUCCESS
         if isinstance(plugin, PreFilterPlugin):
             self.pre_filter = plugin.pre_filter(self.state, info.pod, cluster.nodes)
         if isinstance(plugin, FilterPlugin):
             self.filter = FilterResults(cluster, reads, plugin, info.pod, self.state)
         if isinstance(plugin, PreScorePlugin):
-            self.skips_score = plugin.pre_score(self.state, info.pod, cluster.nodes).code is Code.SKIP
+            self.pre_score = plugin.pre_score(self.state, info.pod, cluster.nodes)
         if isinstance(plugin, ScorePlugin):
             self.score = ScoreResults(cluster, reads, plugin, info.pod, self.state)
 
@@ -159,9 +160,11 @@ class Plan:
         self.kept_filters = [step.results for step in self.filter if step.results is not None]
 
     def _set_up_scores(self, framework: Framework, parts: dict[str, Part]) -> None:
-        self.varying_pre_score = [plugin for plugin in framework.pre_score if plugin.name not in parts]
+        # One that failed is asked again, when there is something to score, and may fail then.
+        known = {name for name, part in parts.items() if part.pre_score.code in (Code.SUCCESS, Code.SKIP)}
+        self.varying_pre_score = [plugin for plugin in framework.pre_score if plugin.name not in known]
         pre_scored = {plugin.name for plugin in framework.pre_score}
-        skipped = {name for name, part in parts.items() if part.skips_score and name in pre_scored}
+        skipped = {name for name, part in parts.items() if part.pre_score.code is Code.SKIP and name in pre_scored}
         self.score = [
             ScoreStep(weighted, parts[weighted.plugin.name].score if weighted.plugin.name in parts else None)
             for weighted in framework.score

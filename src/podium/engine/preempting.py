@@ -35,15 +35,15 @@ class Preempting:
         seed: int,
     ) -> None:
         self._nominations, self._changes, self._extenders = nominations, changes, extenders
-        self._tie_break, self._random = tie_break, random.Random(seed)
+        self._tie_break, self._rng = tie_break, random.Random(seed)
         self._memories: LeastRecentlyUsed[RowMemory[Outcome]] = LeastRecentlyUsed(self.MOST_KINDS)
 
     def save(self) -> Any:
         """What the next search depends on, to be given to `restore`."""
-        return self._random.getstate()
+        return self._rng.getstate()
 
     def restore(self, saved: Any) -> None:
-        self._random.setstate(saved)
+        self._rng.setstate(saved)
 
     def attempt(self, decision: Decision, evaluation: Evaluation, framework: Framework) -> Decision:
         """The decision about a pod that fits nowhere, with what PostFilter made of it."""
@@ -51,7 +51,7 @@ class Preempting:
             return replace(decision, clears_nomination=True)
         cluster, pod = evaluation.cluster, evaluation.pod
         search = Search(
-            evaluation, self._nominations, self._extenders, self._tie_break, self._random, self._changes, self._memories
+            evaluation, self._nominations, self._extenders, self._tie_break, self._rng, self._changes, self._memories
         )
         state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
         absent = decision.absent or Status.unresolvable()

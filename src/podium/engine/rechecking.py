@@ -38,9 +38,12 @@ class Recheck:
         self._state, self._pod, self._cluster, self._nominations = state, pod, cluster, nominations
         running = [step for step in plan.filter if step.plugin.name not in skipped]
         self._steps = [_Step(plugin, results if _is_fixed(plugin) else None) for plugin, results in running]
+        self._changing = [step for step in self._steps if step.results is None]
+        self._passes_fixed = np.ones(cluster.columns.size, dtype=np.bool_)
         for _, results in self._steps:
             if results is not None:
                 results.catch_up()
+                self._passes_fixed &= results.values == 0
         followers = [step.plugin for step in plan.pre_filter if step.plugin.name not in skipped]
         self._followers = [plugin for plugin in followers if _follows_pods(plugin)]
         self.rows_are_independent = not self._followers and all(step.results is not None for step in running)
@@ -101,7 +104,7 @@ class Recheck:
         rows: Ints = np.array(listed, dtype=np.int64)
         found = [SUCCESS] * len(rows)
         undecided = np.arange(len(rows))
-        for plugin, results in self._steps:
+        for plugin, results in self._changing if self._passes_fixed[rows].all() else self._steps:
             if not len(undecided):
                 break
             if results is None:

@@ -1,5 +1,6 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
+from podium.framework.check import check_plugin
 from podium.framework.events import Action, ClusterEvent
 from podium.framework.framework import Framework
 from podium.framework.plugin import (
@@ -52,4 +53,5 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "Verdict",
+    "check_plugin",
 ]

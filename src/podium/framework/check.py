@@ -117,7 +117,7 @@ def _check_views(plugin: Plugin, samples: Samples) -> None:
         answers = Answers(plugin, pod, cluster)
         outcome, names = answers.outcome(), cluster.nodes.names
         places = {int(row): place for place, row in enumerate(rows)}
-        for view in (rows[::-1], rows[1::2]):
+        for view in (rows[::-1], rows[1::2], *(rows[place : place + 1] for place in range(0, len(rows), 2))):
             expected = outcome.of([places[int(row)] for row in view], [names[places[int(row)]] for row in view])
             if len(view) < len(rows) and plugin.reads is None:
                 expected = expected._replace(scores=None)
@@ -236,12 +236,10 @@ def _caught_up(answers: Answers, old: Outcome, change: Change, reads: Aspect, cl
 
 def _wrong_reads(reads: Aspect, change: Change, difference: str) -> str:
     said = str(reads.name) if reads else "nothing"
-    whose = "" if change.node is None else f" of node {change.node}"
-    touched = f"{change.what}{whose} changed"
     if change.aspects & reads:
         return (
             f"may depend on nothing but the node and what `reads` says, {said}: PreFilter, PreScore and the answers "
-            f"for other nodes are not asked for again, but after {touched}, {difference}"
+            f"for other nodes are not asked for again, but after {change.what}, {difference}"
         )
     missing = change.aspects.name
-    return f"says it reads {said}, but after {touched}, {difference}; add what it reads ({missing}) to `reads`"
+    return f"says it reads {said}, but after {change.what}, {difference}; add what it reads ({missing}) to `reads`"

@@ -38,7 +38,11 @@ from podium.objects import (
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NUMBERS = ("0", "1", "2", "5", "40")
-TAINTS: tuple[list[Taint], ...] = ([], [Taint(key="team", value="a", effect="NoSchedule")], [Taint(key="spot", effect="PreferNoSchedule")])
+TAINTS: tuple[list[Taint], ...] = (
+    [],
+    [Taint(key="team", value="a", effect="NoSchedule")],
+    [Taint(key="spot", effect="PreferNoSchedule")],
+)
 IMAGES: tuple[list[ContainerImage], ...] = ([], [ContainerImage(names=["app:latest"], size_bytes=700_000_000)])
 SIZES: tuple[dict[str, str | int | float], ...] = (
     {"cpu": "4", "memory": "8Gi", "pods": "110"},
@@ -131,15 +135,16 @@ class Samples:
             yield _update("spec.unschedulable", Aspect.TAINTS, node.name, _toggle_unschedulable)
             yield _update("allocatable", Aspect.RESOURCES, node.name, _with_status(allocatable=SIZES[number % 3]))
             yield _update("images", Aspect.IMAGES, node.name, _with_status(images=IMAGES[(number + 1) % 2]))
-            yield Change("the pods", ON_NODE, node.name, self._arrival(node.name))
-            yield Change("the labels of its pods", Aspect.PODS, node.name, _relabelled_pods(node.name))
+            yield Change(f"a pod came to node {node.name}", ON_NODE, node.name, self._arrival(node.name))
+            what = f"the labels of the pods on node {node.name} changed"
+            yield Change(what, Aspect.PODS, node.name, _relabelled_pods(node.name))
         for labels in ({"friendly": "no"}, {}):
             namespace = Namespace(metadata=ObjectMeta(name="default", labels=labels))
-            yield Change("a namespace", Aspect.OBJECTS, None, _putting(namespace))
+            yield Change("a namespace changed", Aspect.OBJECTS, None, _putting(namespace))
         service = Service(metadata=ObjectMeta(name="web", namespace="default"))
-        yield Change("a service", Aspect.OBJECTS, None, lambda cluster: cluster.remove(service))
+        yield Change("a service went", Aspect.OBJECTS, None, lambda cluster: cluster.remove(service))
         node = self._node("newcomer")
-        yield Change("everything", ROW_ASPECTS | Aspect.IMAGES, node.name, _putting(node))
+        yield Change(f"node {node.name} came", ROW_ASPECTS | Aspect.IMAGES, node.name, _putting(node))
 
     def _arrival(self, node: str) -> Callable[[Cluster], None]:
         pod = _renamed(self._random.choice(self.pods), f"new-on-{node}", node=node)
@@ -158,7 +163,9 @@ def _renamed(pod: Pod, name: str, *, node: str = "") -> Pod:
 
 
 def _update(what: str, aspects: Aspect, name: str, change: Callable[[Node], Node]) -> Change:
-    return Change(f"its {what}", aspects, name, lambda cluster: cluster.update(change(cluster.node(name))))
+    return Change(
+        f"the {what} of node {name} changed", aspects, name, lambda cluster: cluster.update(change(cluster.node(name)))
+    )
 
 
 def _with_labels(labels: dict[str, str]) -> Callable[[Node], Node]:

@@ -23,9 +23,9 @@ from podium.objects import Node, Object, Pod
 class SchedulerLoop:
     """kube-scheduler's loop over one cluster, for all profiles of a configuration.
 
-    Tell it what happens with `handle`; call `run_one` while `has_work`, and carry out what it returns. Both are told the
-    time, in seconds of any clock that does not go backwards; `next_wake_up` says when there is something to do without
-    any event. The cluster is the loop's own from now on: change it by events only.
+    Tell it what happens with `handle`; call `run_one` while `has_work`, and carry out what it returns. All are told
+    the time, in seconds of any clock that does not go backwards; `next_wake_up` says when there is something to do
+    without any event. The cluster is the loop's own from now on: change it by events only.
     """
 
     def __init__(
@@ -130,6 +130,7 @@ class SchedulerLoop:
                 self.queue.move_all(change, now)
             return
         self.assumed.pop(pod.key, None)
+        self.waiting.reject(pod.key, "", "the pod was bound while it waited")
         self.scheduler.forget_nomination(pod)
         self.queue.remove(pod.key)
         self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now)
@@ -192,8 +193,10 @@ class SchedulerLoop:
 
     def has_work(self, now: float) -> bool:
         """Whether `run_one` would do something now."""
+        if self.queue.has_next:
+            return True
         wake_up = self.next_wake_up()
-        return self.queue.has_next or (wake_up is not None and wake_up <= now)
+        return wake_up is not None and wake_up <= now
 
     def next_wake_up(self) -> float | None:
         """When there is something to do even if nothing happens; None if never."""
@@ -304,7 +307,10 @@ class SchedulerLoop:
         """Put the pod back into the queue and say why; preempt where that helps."""
         key = queued.pod.key
         pod = self.pods.get(key)
-        if pod is None or pod.spec.node_name or pod.metadata.uid != queued.pod.metadata.uid:
+        is_another = pod is not None and (
+            pod.metadata.uid != queued.pod.metadata.uid or self.queue.get(key) is not None
+        )
+        if pod is None or pod.spec.node_name or is_another:
             self.queue.done(key)
             return []
         queued.pod, queued.info = pod, self.cluster.info_of(pod)
@@ -328,5 +334,10 @@ class SchedulerLoop:
         return [*instructions, Nominate(pod, after)] if after != before else instructions
 
     def _evict(self, pod: Pod, failure: Failure) -> list[Instruction]:
-        victims = (self.pods[key] for key in failure.victims if key in self.pods)
-        return [Evict(victim, pod, failure.nominated or "") for victim in victims]
+        instructions: list[Instruction] = []
+        for key in failure.victims:
+            if key in self.waiting:
+                self.waiting.reject(key, "", "preempted")
+            else:
+                instructions.append(Evict(self.pods[key], pod, failure.nominated or ""))
+        return instructions

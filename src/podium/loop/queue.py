@@ -48,7 +48,7 @@ class SchedulingQueue:
         max_backoff: float = 10.0,
         start: float = 0.0,
     ) -> None:
-        self._frameworks, self._cluster = frameworks, cluster
+        self._frameworks, self._cluster, self.start = frameworks, cluster, start
         (queue_sort,) = next(iter(frameworks.values())).queue_sort
         self.active = Heap(queue_sort.sort_key)
         self.backoff = BackoffQueue(initial_backoff, max_backoff, queue_sort.sort_key)

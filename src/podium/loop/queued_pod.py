@@ -44,7 +44,7 @@ class QueuedPod:
 
 
 class Heap:
-    """Queued pods by namespace and name: the smallest key comes first and, of equal ones, the pod that arrived first."""
+    """Queued pods by namespace and name: the smallest key comes first; of equal ones, the pod that arrived first."""
 
     def __init__(self, order: Callable[[QueuedPod], Any]) -> None:
         self._order = order

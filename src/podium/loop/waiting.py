@@ -69,10 +69,11 @@ class WaitingPods:
 
     def next_timeout(self) -> float | None:
         """When the next pod is out of time, or may go on: at once, for one that waits for nothing any more."""
-        ready = (w for w in self._pods.values() if not w.deadlines or w.rejection is not None)
-        if next(ready, None) is not None:
+        if not self._pods:
+            return None
+        if any(not waiting.deadlines or waiting.rejection is not None for waiting in self._pods.values()):
             return float("-inf")
-        return min((waiting.until for waiting in self._pods.values()), default=None)
+        return min(waiting.until for waiting in self._pods.values())
 
     @staticmethod
     def _is_ready(waiting: WaitingPod, now: float) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster
+from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Interned, Ints
 from podium.cluster.store import Store
 from podium.objects import PersistentVolume, PersistentVolumeClaim, Quantity
@@ -117,7 +117,7 @@ class BindableVolumes:
             self._labels_head = head
         found = self._rows.get(reach)
         if found is None:
-            mask = cluster.nodes.matching(NodeMatcher((), self._reaches.values[reach]))
+            mask = Nodes(cluster).matching(NodeMatcher((), self._reaches.values[reach]))
             found = self._rows[reach] = np.flatnonzero(mask)
         return found
 

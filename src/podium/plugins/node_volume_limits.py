@@ -57,14 +57,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         codes = np.zeros(len(attached.limited), dtype=np.int64)
         for driver, count in Counter(volume.driver for volume in volumes).items():
             limits = attached.limits(driver)
-            if limits is None:
-                continue
-            new = np.full(len(codes), count)
-            for volume in volumes:
-                if volume.driver == driver:
-                    new[list(attached.rows_with(volume))] -= 1
-            # Where nothing is new the limit does not matter, not even one that is exceeded.
-            codes[(new > 0) & (attached.attached(driver) > limits - new)] = 1
+            if limits is not None:
+                over = attached.attached(driver) > limits - count
+                users = [rows for volume in volumes if volume.driver == driver and (rows := attached.rows_with(volume))]
+                if users:
+                    new = np.full(len(codes), count)
+                    for rows in users:
+                        new[list(rows)] -= 1
+                    # Where nothing is new the limit does not matter, not even one that is exceeded.
+                    over = (new > 0) & (attached.attached(driver) > limits - new)
+                codes[over] = 1
         if volumes:
             for row, status in attached.uncountable.items():
                 if attached.limited[row]:

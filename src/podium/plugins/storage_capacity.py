@@ -50,7 +50,7 @@ class StorageCapacities:
         self._catch_up(cluster)
         found = self._largest.get(storage_class)
         if found is None:
-            nodes = cluster.nodes
+            nodes = Nodes(cluster)
             found = self._largest[storage_class] = np.full(len(nodes), NONE, dtype=np.int64)
             for pool in self._pools.get(storage_class, ()):
                 np.maximum(found, pool.limit, out=found, where=_matching(pool.nodes, nodes))
@@ -59,7 +59,7 @@ class StorageCapacities:
     def chosen(self, storage_class: str, size: int, cluster: Cluster) -> Ints:
         """How much there is in all where each row finds room for a volume of `size` bytes; -1 where it does not."""
         self._catch_up(cluster)
-        nodes = cluster.nodes
+        nodes = Nodes(cluster)
         found, undecided = np.full(len(nodes), NONE, dtype=np.int64), np.ones(len(nodes), dtype=np.bool_)
         for pool in self._pools.get(storage_class, ()):
             if pool.limit >= size:

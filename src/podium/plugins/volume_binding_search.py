@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import Store
 from podium.framework.status import Status
@@ -117,7 +117,7 @@ def _check_bound(claims: list[PersistentVolumeClaim], cluster: Cluster, found: F
 def _usable(affinity: VolumeNodeAffinity | None, cluster: Cluster) -> Mask | None:
     """The rows that meet a volume's affinity; None for all."""
     terms = affinity_terms(affinity)
-    return None if terms is None else cluster.nodes.matching(NodeMatcher((), terms))
+    return None if terms is None else Nodes(cluster).matching(NodeMatcher((), terms))
 
 
 def _migrated_rows(plugin: str, cluster: Cluster) -> list[int]:
@@ -250,7 +250,7 @@ def _provision(
 
 def _allowed(terms: list[TopologySelectorTerm], cluster: Cluster) -> Mask:
     """The rows in the topologies that a class allows; no terms at all allow every row."""
-    nodes = cluster.nodes
+    nodes = Nodes(cluster)
     allowed = np.full(len(nodes), not terms)
     for term in terms:
         if term.match_label_expressions:

@@ -97,16 +97,27 @@ def _free(answer: Capacity, node: str, resource: str) -> int:
     return int(columns.allocatable[index, row] - columns.requested[index, row])
 
 
-def to_document(answer: Capacity, needed: NodesNeeded | None = None) -> dict[str, Any]:
-    """The answer as plain data, of kind Capacity."""
-    extra = {} if needed is None else {"nodesNeeded": needed.to_dict()}
-    return {"apiVersion": API_VERSION, "kind": "Capacity", **answer.to_dict(), **extra}
+def to_document(answer: Capacity | None, needed: NodesNeeded | None = None) -> dict[str, Any]:
+    """The answers as plain data, of kind Capacity; what was not asked is not there."""
+    document = {"apiVersion": API_VERSION, "kind": "Capacity"}
+    more = {} if needed is None else {"nodesNeeded": needed.to_dict()}
+    return {**document, **({} if answer is None else answer.to_dict()), **more}
 
 
-def to_rows(answer: Capacity) -> str:
-    """How many pods of each template went to each node, as CSV."""
-    rows = [(fits.template.key, node, count) for fits in answer.fits for node, count in fits.nodes.items()]
-    return to_csv(("pod", "node", "count"), rows)
+def to_rows(answer: Capacity | None, needed: NodesNeeded | None = None) -> str:
+    """How many pods of each template went to each node, or how many nodes are needed, as CSV.
+
+    Where nodes are needed, the rows are about those: the best mix first, then each template alone.
+    """
+    if needed is None:
+        fits = answer.fits if answer is not None else ()
+        rows = [(each.template.key, node, count) for each in fits for node, count in each.nodes.items()]
+        return to_csv(("pod", "node", "count"), rows)
+    mixes = [("best", needed.best), *(("alone", mix) for mix in needed.alone)]
+    return to_csv(
+        ("mix", "node", "count", "price", "left"),
+        [(what, node, count, mix.price, len(mix.left)) for what, mix in mixes for node, count in mix.counts.items()],
+    )
 
 
 # -- nodes needed --------------------------------------------------------------------------------------------------
@@ -116,31 +127,28 @@ def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True
     """The cheapest mix of nodes, and how many it takes of each template alone."""
     if not needed.pods:
         return [Line("No nodes needed: every pod fits.", "green")]
-    rest = "The pod that does" if needed.pods == 1 else f"The {needed.pods:,} pods that do"
-    if needed.best is None:
-        text = f"{rest} not fit: no number of these nodes that was tried makes room for all of them."
-        lines = wrapped(text, width, style="red")
+    best, price = needed.best, f" for {_price(needed.best.price)}" if priced else ""
+    if not best.counts:
+        lines = wrapped(f"{_rest(needed)} not fit: none of these nodes helps.", width, style="red")
     else:
-        price = f" for {_price(needed.best.price)}" if priced else ""
-        lines = wrapped(f"{rest} not fit need {_mixed(needed.best)}{price}.", width, style="green")
+        verb = "needs" if needed.pods == 1 else "need"
+        lines = wrapped(f"{_rest(needed)} not fit {verb} {_mixed(best)}{price}.", width, style="green")
+    if best.left and best.counts:
+        lines += wrapped(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", width, style="red")
     columns = [
         Column("NODES OF ONE KIND", [_mixed(mix) or "none helps" for mix in needed.alone], right=False),
         *([Column("PRICE", [_price(mix.price) for mix in needed.alone])] if priced else []),
-        Column("PODS LEFT", [f"{mix.left:,}" for mix in needed.alone]),
+        Column("PODS LEFT", [f"{len(mix.left):,}" for mix in needed.alone]),
     ]
     return [*lines, Line(""), *styled(table(columns), ["bold", *("" if mix.fits else "red" for mix in needed.alone)])]
 
 
-def needed_document(needed: NodesNeeded) -> dict[str, Any]:
-    """How many nodes the pending pods need as plain data, of kind NodesNeeded."""
-    return {"apiVersion": API_VERSION, "kind": "NodesNeeded", **needed.to_dict()}
+def _rest(needed: NodesNeeded) -> str:
+    return "The pod that does" if needed.pods == 1 else f"The {needed.pods:,} pods that do"
 
 
-def needed_rows(needed: NodesNeeded) -> str:
-    """The mixes as CSV: the best one first, a row per template."""
-    named = [*([("best", needed.best)] if needed.best else []), *(("alone", mix) for mix in needed.alone)]
-    rows = [(what, node, count, mix.price, mix.left) for what, mix in named for node, count in mix.counts.items()]
-    return to_csv(("mix", "node", "count", "price", "left"), rows)
+def _staying(mix: NodeMix) -> str:
+    return "1 pod does" if len(mix.left) == 1 else f"{len(mix.left):,} pods do"
 
 
 def _mixed(mix: NodeMix) -> str:

@@ -20,6 +20,7 @@ from podium.engine.explanation import (
     why,
     words,
 )
+from podium.engine.preemption.explanation import preemption_document
 from podium.engine.text import Line
 from podium.errors import InputError
 from podium.objects import Pod
@@ -33,7 +34,7 @@ class Explained(NamedTuple):
     runs_on: str = ""
 
 
-def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None) -> Explained:
+def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
     """What would be decided about a pod if it did not run yet, by its own profile or another."""
     if profile is not None and profile not in scheduler.frameworks:
         known = ", ".join(scheduler.frameworks)
@@ -43,7 +44,7 @@ def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None) -> E
     spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
     scheduler.cluster.remove(pod)
     try:
-        return Explained(scheduler.decide(replace(pod, spec=spec)), pod.spec.node_name)
+        return Explained(scheduler.decide(replace(pod, spec=spec), preempt=preempt), pod.spec.node_name)
     finally:
         scheduler.cluster.add(pod)
 
@@ -100,6 +101,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
             "rejected": len(decision.rejected),
             "notLookedAt": not_looked_at(decision),
         },
+        "preemption": preemption_document(decision),
         "ties": list(decision.ties),
         "runnerUp": _runner_up(decision),
         "feasible": _feasible(decision),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
@@ -30,7 +30,7 @@ KEEP, CLEAR = None, ""
 class Search:
     """One pod's search; plugins start it with `attempt`. It changes nothing: whoever started it carries the choice out.
 
-    `random` draws where among the nodes the search begins, when it need not look at all of them.
+    `rng` draws where among the nodes the search begins, when it need not look at all of them.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Search:
         nominations: Nominations,
         extenders: Sequence[Extender],
         tie_break: TieBreak,
-        random: random.Random,
+        rng: random.Random,
         changes: RowChanges,
         memories: LeastRecentlyUsed[RowMemory[Outcome]],
     ) -> None:
         self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
-        self._tie_break, self._random, self._changes, self._memories = tie_break, random, changes, memories
+        self._tie_break, self._rng, self._changes, self._memories = tie_break, rng, changes, memories
         self.candidates: tuple[Candidate, ...] = ()
         """The nodes where evicting pods helps, as the plugin chose among them."""
         self.chosen: Candidate | None = None
@@ -76,7 +76,7 @@ class Search:
         if not rows:
             return [], []
         evaluation = self._evaluation
-        offset, enough = self._random.randrange(len(rows)), policy.enough_candidates(len(rows))
+        offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
         rows = rows[offset:] + rows[:offset]
         recheck = recheck_of(evaluation, self._nominations)
         runs = DryRuns(evaluation.pod, policy, recheck, evaluation.cluster, self._changes)
@@ -93,8 +93,8 @@ class Search:
                 break
         return good + violating, rejected
 
-    def _none_found(self, rejected: Iterable[Status], node_count: int) -> PostFilterResult:
-        statuses = list(rejected)
+    def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
+        """Why evicting pods helps nowhere, in the words of a pod that fits nowhere."""
         errors = list(dict.fromkeys(status.message for status in statuses if status.code is Code.ERROR))
         if errors:
             return PostFilterResult(Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"), KEEP)

@@ -1,0 +1,191 @@
+"""Where running pods would go if they were scheduled now: which would stay, which drifted, which no longer fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from podium.answers.measures import MIRROR, goes_with_node
+from podium.answers.placing import put_back
+from podium.cluster import Cluster
+from podium.cluster.columns import Ints
+from podium.config import KubeSchedulerConfiguration
+from podium.engine import Decision, Scheduler
+from podium.engine.explanation import lead, ranking, why
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.framework import Registry
+from podium.legacy import CURRENT
+from podium.load import workload_of
+from podium.objects import Pod
+from podium.plugins import IN_TREE
+
+
+class Finding(StrEnum):
+    """What the audit found about a pod."""
+
+    AGREES = "agrees"
+    """Its node is the best, or as good as the best."""
+    DRIFTED = "drifted"
+    """It fits where it is, but another node is better now."""
+    UNFIT = "unfit"
+    """Its node would reject it now."""
+    UNDECIDED = "undecided"
+    """Nothing can be decided about it, as when another scheduler is responsible."""
+    SKIPPED = "skipped"
+    """The scheduler has no say in it: the mirror of a static pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One running pod, and what would be decided about it now."""
+
+    pod: str
+    workload: str
+    node: str
+    finding: Finding
+    best: str | None = None
+    """The node it would get; the one it has, if that is as good as any, and None if it fits nowhere."""
+    points: int = 0
+    """How much more the best node scores."""
+    plugins: Mapping[str, int] = field(default_factory=dict)
+    """By how much each plugin puts the best node ahead, or behind."""
+    place: int = 0
+    """The place of its node when all that fit are sorted by score; 0 where nothing was scored."""
+    feasible: int = 0
+    """How many nodes fit it."""
+    reason: str = ""
+    """Why its node would reject it, or why nothing is decided."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pod": self.pod,
+            "workload": self.workload,
+            "node": self.node,
+            "finding": self.finding.value,
+            "best": self.best,
+            "points": self.points,
+            "plugins": dict(self.plugins),
+            "place": self.place or None,
+            "feasible": self.feasible,
+            "reason": self.reason or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Every running pod, in the order of the cluster."""
+
+    pods: tuple[Audited, ...]
+
+    def of(self, finding: Finding) -> tuple[Audited, ...]:
+        return tuple(pod for pod in self.pods if pod.finding is finding)
+
+    @property
+    def agreement(self) -> float:
+        """Which share of the pods that were decided is where it would go now; 1 if there are none."""
+        decided = [pod for pod in self.pods if pod.finding not in (Finding.SKIPPED, Finding.UNDECIDED)]
+        return len(self.of(Finding.AGREES)) / len(decided) if decided else 1.0
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What conditions may name: see `NAMES`."""
+        counts = {finding.value: float(len(self.of(finding))) for finding in Finding}
+        return {"pods": float(len(self.pods)), "agreement": self.agreement, **counts}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as plain data."""
+        counts = {finding.value: len(self.of(finding)) for finding in Finding}
+        return {"agreement": self.agreement, "counts": counts, "pods": [pod.to_dict() for pod in self.pods]}
+
+
+NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
+"""What conditions on an audit may name."""
+
+
+class _Staying:
+    """Chooses the row where a pod is whenever it is among the best, and else the smallest name."""
+
+    def __init__(self) -> None:
+        self.row = -1
+
+    def choose(self, rows: Ints, cluster: Cluster) -> int:
+        return self.row if self.row in rows else int(rows[np.argmin(cluster.name_order()[rows])])
+
+    def save(self) -> None:
+        """Nothing of a choice depends on the one before."""
+
+    def restore(self, saved: Any) -> None:
+        """Nothing to restore."""
+
+
+def audit(
+    cluster: Cluster,
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    *,
+    registry: Registry = IN_TREE,
+    release: str = CURRENT,
+    on_decided: Callable[[], object] = lambda: None,
+) -> Audit:
+    """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.
+
+    A DaemonSet's pod has no other node to go to: it agrees where it fits. `on_decided` is called after each pod.
+    """
+    staying = _Staying()
+    cluster = cluster.fork()
+    found = []
+    scheduler = Scheduler(cluster, config, registry=registry, release=release, tie_break=staying)
+    with closing(scheduler):
+        for pod, node in list(cluster.placed()):
+            found.append(_audited(scheduler, staying, pod, node))
+            on_decided()
+    return Audit(tuple(found))
+
+
+def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Audited:
+    """One pod decided again; afterwards it is where it was."""
+    if MIRROR in pod.metadata.annotations:
+        return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason="a static pod: its node runs it")
+    cluster = scheduler.cluster
+    staying.row = cluster.rows[node]
+    unbound = replace(pod, spec=replace(pod.spec, node_name=""))
+    cluster.remove(pod)
+    try:
+        if not goes_with_node(pod) and _stays(scheduler, unbound, node):
+            return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node)
+        # Explaining takes its time: it is for those that would not stay.
+        return _explained(scheduler.decide(unbound), pod, node)
+    finally:
+        put_back(cluster, pod, node)
+
+
+def _stays(scheduler: Scheduler, pod: Pod, node: str) -> bool:
+    try:
+        stays = scheduler.schedule(pod) == node
+    except (InputError, PluginError, ExtenderError):
+        return False
+    scheduler.cluster.remove(pod)
+    return stays
+
+
+def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
+    about = (pod.key, workload_of(pod), node)
+    if decision.error:
+        return Audited(*about, Finding.UNDECIDED, reason=decision.error)
+    best, feasible = decision.node, len(decision.feasible)
+    if node not in decision.feasible:
+        status = decision.rejected.get(node) or decision.absent
+        reason = why(status) if status is not None else decision.message
+        # There is no other node for a DaemonSet's pod.
+        goes_to = None if goes_with_node(pod) else best
+        return Audited(*about, Finding.UNFIT, best=goes_to, feasible=feasible, reason=reason)
+    if best == node or goes_with_node(pod) or best is None:
+        return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
+    points = decision.totals[best] - decision.totals[node]
+    place = ranking(decision).index(node) + 1
+    return Audited(*about, Finding.DRIFTED, best, points, lead(decision, node), place, feasible)

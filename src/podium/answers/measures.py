@@ -1,0 +1,253 @@
+"""How good a placement is, in numbers: packing, imbalance, spread and fragmentation of a cluster as it stands.
+
+Utilisation is what pods request of what nodes offer, as a share from 0 to 1. DaemonSet and mirror pods go with their
+nodes: they count for utilisation, but they are no workload, and a node that has no others is not in use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.cluster import Cluster
+from podium.cluster.columns import Mask
+from podium.load import workload_of
+from podium.objects import Pod
+from podium.resources import CPU, MEMORY
+from podium.selectors import repels
+
+Floats = NDArray[np.float64]
+
+ZONE = "topology.kubernetes.io/zone"
+NODE = "node"
+"""Stands for the nodes themselves where a label could be named."""
+MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The numbers of one placement; docs/answers.md says what each means."""
+
+    pods: int
+    """How many pods are on nodes."""
+    pending: int
+    """How many have none."""
+    nodes: int
+    nodes_in_use: int
+    cpu_utilisation: float
+    memory_utilisation: float
+    cpu_imbalance: float
+    memory_imbalance: float
+    zone_spread: float
+    node_spread: float
+    fragmentation: float
+    stranded_cpu: int
+    """In milli-cpu."""
+    stranded_memory: int
+    """In bytes."""
+    largest_cpu: int
+    """In milli-cpu."""
+    largest_memory: int
+    """In bytes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain data, by their names."""
+        return {_camel(name): value for name, value in asdict(self).items()}
+
+
+def measure(cluster: Cluster, pending: int | None = None) -> Measures:
+    """All numbers at once; `pending` is how many pods of the cluster wait unless given."""
+    in_use = rows_in_use(cluster)
+    placed = workloads(cluster)
+    left_over, largest = stranded(cluster), largest_fit(cluster)
+    return Measures(
+        pods=sum(1 for _ in cluster.placed()),
+        pending=len(cluster.pending) if pending is None else pending,
+        nodes=cluster.node_count,
+        nodes_in_use=int(in_use.sum()),
+        cpu_utilisation=_mean(utilisation(cluster, CPU)[in_use]),
+        memory_utilisation=_mean(utilisation(cluster, MEMORY)[in_use]),
+        cpu_imbalance=imbalance(cluster, CPU),
+        memory_imbalance=imbalance(cluster, MEMORY),
+        zone_spread=spread(cluster, ZONE, placed),
+        node_spread=spread(cluster, NODE, placed),
+        fragmentation=fragmentation(cluster),
+        stranded_cpu=left_over.cpu,
+        stranded_memory=left_over.memory,
+        largest_cpu=largest.cpu,
+        largest_memory=largest.memory,
+    )
+
+
+# -- packing and imbalance -----------------------------------------------------------------------------------------
+
+
+def goes_with_node(pod: Pod) -> bool:
+    """Whether the pod is there because the node is: a DaemonSet's, or the mirror of a static one."""
+    owner = pod.metadata.controller
+    return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+
+
+def rows_in_use(cluster: Cluster) -> Mask:
+    """Whether each node, in the order of `cluster.nodes`, has a pod that does not go with its node."""
+    used = {name for pod, name in cluster.placed() if not goes_with_node(pod)}
+    return np.fromiter((name in used for name in cluster.nodes.names), np.bool_, cluster.node_count)
+
+
+def nodes_in_use(cluster: Cluster) -> int:
+    """How many nodes have a pod that does not go with its node."""
+    return int(rows_in_use(cluster).sum())
+
+
+def utilisation(cluster: Cluster, resource: str) -> Floats:
+    """What is requested of a resource on each node, as a share; 0 where a node offers none."""
+    offered = cluster.nodes.allocatable(resource)
+    return np.divide(cluster.nodes.requested(resource), offered, out=np.zeros(len(offered)), where=offered > 0)
+
+
+def mean_utilisation(cluster: Cluster, resource: str) -> float:
+    """The mean utilisation of the nodes in use: how well they are packed."""
+    return _mean(utilisation(cluster, resource)[rows_in_use(cluster)])
+
+
+def imbalance(cluster: Cluster, resource: str) -> float:
+    """The standard deviation of utilisation over the nodes that offer the resource: 0 when all are equally full."""
+    shares = utilisation(cluster, resource)[cluster.nodes.allocatable(resource) > 0]
+    return float(shares.std()) if len(shares) else 0.0
+
+
+# -- spread --------------------------------------------------------------------------------------------------------
+
+
+class WorkloadKey(NamedTuple):
+    """A workload by namespace and name: `shop`, `Deployment/web`."""
+
+    namespace: str
+    name: str
+
+
+Workloads = Mapping[WorkloadKey, Counter[str]]
+"""How many pods each workload has on each node."""
+
+
+def workloads(cluster: Cluster) -> Workloads:
+    """The pods of each workload per node; those that go with their nodes, and those on their own, left out."""
+    found: dict[WorkloadKey, Counter[str]] = {}
+    for pod, node in cluster.placed():
+        if pod.metadata.controller is not None and not goes_with_node(pod):
+            found.setdefault(WorkloadKey(pod.namespace, workload_of(pod)), Counter())[node] += 1
+    return found
+
+
+def domains(cluster: Cluster, key: str) -> dict[str, str]:
+    """The domain of each node: its value of a label, or with `NODE` its name; nodes without one are left out."""
+    if key == NODE:
+        return {name: name for name in cluster.rows}
+    labels = {name: cluster.node(name).metadata.labels.get(key) for name in cluster.rows}
+    return {name: value for name, value in labels.items() if value is not None}
+
+
+def in_domains(nodes: Mapping[str, int], domain_of: Mapping[str, str]) -> Counter[str]:
+    """Counts per node as counts per domain."""
+    counts: Counter[str] = Counter()
+    for node, count in nodes.items():
+        if node in domain_of:
+            counts[domain_of[node]] += count
+    return counts
+
+
+def evenness(counts: Iterable[int], domain_count: int) -> float:
+    """How evenly pods are spread over domains: 1 as evenly as can be, 0 when all are in one.
+
+    It goes by the fullest domain, which takes most away when it fails: how many it has beyond what one must have.
+    """
+    counts = list(counts)
+    pods, most = sum(counts), max(counts, default=0)
+    least = -(-pods // domain_count) if domain_count else pods
+    return 1.0 if pods == least else 1 - (most - least) / (pods - least)
+
+
+def spread(cluster: Cluster, key: str, placed: Workloads | None = None) -> float:
+    """The mean evenness, over the values of a label or the nodes, of all workloads with more than one pod.
+
+    1 if there is no such workload. `placed` are the cluster's workloads, for who has them already.
+    """
+    domain_of = domains(cluster, key)
+    domain_count = len(set(domain_of.values()))
+    counts = [in_domains(nodes, domain_of) for nodes in (workloads(cluster) if placed is None else placed).values()]
+    even = [evenness(each.values(), domain_count) for each in counts if sum(each.values()) > 1]
+    return _mean(np.array(even)) if even else 1.0
+
+
+# -- fragmentation -------------------------------------------------------------------------------------------------
+
+
+class Room(NamedTuple):
+    """An amount of cpu (milli) and of memory (bytes)."""
+
+    cpu: int
+    memory: int
+
+
+def largest_fit(cluster: Cluster) -> Room:
+    """The largest plain pod that still fits on some node.
+
+    It asks for cpu and memory in the proportion in which the whole cluster offers them, and tolerates no taint.
+    """
+    cpu, memory = _free_shares(cluster)
+    takes = np.fromiter(_taking_plain_pods(cluster), np.bool_, cluster.node_count)
+    takes &= cluster.nodes.requested("pods") < cluster.nodes.allocatable("pods")
+    share = float(np.minimum(cpu, memory)[takes].max(initial=0.0))
+    return Room(*(int(share * total) for total in _totals(cluster)))
+
+
+def stranded(cluster: Cluster) -> Room:
+    """The free cpu and memory that the other one, on the same node, is lacking for.
+
+    Free cpu and memory go together in the proportion in which the whole cluster offers them; what a node has beyond
+    that of one of them is stranded there.
+    """
+    cpu, memory = _free_shares(cluster)
+    usable = np.minimum(cpu, memory)
+    shares = (float((free - usable).sum()) for free in (cpu, memory))
+    return Room(*(round(share * total) for share, total in zip(shares, _totals(cluster), strict=True)))
+
+
+def fragmentation(cluster: Cluster) -> float:
+    """Which share of what is free is stranded: 0 when cpu and memory are free in proportion on every node."""
+    cpu, memory = _free_shares(cluster)
+    free = float(cpu.sum() + memory.sum())
+    return float(np.abs(cpu - memory).sum()) / free if free else 0.0
+
+
+def _free_shares(cluster: Cluster) -> tuple[Floats, Floats]:
+    """Each node's free cpu and memory as shares of what the cluster offers."""
+    shares = []
+    for resource, total in zip((CPU, MEMORY), _totals(cluster), strict=True):
+        free = cluster.nodes.allocatable(resource) - cluster.nodes.requested(resource)
+        shares.append(np.maximum(free, 0) / max(total, 1))
+    return shares[0], shares[1]
+
+
+def _totals(cluster: Cluster) -> Room:
+    return Room(*(int(cluster.nodes.allocatable(resource).sum()) for resource in (CPU, MEMORY)))
+
+
+def _taking_plain_pods(cluster: Cluster) -> Iterator[bool]:
+    for info in cluster.nodes:
+        spec = info.node.spec
+        yield not spec.unschedulable and not any(map(repels, spec.taints))
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

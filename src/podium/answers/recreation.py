@@ -1,0 +1,105 @@
+"""What happens to pods that lose their node: their controllers make them anew, and the scheduler places them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from podium.answers.capacity import as_template
+from podium.answers.measures import goes_with_node
+from podium.answers.placing import Placing
+from podium.engine import Scheduler
+from podium.engine.simulate import in_queue_order
+from podium.objects import PersistentVolumeClaim, Pod
+from podium.plugins.claims import BIND_COMPLETED, claim_name
+
+
+@dataclass(slots=True)
+class Recreated:
+    """A pod that was made anew under its old name, and where it got to."""
+
+    pod: Pod
+    old_node: str
+    node: str | None = None
+    message: str = ""
+    """Why it stays pending, if it does."""
+    preempted_by: str = ""
+    """The pod it had to make room for, if that is why it lost its node."""
+    evicts: list[str] = field(default_factory=list)
+    """The pods that have to make room for it."""
+
+
+class Recreation:
+    """Makes pods anew and places them, with preemption if wanted; those that fit nowhere are tried again later."""
+
+    def __init__(self, scheduler: Scheduler, *, preempt: bool, on_gone: Callable[[Pod], object]) -> None:
+        """`on_gone` is called for each pod that has left its node and is not made anew yet."""
+        self.scheduler, self._preempt, self._on_gone = scheduler, preempt, on_gone
+        self._placing = Placing(scheduler)
+        self.found: dict[str, Recreated] = {}
+        self.lost: dict[str, Recreated] = {}
+        """Pods that are not made anew, or only for the same node."""
+
+    def recreate(self, pods: Iterable[tuple[Pod, str]], preempted_by: str = "") -> None:
+        """Take pods off the cluster, as far as they are still there, and place new ones for them in queue order."""
+        new, pods = [], list(pods)
+        for pod, _ in pods:
+            self.scheduler.cluster.remove(pod)
+        for pod, node in pods:
+            self._on_gone(pod)
+            if pod.metadata.controller is None or goes_with_node(pod):
+                self.lost[pod.key] = Recreated(pod, node, preempted_by=preempted_by)
+                continue
+            twin, known = self._anew(pod), self.found.get(pod.key)
+            # One that loses its node a second time still comes from where it was at first.
+            self.found[pod.key] = Recreated(twin, known.old_node if known else node, preempted_by=preempted_by)
+            new.append(twin)
+        self._placing.room_was_made()
+        for pod in in_queue_order(new, self.scheduler):
+            self._place(self.found[pod.key])
+
+    def retry(self) -> bool:
+        """Try those again that are pending; whether one got a node."""
+        waiting = [each.pod for each in self.pending()]
+        for pod in in_queue_order(waiting, self.scheduler):
+            self._place(self.found[pod.key])
+        return any(self.found[pod.key].node is not None for pod in waiting)
+
+    def pending(self) -> Iterator[Recreated]:
+        return (each for each in self.found.values() if each.node is None)
+
+    def _place(self, recreated: Recreated) -> None:
+        pod = recreated.pod
+        recreated.node = self._placing.place(pod)
+        recreated.message = "" if recreated.node else self._placing.message
+        if recreated.node is None and self._preempt and not pod.spec.scheduling_gates:
+            self._make_room(recreated)
+
+    def _make_room(self, recreated: Recreated) -> None:
+        pod = recreated.pod
+        decision = self.scheduler.place(pod, preempt=True)
+        if decision.nominated is None:
+            recreated.message = decision.message or recreated.message
+            return
+        victims = next(each.victims for each in decision.candidates if each.node == decision.nominated)
+        recreated.evicts = [victim.key for victim in victims]
+        self._placing.room_was_made()
+        recreated.node = self._placing.place(pod)
+        recreated.message = "" if recreated.node else self._placing.message
+        self.recreate([(victim, decision.nominated) for victim in victims if not victim.terminating], pod.key)
+
+    def _anew(self, pod: Pod) -> Pod:
+        """The pod as its controller makes it again. Claims of its own, for ephemeral volumes, are new with it."""
+        store = self.scheduler.cluster.store
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume) if volume.ephemeral is not None else None
+            claim = store.of(PersistentVolumeClaim).get(name, pod.namespace) if name else None
+            if claim is not None:
+                annotations = {key: value for key, value in claim.metadata.annotations.items() if key != BIND_COMPLETED}
+                metadata = replace(claim.metadata, annotations=annotations)
+                self.scheduler.cluster.update(
+                    PersistentVolumeClaim(metadata=metadata, spec=replace(claim.spec, volume_name=""))
+                )
+        return as_template(pod)

@@ -1,0 +1,232 @@
+"""The loop at one moment, as data: enough to go on from there as if nothing had been interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from podium.cluster import Cluster
+from podium.config import KubeSchedulerConfiguration
+from podium.errors import InputError
+from podium.loop.cycle import SchedulerLoop
+from podium.loop.queue import SchedulingQueue
+from podium.loop.queued_pod import QueuedPod
+from podium.objects import KINDS, Node, Object, ObjectMeta, Pod
+
+VERSION = 1
+DEAD = "dead-row-"
+"""Names nodes that only hold a dead row's place while a cluster is put together again."""
+
+NEVER = float("-inf")
+
+
+class SavedPod(msgspec.Struct, frozen=True):
+    """A pod in the queue, by namespace and name; where it is follows from the list it is in."""
+
+    pod: str
+    number: int
+    timestamp: float
+    attempts: int
+    unschedulable_count: int
+    consecutive_errors: int
+    unschedulable_plugins: list[str]
+    pending_plugins: list[str]
+    gating_plugin: str
+    flushed_at: float | None
+
+
+class SavedQueue(msgspec.Struct, frozen=True):
+    start: float
+    arrivals: int
+    active: list[SavedPod]
+    backoff: list[SavedPod]
+    unschedulable: list[SavedPod]
+
+
+class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a loop: objects as the API server has them, and what only the scheduler knows."""
+
+    version: int
+    config: str
+    """A digest of the configuration, to notice that another one is used to go on."""
+    rows: list[Node | None]
+    """The node of each row; None for a dead one."""
+    dead_rows: list[int]
+    """The dead rows in the order in which new nodes take them over."""
+    objects: list[tuple[str, msgspec.Raw]]
+    pods: list[Pod]
+    placed: list[str]
+    """The pods on nodes in the order they were placed."""
+    pending: list[str]
+    queue: SavedQueue
+    nominations: list[tuple[str, str]]
+    choices: Any
+    """The state of everything that chooses at random."""
+
+
+def take_snapshot(loop: SchedulerLoop) -> LoopSnapshot:
+    """The loop as data. InputError while pods are being bound: what plugins know of those cannot be saved."""
+    if loop.assumed or len(loop.waiting):
+        raise InputError(
+            f"a snapshot cannot be taken while {len(loop.assumed) + len(loop.waiting)} pods are being bound "
+            "or wait at Permit; take it before or after"
+        )
+    cluster = loop.cluster
+    return LoopSnapshot(
+        version=VERSION,
+        config=config_digest(loop.scheduler.config),
+        rows=[cluster.node(name) if name else None for name in cluster.names],
+        dead_rows=_dead_rows(cluster),
+        objects=[(type(item).__name__, msgspec.Raw(msgspec.json.encode(item))) for item in all_objects(cluster)],
+        pods=list(loop.pods.values()),
+        placed=[pod.key for pod, _ in cluster.placed()],
+        pending=list(cluster.pending),
+        queue=_save_queue(loop.queue),
+        nominations=list(_nominations(loop)),
+        choices=loop.scheduler.save(),
+    )
+
+
+def resume(
+    snapshot: LoopSnapshot,
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> SchedulerLoop:
+    """A loop that goes on from a snapshot; the configuration and the plugins must be the ones it was taken with."""
+    if snapshot.version != VERSION:
+        raise InputError(f"the snapshot is of format {snapshot.version}, this is {VERSION}; take a new one")
+    loop = SchedulerLoop(_rebuild(snapshot), config, now=snapshot.queue.start, **options)
+    if config_digest(loop.scheduler.config) != snapshot.config:
+        raise InputError("the snapshot was taken with another configuration; give the same one")
+    loop.pods = {pod.key: pod for pod in snapshot.pods}
+    _restore_queue(loop, snapshot.queue)
+    for key, node in snapshot.nominations:
+        loop.scheduler.nominate(loop.pods[key], node)
+    loop.scheduler.restore(_tuples(snapshot.choices))
+    return loop
+
+
+def config_digest(config: KubeSchedulerConfiguration) -> str:
+    return hashlib.blake2b(repr(config).encode(), digest_size=16).hexdigest()
+
+
+# -- the cluster -----------------------------------------------------------------------------------------------------
+
+
+def _dead_rows(cluster: Cluster) -> list[int]:
+    """The dead rows in the order in which new nodes take them over: tried out on a copy."""
+    dead = cluster.names.count("")
+    if not dead:
+        return []
+    twin = cluster.fork()
+    for number in range(dead):
+        twin.add(_placeholder(number))
+    return [twin.rows[f"{DEAD}{number}"] for number in range(dead)]
+
+
+def _placeholder(number: int) -> Node:
+    return Node(metadata=ObjectMeta(name=f"{DEAD}{number}"))
+
+
+def _rebuild(snapshot: LoopSnapshot) -> Cluster:
+    cluster = Cluster()
+    for row, node in enumerate(snapshot.rows):
+        cluster.add(_placeholder(row) if node is None else node)
+    # The row that was given up last is taken over first.
+    for row in reversed(snapshot.dead_rows):
+        cluster.remove(_placeholder(row))
+    for kind, raw in snapshot.objects:
+        cluster.add(msgspec.json.decode(raw, type=KINDS[kind]))
+    pods = {pod.key: pod for pod in snapshot.pods}
+    first = [*snapshot.placed, *snapshot.pending]
+    rest = pods.keys() - set(first)
+    for key in (*first, *(key for key in pods if key in rest)):
+        cluster.add(pods[key])
+    return cluster
+
+
+# -- the queue -------------------------------------------------------------------------------------------------------
+
+
+def _save_queue(queue: SchedulingQueue) -> SavedQueue:
+    return SavedQueue(
+        queue.start,
+        queue.arrivals,
+        [_saved(queued) for queued in queue.active],
+        [_saved(queued) for queued in queue.backoff],
+        [_saved(queued) for queued in queue.unschedulable],
+    )
+
+
+def _saved(queued: QueuedPod) -> SavedPod:
+    return SavedPod(
+        queued.pod.key,
+        queued.number,
+        queued.timestamp,
+        queued.attempts,
+        queued.unschedulable_count,
+        queued.consecutive_errors,
+        sorted(queued.unschedulable_plugins),
+        sorted(queued.pending_plugins),
+        queued.gating_plugin,
+        None if queued.flushed_at == NEVER else queued.flushed_at,
+    )
+
+
+def _restore_queue(loop: SchedulerLoop, saved: SavedQueue) -> None:
+    queue = loop.queue
+    for queued in list(queue):
+        queue.remove(queued.pod.key)
+    queue.arrivals = saved.arrivals
+    for one in saved.active:
+        queue.active.push(_queued(one, loop))
+    for one in saved.backoff:
+        queue.backoff.add(_queued(one, loop))
+    for one in saved.unschedulable:
+        queue.unschedulable.put(_queued(one, loop))
+
+
+def _queued(saved: SavedPod, loop: SchedulerLoop) -> QueuedPod:
+    pod = loop.pods[saved.pod]
+    return QueuedPod(
+        pod,
+        loop.cluster.info_of(pod),
+        saved.number,
+        saved.timestamp,
+        saved.attempts,
+        saved.unschedulable_count,
+        saved.consecutive_errors,
+        frozenset(saved.unschedulable_plugins),
+        frozenset(saved.pending_plugins),
+        saved.gating_plugin,
+        NEVER if saved.flushed_at is None else saved.flushed_at,
+    )
+
+
+# -- the rest --------------------------------------------------------------------------------------------------------
+
+
+def _nominations(loop: SchedulerLoop) -> Iterator[tuple[str, str]]:
+    """Who is nominated where, and who is not although its status says so."""
+    nominations = loop.scheduler.nominations
+    for node in nominations.nodes():
+        for pod in nominations.on(node):
+            yield pod.key, node
+    for key, pod in loop.cluster.pending.items():
+        if pod.status.nominated_node_name and not nominations.node_of(pod):
+            yield key, ""
+
+
+def _tuples(value: Any) -> Any:
+    """What JSON made lists of, as the tuples they were."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def all_objects(cluster: Cluster) -> Iterator[Object]:
+    """Every object that is neither node nor pod, kind by kind."""
+    for kind in KINDS.values():
+        if kind not in (Node, Pod):
+            yield from cluster.store.of(kind)

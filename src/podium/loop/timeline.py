@@ -1,0 +1,142 @@
+"""A cluster over time: events happen, pods are scheduled, run, end, are lost and come back, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from podium.cluster import Cluster
+from podium.config import KubeSchedulerConfiguration
+from podium.load import Objects, expand_workloads
+from podium.loop.cycle import SchedulerLoop
+from podium.loop.history import History
+from podium.loop.instructions import Bind, Evict, Instruction, Nominate, Unschedulable
+from podium.loop.surroundings import Surroundings
+from podium.loop.timeline_events import TimedEvent, TimelineEvents, read_timeline
+from podium.loop.timeline_result import TimelineResult
+from podium.loop.world import World
+from podium.objects import Object, Pod
+
+FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Timeline:
+    """A simulation: a cluster, what happens to it, and a scheduler that knows nothing of either being simulated.
+
+    The same objects, events and seed give the same history. Scheduling takes no simulated time.
+    """
+
+    def __init__(
+        self,
+        objects: Iterable[Object] = (),
+        events: TimelineEvents | str | Iterable[Mapping[str, Any]] = TimelineEvents(()),
+        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+        *,
+        surroundings: Surroundings | None = None,
+        **options: Any,
+    ) -> None:
+        """`events` may also be a file of them, or dicts; `options` are those of `Scheduler`: tie_break, seed ..."""
+        read = events if isinstance(events, TimelineEvents) else read_timeline(events)
+        surroundings = surroundings or Surroundings(controllers=not read.is_record)
+        given = objects if isinstance(objects, Objects) else Objects(objects)
+        cluster = Cluster.from_objects(expand_workloads(given) if surroundings.controllers else given)
+        loop = SchedulerLoop(cluster, config, **options)
+        self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop.pods.values()))
+        self.world.settle_in()
+
+    def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
+        self.loop, self.epoch = loop, epoch
+        self.surroundings = surroundings
+        self.history = History(loop, surroundings.sample_every)
+        self.world = World(loop, self.history, surroundings, self.moment)
+        self.clock = self.world.clock
+        self.events = events
+        self.next_event = 0
+        """How many events have happened."""
+        self._moment = (-1, "")
+
+    @classmethod
+    def around(
+        cls, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime
+    ) -> Timeline:
+        """A simulation of a loop that has its cluster already."""
+        timeline = cls.__new__(cls)
+        timeline._set_up(loop, events, surroundings, epoch)
+        return timeline
+
+    @property
+    def now(self) -> float:
+        """The simulated time, in seconds since the beginning."""
+        return self.clock.now
+
+    def moment(self) -> str:
+        """The simulated time on the calendar, to the second."""
+        second = int(self.clock.now)
+        if self._moment[0] != second:
+            self._moment = second, (self.epoch + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._moment[1]
+
+    def run(self, until: float | None = None) -> TimelineResult:
+        """Let time pass until a moment, in seconds, or until nothing more happens; then say what happened so far.
+
+        A timeline that was run until some time can be run on.
+        """
+        while (at := self._next_time()) is not None and (until is None or at <= until):
+            self.history.sample_before(at)
+            self.clock.now = at
+            self._live_through_this_moment()
+        if until is not None:
+            self.clock.now = max(self.clock.now, until)
+        self.history.sample_until(self.clock.now)
+        return self.history.result(self.clock.now)
+
+    def close(self) -> None:
+        """Close connections to extenders."""
+        self.loop.close()
+
+    def _next_time(self) -> float | None:
+        """When the next thing happens. A scheduler that would only try again what failed before is no such thing."""
+        coming = self._coming()
+        times = [time for time in (self.clock.next_time(), coming.time if coming else None) if time is not None]
+        if self.loop.has_work(self.clock.now):
+            times.append(self.clock.now)
+        wake_up = self.loop.next_wake_up()
+        if wake_up is not None and (times or len(self.loop.waiting)):
+            times.append(max(wake_up, self.clock.now))
+        return min(times, default=None)
+
+    def _coming(self) -> TimedEvent | None:
+        return self.events.events[self.next_event] if self.next_event < len(self.events.events) else None
+
+    def _live_through_this_moment(self) -> None:
+        """Everything that is due, then every event of this moment, then the scheduler, until it has nothing to do."""
+        while True:
+            while (due := self.clock.take_due()) is not None:
+                self.world.happen(due)
+            while (event := self._coming()) is not None and event.time <= self.clock.now:
+                self.next_event += 1
+                self.world.apply(event)
+            self.world.refresh_budgets()
+            if not self.loop.has_work(self.clock.now):
+                return
+            for instruction in self.loop.run_one(self.clock.now):
+                self._carry_out(instruction)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case Bind(pod, node, attempts):
+                self.world.bind(pod, node, attempts)
+            case Evict(pod, by, node):
+                self.world.preempt(pod, by, node)
+            case Nominate(pod, node):
+                self.world.nominate(pod, node)
+            case Unschedulable(pod, message, _, _):
+                self.history.unschedulable(pod.key, message, self.clock.now)
+
+
+def latest_moment(pods: Iterable[Pod]) -> datetime:
+    """When a simulation without dates of its own begins: when the last pod that is there was made or started."""
+    times = (time for pod in pods for time in (pod.status.start_time, pod.metadata.creation_timestamp) if time)
+    moments = (datetime.fromisoformat(time) for time in times)
+    return max((moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in moments), default=FIRST_MOMENT)

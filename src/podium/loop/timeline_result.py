@@ -1,0 +1,132 @@
+"""What a simulated stretch of time leaves: a log, how long pods waited, and how full the cluster was."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+Record = dict[str, Any]
+
+FIRST_RESOURCES = ("cpu", "memory", "pods")
+COUNTS = ("time", "nodes", "running", "active", "backoff", "unschedulable", "gated", "waiting")
+
+
+class Life(msgspec.Struct):
+    """A pod from when it came; times are in seconds, and None for what has not happened."""
+
+    pod: str
+    serial: int
+    arrived: float
+    lifetime: float | None = None
+    bound: float | None = None
+    node: str = ""
+    attempts: int = 0
+    ended: float | None = None
+
+    @property
+    def waited(self) -> float | None:
+        """How long the pod waited for its node; None if it has not got one."""
+        return None if self.bound is None else self.bound - self.arrived
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The cluster at one moment. Resources are summed over all nodes, in milli-cpu, bytes or units."""
+
+    time: float
+    nodes: int
+    running: int
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    waiting: int
+    """Pods whose node is chosen and that Permit plugins let wait."""
+    requested: dict[str, int]
+    allocatable: dict[str, int]
+
+    @property
+    def queued(self) -> int:
+        """The depth of the queue: everything that waits for a node."""
+        return self.active + self.backoff + self.unschedulable + self.gated
+
+    def utilisation(self, resource: str) -> float:
+        """How much of a resource is requested, from 0 to 1."""
+        allocatable = self.allocatable.get(resource, 0)
+        return self.requested.get(resource, 0) / allocatable if allocatable else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineResult:
+    """A simulated stretch of time."""
+
+    log: tuple[Record, ...]
+    """Everything that happened, in order."""
+    lives: tuple[Life, ...]
+    """Every pod, in the order they came."""
+    samples: tuple[Sample, ...]
+    end: float
+    """The time it ended, in seconds."""
+
+    @property
+    def pending_times(self) -> dict[str, float]:
+        """How long each pod waited for its node, in seconds; until the end, for one that still does.
+
+        Of pods that had the same name one after the other, the last one counts.
+        """
+        ends = ((life, self.end if life.ended is None else life.ended) for life in self.lives)
+        return {life.pod: (end if life.bound is None else life.bound) - life.arrived for life, end in ends}
+
+    @property
+    def unplaced(self) -> tuple[Life, ...]:
+        """The pods that still waited at the end."""
+        return tuple(life for life in self.lives if life.bound is None and life.ended is None)
+
+    def log_lines(self) -> bytes:
+        """The log as JSON lines: the same bytes for the same events and seed."""
+        return b"".join(msgspec.json.encode(record) + b"\n" for record in self.log)
+
+    def samples_csv(self) -> str:
+        """One row per sample: counts, then for each resource what is requested and allocatable."""
+        resources = resources_of(self.samples)
+        header = [*COUNTS, *(f"{name}_{what}" for name in resources for what in ("requested", "allocatable"))]
+        rows: list[list[object]] = []
+        for sample in self.samples:
+            amounts = ((sample.requested.get(name, 0), sample.allocatable.get(name, 0)) for name in resources)
+            rows.append([*(getattr(sample, name) for name in COUNTS), *(amount for pair in amounts for amount in pair)])
+        return _csv(header, rows)
+
+    def pods_csv(self) -> str:
+        """One row per pod: when it came, was bound and ended, and how long it waited."""
+        header = ["pod", "node", "arrived", "bound", "ended", "waited", "attempts"]
+        lives = (
+            (life.pod, life.node, life.arrived, life.bound, life.ended, life.waited, life.attempts)
+            for life in self.lives
+        )
+        return _csv(header, ([("" if value is None else value) for value in life] for life in lives))
+
+    def to_dict(self) -> Record:
+        """The samples and the pods as plain data; the log is apart."""
+        return {
+            "end": self.end,
+            "pods": [msgspec.to_builtins(life) | {"waited": life.waited} for life in self.lives],
+            "samples": [msgspec.to_builtins(sample) for sample in self.samples],
+        }
+
+
+def resources_of(samples: Sequence[Sample]) -> list[str]:
+    """The resources nodes have, the usual ones first."""
+    found = {name for sample in samples for name, amount in sample.allocatable.items() if amount}
+    return [*(name for name in FIRST_RESOURCES if name in found), *sorted(found.difference(FIRST_RESOURCES))]
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
