@@ -6,6 +6,7 @@ usage: python -m bench.dump FILE [NODES PODS]
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ CREATED = "2026-03-02T09:14:07Z"
 
 def write_dump(path: Path, nodes: int = NODES, pods: int = PODS) -> None:
     """Write nodes, pods that run on them evenly, and one pod that waits."""
-    items = [*map(_node, range(nodes)), *(_pod(k, f"node-{k % nodes:05d}") for k in range(pods - 1)), _waiting()]
+    running = (_pod(k, f"node-{k % nodes:05d}") for k in range(pods - 1))
+    items = chain(map(_node, range(nodes)), running, [_waiting()])
     with path.open("wb") as file:
         file.write(b'{\n    "apiVersion": "v1",\n    "items": [\n')
         for place, item in enumerate(items):

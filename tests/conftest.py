@@ -1,4 +1,4 @@
-"""How property tests run: the same examples every time in CI, as many as asked for elsewhere."""
+"""How property tests run: the same examples every time, or, with HYPOTHESIS_PROFILE=search, many others."""
 
 from __future__ import annotations
 

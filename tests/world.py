@@ -100,10 +100,11 @@ class Queue(NamedTuple):
 
 
 class ScheduleNext(NamedTuple):
-    """The scheduler itself puts a pod somewhere."""
+    """The scheduler itself puts a pod somewhere, by one of its profiles."""
 
     name: str
     kind: str
+    profile: int = 0
 
 
 class Forget(NamedTuple):
@@ -142,7 +143,7 @@ shapes = st.builds(Shape, st.integers(0, 5), _numbers, _numbers, _numbers, _numb
 _placements = st.one_of(
     st.builds(Bind, _names, _kinds, _nodes),
     st.builds(Assume, _names, _kinds, _nodes),
-    st.builds(ScheduleNext, _names, _kinds),
+    st.builds(ScheduleNext, _names, _kinds, st.integers(0, 5)),
 )
 events = st.one_of(
     st.builds(SetNode, _nodes, shapes),
@@ -231,8 +232,9 @@ class World:
                 pod = self._fresh(name, kind)
                 self.cluster.assume(pod, node)
                 self._note_assumed(pod, node)
-            case ScheduleNext(name, kind):
-                pod = self._fresh(name, kind)
+            case ScheduleNext(name, kind, profile):
+                profiles = list(scheduler.frameworks)
+                pod = self._fresh(name, kind, profiles[profile % len(profiles)])
                 expected = scheduler.decide(pod).node
                 assert scheduler.schedule(pod) == expected
                 if expected is not None:
@@ -259,11 +261,11 @@ class World:
         self.pods[pod.name] = pod
         self._assumed.discard(pod.name)
 
-    def _fresh(self, name: str, kind: str) -> Pod:
+    def _fresh(self, name: str, kind: str, scheduler: str = "default-scheduler") -> Pod:
         """A pod that is nowhere yet."""
         if name in self.pods:
             self.cluster.remove(self.pods.pop(name))
-        return pod_of(kind, name)
+        return pod_of(kind, name, scheduler=scheduler)
 
     def _note_assumed(self, pod: Pod, node: str) -> None:
         self.pods[pod.name] = _bound(pod, node)

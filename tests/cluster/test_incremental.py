@@ -9,7 +9,7 @@ from podium.engine import Scheduler
 from world import Fork, History, World, histories
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 2)
 @given(histories)
 def test_facts_after_events_equal_facts_from_scratch(history: History) -> None:
     world = World(history.shapes, history.alike)
@@ -20,7 +20,7 @@ def test_facts_after_events_equal_facts_from_scratch(history: History) -> None:
         assert all(len(kinds) == 1 for kinds in resources_by_state(world.cluster).values())
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)
 @given(histories, histories)
 def test_forks_do_not_see_each_other(before: History, after: History) -> None:
     world = World(before.shapes, before.alike)

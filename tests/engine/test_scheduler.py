@@ -168,7 +168,7 @@ RANGE = r"it should in the range of \[0, 100\] after normalizing"
         (FailingPreScore, "plugin 'FailingPreScore' failed in PreScore: no answer"),
         (FailingPreScoreKept, "plugin 'FailingPreScoreKept' failed in PreScore: no answer"),
     ],
-    ids=lambda value: value.name if isinstance(value, type) else "",
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
 def test_a_plugin_that_fails_is_named(plugin: type[Plugin], message: str) -> None:
     scheduler = scheduler_with(plugin)

@@ -66,12 +66,9 @@ def test_the_default_profile_in_kube_schedulers_order() -> None:
 
 def test_a_plugin_is_made_once_and_serves_at_all_its_points() -> None:
     made = framework(plugins=enabled("multiPoint", {"name": "Mine", "weight": 4}))
-    (mine,) = (plugin for plugin in made.filter if plugin.name == "Mine")
-    assert made.filter[-1] is mine
-    assert made.pre_filter[-1] is mine
-    assert made.reserve[-1] is mine
-    assert (made.score[-1].plugin, made.score[-1].weight) == (mine, 4)
-    assert made.plugins["Mine"] is mine
+    serving = [made.filter[-1], made.pre_filter[-1], made.reserve[-1], made.score[-1].plugin]
+    assert serving == [made.plugins["Mine"]] * 4
+    assert made.score[-1].weight == 4
 
 
 def test_points_can_be_arranged_one_by_one() -> None:

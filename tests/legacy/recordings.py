@@ -11,8 +11,7 @@ from typing import Any
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import PodiumError
-from podium.legacy import Options
-from podium.legacy.shape import legacy_dict
+from podium.legacy import Options, legacy_dict
 from podium.load import load
 from podium.objects import Pod
 

@@ -243,7 +243,8 @@ def test_the_sum_of_weights_must_not_overflow(release: str) -> None:
         (
             "v1.14",
             policy([argument("-", "labelsPresence", labels=["a"], presence=True)]),
-            'fatal: Algorithm name - does not match the name validation regexp "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$".',
+            "fatal: Algorithm name - does not match the name validation regexp "
+            '"^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$".',
         ),
         (
             "v1.18",

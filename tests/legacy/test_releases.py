@@ -7,9 +7,10 @@ import pytest
 from builders import make_node, make_pod
 from legacy.releasing import decide_as, policy
 from podium.cluster import Cluster
+from podium.config import ExtenderConfig
 from podium.engine import Scheduler
 from podium.errors import ConfigError, InputError
-from podium.legacy import RELEASES, Options, release_of
+from podium.legacy import RELEASES, Options, legacy_dict, release_of
 from podium.legacy.conduct import CLUSTER_AUTOSCALER_PROVIDER
 
 DEFAULT_PRIORITIES = {
@@ -170,3 +171,28 @@ def test_statuses_of_several_predicates_name_them_all() -> None:
     assert status.plugin == "GeneralPredicates, PodToleratesNodeTaints"
     assert status.reasons == ("Insufficient cpu", "PodToleratesNodeTaints")
     assert status.code.value == "UnschedulableAndUnresolvable"
+
+
+def test_v1_8_looks_at_every_node_even_when_asked_to_sample() -> None:
+    nodes = [make_node(f"n{number:03}") for number in range(300)]
+
+    assert len(decide_as("v1.8", nodes, make_pod(), sampling="upstream").feasible) == 300
+    assert len(decide_as("v1.14", nodes, make_pod(), sampling="upstream").feasible) < 300
+
+
+def test_a_decision_in_the_words_of_the_old_releases() -> None:
+    nodes = [make_node("ok"), make_node("bad", cpu="1", taints=["team=a:NoSchedule"])]
+
+    shape = legacy_dict(decide_as("v1.8", nodes, make_pod(requests={"cpu": "2"})))
+
+    assert shape["failed"] == {"bad": ["Insufficient cpu", "PodToleratesNodeTaints"]}
+    assert shape["failed_predicates"] == {"bad": ["GeneralPredicates", "PodToleratesNodeTaints"]}
+    assert (shape["node"], shape["feasible"]) == ("ok", ["ok"])
+    assert "rejected" not in shape
+
+
+@pytest.mark.parametrize(("release", "added"), [("v1.8", 15), ("v1.14", 15), ("v1.18", 150), ("v1.36", 150)])
+def test_an_extenders_score_counts_tenfold_where_scores_go_to_a_hundred(release: str, added: int) -> None:
+    extender = release_of(release).conduct.extender(ExtenderConfig(url_prefix="http://localhost:1/", weight=3))
+
+    assert extender.weighted(5) == added

@@ -239,6 +239,17 @@ def test_what_is_known_of_nodes_follows_every_change() -> None:
     assert full() == [False, False, True]
 
 
+def test_a_volume_that_turns_up_counts_instead_of_the_class() -> None:
+    claim = make_claim("data", storage_class="c", volume="v")
+    cluster, pod = Cluster.from_objects([NODE, limit(0), make_class("c"), claim]), pod_with(uses("data"))
+    plugin, state = NodeVolumeLimits(), CycleState(cluster.infos.of(pod))
+    assert plugin.filter(state, pod, cluster.nodes).codes.tolist() == [1]
+
+    cluster.add(make_volume("v", local={"path": "/disk"}))
+
+    assert plugin.filter(state, pod, cluster.nodes).codes.tolist() == [0]
+
+
 @pytest.mark.parametrize("volumes", [[], [{"name": "scratch", "emptyDir": {}}]])
 def test_other_volumes_are_not_its_business(volumes: list[Fields]) -> None:
     cluster, pod = Cluster.from_objects([NODE]), pod_with(volumes)

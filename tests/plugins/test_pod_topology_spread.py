@@ -107,7 +107,7 @@ def test_fewer_domains_than_wanted_count_as_if_one_were_empty(min_domains: int, 
         pytest.param({"node_affinity_policy": "Ignore"}, (), id="Ignore"),
     ],
 )
-def test_the_node_affinity_policy(policy: dict[str, str], feasible: tuple[str, ...]) -> None:
+def test_the_node_affinity_policy(policy: dict[str, Any], feasible: tuple[str, ...]) -> None:
     nodes = [node(name, name, labels={"disk": disk}) for name, disk in (("a", "ssd"), ("b", "ssd"), ("c", "hdd"))]
     pod = spreading(spread(ZONE, WEB, **policy), node_selector={"disk": "ssd"})
     assert decide([*nodes, *pods("a", 1), *pods("b", 1)], pod).feasible == feasible
@@ -121,7 +121,7 @@ def test_the_node_affinity_policy(policy: dict[str, str], feasible: tuple[str, .
         pytest.param({"node_taints_policy": "Honor"}, ("a", "b"), id="Honor"),
     ],
 )
-def test_the_node_taints_policy(policy: dict[str, str], feasible: tuple[str, ...]) -> None:
+def test_the_node_taints_policy(policy: dict[str, Any], feasible: tuple[str, ...]) -> None:
     nodes = [node("a", "a"), node("b", "b"), node("c", "c", taints=["team=x:NoSchedule"])]
     pod = spreading(spread(ZONE, WEB, **policy))
     assert decide([*nodes, *pods("a", 1), *pods("b", 1)], pod).feasible == feasible

@@ -58,6 +58,7 @@ POOL: list[Object] = [
     make_capacity("pool", "waits", {"matchLabels": {ZONE: "x"}}, capacity="5Gi"),
     make_capacity("pool", "waits", {}, capacity="1Mi"),
     make_attachment("va", "a", "vone"),
+    make_attachment("va", "b", "vtwo"),
     make_attachment("vb", "c", "vtwo"),
 ]
 START = list({(type(item), item.key): item for item in reversed(POOL)}.values())

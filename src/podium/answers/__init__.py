@@ -1,22 +1,55 @@
 """Answers to the questions people have about a cluster, each a function with a typed result."""
 
+from podium.answers.audit import Audit, Audited, Finding, audit
 from podium.answers.capacity import Capacity, Fits, capacity, pods_of, without_nodes
+from podium.answers.causes import Cause
+from podium.answers.compare import Comparison, Move, SpreadChange, Way, compare
+from podium.answers.conditions import Condition
+from podium.answers.disruption import BudgetImpact, Disrupted, Disruption, Fate, Settings, drain, fail
+from podium.answers.measures import Measures, measure
 from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, nodes_needed
+from podium.answers.pins import Pin
 from podium.answers.turning import Change, Suggestion
 from podium.answers.why_not import WhyNot, why_not
+from podium.answers.worst import WorstCase, nodes_matching, worst_domain, worst_nodes
 
 __all__ = [
+    "Audit",
+    "Audited",
+    "BudgetImpact",
     "Capacity",
+    "Cause",
     "Change",
+    "Comparison",
+    "Condition",
+    "Disrupted",
+    "Disruption",
+    "Fate",
+    "Finding",
     "Fits",
+    "Measures",
+    "Move",
     "NodeMix",
     "NodeTemplate",
     "NodesNeeded",
+    "Pin",
+    "Settings",
+    "SpreadChange",
     "Suggestion",
+    "Way",
     "WhyNot",
+    "WorstCase",
+    "audit",
     "capacity",
+    "compare",
+    "drain",
+    "fail",
+    "measure",
+    "nodes_matching",
     "nodes_needed",
     "pods_of",
     "why_not",
     "without_nodes",
+    "worst_domain",
+    "worst_nodes",
 ]

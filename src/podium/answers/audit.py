@@ -25,6 +25,9 @@ from podium.load import workload_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
+STATIC = "a static pod: its node runs it"
+OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"
+
 
 class Finding(StrEnum):
     """What the audit found about a pod."""
@@ -38,7 +41,7 @@ class Finding(StrEnum):
     UNDECIDED = "undecided"
     """Nothing can be decided about it, as when another scheduler is responsible."""
     SKIPPED = "skipped"
-    """The scheduler has no say in it: the mirror of a static pod."""
+    """It has no other node to go to: a DaemonSet's pod that fits where it is, or a static one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,8 @@ def audit(
 ) -> Audit:
     """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.
 
-    A DaemonSet's pod has no other node to go to: it agrees where it fits. `on_decided` is called after each pod.
+    A DaemonSet's pod has no other node to go to: all there is to find out is whether it fits. `on_decided` is called
+    after each pod.
     """
     staying = _Staying()
     cluster = cluster.fork()
@@ -150,7 +154,7 @@ def audit(
 def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Audited:
     """One pod decided again; afterwards it is where it was."""
     if MIRROR in pod.metadata.annotations:
-        return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason="a static pod: its node runs it")
+        return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
     cluster = scheduler.cluster
     staying.row = cluster.rows[node]
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
@@ -184,7 +188,9 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
         # There is no other node for a DaemonSet's pod.
         goes_to = None if goes_with_node(pod) else best
         return Audited(*about, Finding.UNFIT, best=goes_to, feasible=feasible, reason=reason)
-    if best == node or goes_with_node(pod) or best is None:
+    if goes_with_node(pod):
+        return Audited(*about, Finding.SKIPPED, best=node, feasible=feasible, reason=OF_DAEMON_SET)
+    if best == node or best is None:
         return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
     points = decision.totals[best] - decision.totals[node]
     place = ranking(decision).index(node) + 1

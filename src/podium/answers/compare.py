@@ -203,7 +203,7 @@ class _Run:
             for pod in self._pods(scheduler):
                 nodes[pod.key] = placing.place(pod)
                 if nodes[pod.key] is None:
-                    messages[pod.key] = placing.message
+                    messages[pod.key] = placing.why(pod)
             cluster = scheduler.cluster
         return Outcome(self.way.name, nodes, messages, measure(cluster, len(messages)), cluster)
 

@@ -53,6 +53,11 @@ class Condition:
         """Whether it holds for these values."""
         return _Evaluation(self.text, values).truth(self._expression)
 
+    def explained(self, values: Mapping[str, float]) -> str:
+        """`pending is 4, before.pending is 2`: the values it speaks of."""
+        names = [ast.unparse(node) for node in ast.walk(self._expression) if isinstance(node, ast.Name | ast.Attribute)]
+        return ", ".join(f"{name} is {values[name]:.6g}" for name in dict.fromkeys(names) if name in values)
+
 
 def _is_not(node: ast.expr) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)

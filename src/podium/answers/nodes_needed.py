@@ -198,7 +198,7 @@ class _Search:
         starts = [nothing, *alone, together]
         self._goal = min(map(self._left, starts))
         starts += self._greedy()
-        best = min((self._improved(start) for start in starts if self._left(start) <= self._goal), key=self._rank)
+        best = self._improved(min((start for start in starts if self._left(start) <= self._goal), key=self._rank))
         return NodesNeeded(self._pods, tuple(map(self._mix, alone)), self._mix(best))
 
     def _fewest(self, base: Counts, place: int) -> Counts:
@@ -240,7 +240,7 @@ class _Search:
         while improving and not self._is_tired:
             improving = False
             for cheaper in self._neighbours(counts):
-                if self._rank(cheaper) < self._rank(counts) and self._left(cheaper) <= self._goal:
+                if self._left(cheaper) <= self._goal:
                     counts, improving = cheaper, True
                     break
                 if self._is_tired:
@@ -248,7 +248,7 @@ class _Search:
         return counts
 
     def _neighbours(self, counts: Counts) -> Iterator[Counts]:
-        """Fewer nodes of one template, with as many of another as its price allows; the largest savings first."""
+        """Fewer nodes of one template, with as many of another as its price allows; the cheapest first."""
         found: list[Counts] = []
         for place, number in enumerate(counts):
             for fewer in range(1, number + 1):
@@ -259,9 +259,8 @@ class _Search:
                         most = int(fewer * self._templates[place].price / template.price)
                         found += [_plus(less, other, more) for more in range(1, most + 1)]
         by_price = sorted(dict.fromkeys(found), key=self._rank)
-        hopeful = [each for each in by_price if self._goal or self._room.may_suffice(each)]
-        # What is far cheaper seldom suffices: look close by first.
-        return reversed([each for each in hopeful if self._rank(each) < self._rank(counts)])
+        cheaper = (each for each in by_price if self._rank(each) < self._rank(counts))
+        return (each for each in cheaper if self._goal or self._room.may_suffice(each))
 
     @property
     def _is_tired(self) -> bool:

@@ -156,7 +156,7 @@ def _spread(pod: Pod, cluster: Cluster) -> str:
 
 
 def _volumes(pod: Pod, cluster: Cluster) -> str:
-    return ", ".join(filter(None, (_claimed(name, pod, cluster) for name in _claims(pod))))
+    return ", ".join(dict.fromkeys(_claimed(name, pod, cluster) for name in _claims(pod)))
 
 
 def _claims(pod: Pod) -> list[str]:
@@ -164,13 +164,13 @@ def _claims(pod: Pod) -> list[str]:
 
 
 def _claimed(name: str, pod: Pod, cluster: Cluster) -> str:
-    """`claim data-db-0 in topology.kubernetes.io/zone In eu-1a`."""
+    """Where the volume of a claim can be used, or the claim if that is not what keeps the pod."""
     claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
     volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name) if claim else None
     affinity = volume.spec.node_affinity if volume else None
     if affinity is None or affinity.required is None:
         return f"claim {name}"
-    return f"claim {name} on nodes with {' or '.join(map(_term, affinity.required.node_selector_terms))}"
+    return " or ".join(map(_term, affinity.required.node_selector_terms))
 
 
 def _ports(pod: Pod, cluster: Cluster) -> str:

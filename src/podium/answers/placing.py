@@ -17,35 +17,44 @@ def put_back(cluster: Cluster, pod: Pod, node: str) -> None:
 
 
 class Placing:
-    """Places pods and remembers why some did not fit: until another is placed, equal pods fail alike.
-
-    Tell it when pods left: then what did not fit may.
-    """
+    """Places pods and remembers which kinds do not fit: until a pod is placed or leaves, equal ones fail alike."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.message = ""
-        """Why the last pod that was not placed fits nowhere."""
-        self._failures: dict[tuple[PodInfo, str], str] = {}
+        self.changes = 0
+        """Counts the pods that were placed or left."""
+        self._failed: dict[tuple[PodInfo, str], str | None] = {}
+        """The kinds that do not fit, and why, as far as somebody asked."""
 
     def place(self, pod: Pod) -> str | None:
         """Put the pod on its node; None if it fits nowhere or cannot be decided."""
-        kind = (self.scheduler.cluster.info_of(pod), pod.spec.scheduler_name)
-        if kind in self._failures:
-            self.message = self._failures[kind]
+        kind = self._kind(pod)
+        if kind in self._failed:
             return None
         try:
             node = self.scheduler.schedule(pod)
         except (InputError, PluginError, ExtenderError) as error:
-            self.message = str(error)
+            self._failed[kind] = str(error)
             return None
-        if node is not None:
-            self._failures.clear()
-            return node
-        decision = self.scheduler.decide(pod)
-        self.message = self._failures[kind] = decision.error or decision.message
-        return None
+        if node is None:
+            self._failed[kind] = None
+        else:
+            self.something_changed()
+        return node
 
-    def room_was_made(self) -> None:
-        """Pods left: nothing that was learned about those that did not fit holds any more."""
-        self._failures.clear()
+    def why(self, pod: Pod) -> str:
+        """Why the pod, which was just not placed, fits nowhere."""
+        kind = self._kind(pod)
+        known = self._failed.get(kind)
+        if known is None:
+            decision = self.scheduler.decide(pod)
+            known = self._failed[kind] = decision.error or decision.message
+        return known
+
+    def something_changed(self) -> None:
+        """Pods came or left: nothing that was learned about those that did not fit holds any more."""
+        self.changes += 1
+        self._failed.clear()
+
+    def _kind(self, pod: Pod) -> tuple[PodInfo, str]:
+        return self.scheduler.cluster.info_of(pod), pod.spec.scheduler_name

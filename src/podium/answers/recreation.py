@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -27,15 +27,21 @@ class Recreated:
     """Why it stays pending, if it does."""
     preempted_by: str = ""
     """The pod it had to make room for, if that is why it lost its node."""
-    evicts: list[str] = field(default_factory=list)
-    """The pods that have to make room for it."""
+    tried_at: int = -1
+    """After how many changes it was tried last."""
 
 
 class Recreation:
     """Makes pods anew and places them, with preemption if wanted; those that fit nowhere are tried again later."""
 
-    def __init__(self, scheduler: Scheduler, *, preempt: bool, on_gone: Callable[[Pod], object]) -> None:
-        """`on_gone` is called for each pod that has left its node and is not made anew yet."""
+    def __init__(
+        self, scheduler: Scheduler, *, preempt: bool, on_gone: Callable[[Pod], object], explain: bool = True
+    ) -> None:
+        """`on_gone` is called for each pod that has left its node and is not made anew yet.
+
+        Unless it has to `explain`, nobody finds out why pods stay pending, which takes time.
+        """
+        self._explain = explain
         self.scheduler, self._preempt, self._on_gone = scheduler, preempt, on_gone
         self._placing = Placing(scheduler)
         self.found: dict[str, Recreated] = {}
@@ -56,13 +62,13 @@ class Recreation:
             # One that loses its node a second time still comes from where it was at first.
             self.found[pod.key] = Recreated(twin, known.old_node if known else node, preempted_by=preempted_by)
             new.append(twin)
-        self._placing.room_was_made()
+        self._placing.something_changed()
         for pod in in_queue_order(new, self.scheduler):
             self._place(self.found[pod.key])
 
     def retry(self) -> bool:
-        """Try those again that are pending; whether one got a node."""
-        waiting = [each.pod for each in self.pending()]
+        """Try those again that are pending, unless nothing has changed since; whether one got a node."""
+        waiting = [each.pod for each in self.pending() if each.tried_at != self._placing.changes]
         for pod in in_queue_order(waiting, self.scheduler):
             self._place(self.found[pod.key])
         return any(self.found[pod.key].node is not None for pod in waiting)
@@ -73,21 +79,19 @@ class Recreation:
     def _place(self, recreated: Recreated) -> None:
         pod = recreated.pod
         recreated.node = self._placing.place(pod)
-        recreated.message = "" if recreated.node else self._placing.message
         if recreated.node is None and self._preempt and not pod.spec.scheduling_gates:
             self._make_room(recreated)
+        recreated.message = self._placing.why(pod) if recreated.node is None and self._explain else ""
+        recreated.tried_at = self._placing.changes
 
     def _make_room(self, recreated: Recreated) -> None:
         pod = recreated.pod
         decision = self.scheduler.place(pod, preempt=True)
         if decision.nominated is None:
-            recreated.message = decision.message or recreated.message
             return
         victims = next(each.victims for each in decision.candidates if each.node == decision.nominated)
-        recreated.evicts = [victim.key for victim in victims]
-        self._placing.room_was_made()
+        self._placing.something_changed()
         recreated.node = self._placing.place(pod)
-        recreated.message = "" if recreated.node else self._placing.message
         self.recreate([(victim, decision.nominated) for victim in victims if not victim.terminating], pod.key)
 
     def _anew(self, pod: Pod) -> Pod:

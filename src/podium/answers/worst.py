@@ -19,7 +19,7 @@ from podium.errors import InputError
 from podium.objects import Node, Pod
 from podium.resources import CPU, MEMORY
 
-MOST_SETS = 2_500
+MOST_SETS = 2_000
 """So many sets of nodes are tried at most."""
 BEAM = 4
 """How many sets of one node less are built on, where not all can be tried."""
@@ -151,7 +151,10 @@ class _Trials:
         lost = [(cluster.node(name), cluster.pods_on(cluster.rows[name])) for name in nodes]
         version = cluster.store.version
         recreation = Recreation(
-            self._scheduler, preempt=self._settings.preempt, on_gone=lambda pod: impact.gone(pod, cluster)
+            self._scheduler,
+            preempt=self._settings.preempt,
+            on_gone=lambda pod: impact.gone(pod, cluster),
+            explain=False,
         )
         lose(recreation, nodes)
         homeless = sum(1 for _ in recreation.pending()) + len(recreation.lost)

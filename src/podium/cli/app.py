@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from podium import __version__
-from podium.cli import bench, capacity, decide, demo, example, explain, simulate, verify, why_not
+from podium.cli import (
+    audit,
+    bench,
+    capacity,
+    compare,
+    decide,
+    demo,
+    disruption,
+    example,
+    explain,
+    simulate,
+    verify,
+    why_not,
+)
 from podium.cli.commands import Commands
 
 app = typer.Typer(
@@ -49,6 +62,10 @@ app.command()(explain.explain)
 app.command()(simulate.simulate)
 app.command()(why_not.why_not)
 app.command()(capacity.capacity)
+app.command()(compare.compare)
+app.command()(disruption.drain)
+app.command()(disruption.fail)
+app.command()(audit.audit)
 app.command()(decide.decide)
 app.command()(verify.verify)
 app.command()(bench.bench)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podium.cli import options
+from podium.cli import options, timeline
 
 if TYPE_CHECKING:
     from podium.engine import Simulation
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
 
 def simulate(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
     config: options.Config = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
@@ -30,10 +30,19 @@ def simulate(
     sampling: options.Sampled = options.Sampling.ALL,
     plugins: options.Plugins = [],  # noqa: B006
     verbose: options.Verbose = False,
+    events: timeline.Events = None,
+    until: timeline.Until = None,
+    log: timeline.Log = None,
+    samples: timeline.Samples = None,
+    plot: timeline.Plot = None,
+    snapshot_at: timeline.SnapshotAt = None,
+    snapshot: timeline.Snapshot = None,
+    resume: timeline.Resume = None,
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
     Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
     from podium.cli.progress import progress
@@ -41,6 +50,14 @@ def simulate(
     from podium.engine import simulate
     from podium.load import expand_workloads
 
+    wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
+    if any(wishes):
+        scheduling = {"tie_break": tie_break.value, "seed": seed, "sampling": sampling.value}
+        return timeline.simulate_timeline(
+            wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
+        )
+    if not files:
+        raise typer.BadParameter("needs a file, a directory or `-`", param_hint="-f")
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
     mention(objects, verbose=verbose)

@@ -87,6 +87,29 @@ class Evaluation:
         self._filter()
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the kept results alone decide which nodes are feasible, and no filter had to be asked."""
+        narrowed = self.rows is not None or self.looked_at is not None or self._allowed is not None
+        asked = any(plugin.name not in self.skipped for plugin in self.plan.varying_filter)
+        return not narrowed and not asked and not self.plan.narrows
+
+    def again(self, pod: Pod) -> bool:
+        """Evaluate another pod of the same spec on the cluster as it is now; False if that takes more than this did.
+
+        Only for an evaluation that was plain. What filters said is brought up to date, what varies is asked anew.
+        """
+        self.plan.catch_up()
+        nodes = self.cluster.nodes
+        for plugin in self.plan.varying_pre_filter:
+            if plugin.pre_filter(self.state, pod, nodes).status.code is not Code.SKIP:
+                return False
+        if any(results.may_have_errors for results in self.plan.kept_filters):
+            return False
+        self.pod, self.rows = pod, None
+        self.skipped_scores.clear()
+        return True
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """The plugins whose results were known from earlier pods."""
         return tuple(sorted(self.plan.kept_by - self.fresh))

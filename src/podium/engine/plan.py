@@ -215,7 +215,10 @@ class Plan:
             self._merge(np.arange(size))
         else:
             merged = rows.union(changed)
-            self._merge(np.fromiter(merged, np.int64, len(merged)))
+            if len(merged) == 1:
+                self._merge_one(merged.pop())
+            else:
+                self._merge(np.fromiter(merged, np.int64, len(merged)))
 
     def _catch_up_others(self) -> set[int] | None:
         """Merge what does not depend on resources; the rows that changed, None for all."""
@@ -253,6 +256,23 @@ class Plan:
         if (passing != self.feasible[rows]).any():
             self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
             self.feasible[rows] = passing
+            self._feasible_in.clear()
+
+    def _merge_one(self, row: int) -> None:
+        """The same for a single row, which is what the placing of a pod changes: arrays of one element take longer."""
+        states = self._cluster.resource_states
+        state = states.read().item(row)
+        self._states.prepare(states.epoch, len(states))
+        outcome = self._states.outcome.item(state)
+        if outcome == UNKNOWN:
+            self._merge(np.array([row]))
+            return
+        total = outcome + self._other.item(row)
+        self.total[row] = total
+        passing = total > INFEASIBLE // 2
+        if passing != self.feasible.item(row):
+            self.feasible_count += 1 if passing else -1
+            self.feasible[row] = passing
             self._feasible_in.clear()
 
     def _ask(self, rows: Ints) -> Ints:

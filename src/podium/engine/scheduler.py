@@ -58,8 +58,10 @@ class Scheduler:
             for name, framework in self.frameworks.items()
         }
         self._tie_break = _resolve_tie_break(tie_break or conduct.tie_break, seed)
+        self._last: tuple[Evaluation, ExtenderRound] | None = None
+        """The last pod that was decided, if the next may be decided the same way."""
         self._extenders = [conduct.extender(extender) for extender in config.extenders]
-        self._sampling = Sampling(config, adaptive=sampling == "upstream")
+        self._sampling = Sampling(config, adaptive=sampling == "upstream" and conduct.samples_nodes)
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
         """The pods that wait for a node; pending pods of the cluster may say so in their status."""
         changes = RowChanges(cluster, self.nominations)
@@ -116,7 +118,7 @@ class Scheduler:
         None if the pod fits nowhere; raises where a decision reports an error.
         """
         with BLAME_PLUGINS:
-            evaluation, extended = self._evaluate(pod, everywhere=False)
+            evaluation, extended = self._evaluate_again(pod) or self._evaluate(pod, everywhere=False)
             row = None if evaluation is None else self._select(evaluation, extended)
             if evaluation is None or row is None:
                 return None
@@ -238,10 +240,7 @@ class Scheduler:
         """
         extended = ExtenderRound(self._extenders, pod)
         framework = self.framework_of(pod)
-        for plugin in framework.pre_enqueue:
-            status = plugin.pre_enqueue(pod)
-            if status != SUCCESS:
-                raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
+        self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
         info = self.cluster.info_of(pod)
@@ -253,7 +252,22 @@ class Scheduler:
             return evaluation, extended
         self._sampling.apply(evaluation, framework, self._extenders)
         extended.filter(evaluation)
+        if not everywhere:
+            self._last = (evaluation, extended) if evaluation.is_plain and not self._extenders else None
         return evaluation, extended
+
+    def _check_queue(self, pod: Pod, framework: Framework) -> None:
+        for plugin in framework.pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if status != SUCCESS:
+                raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
+
+    def _evaluate_again(self, pod: Pod) -> tuple[Evaluation, ExtenderRound] | None:
+        """The last evaluation once more, for a pod made from the same template; None if this pod needs its own."""
+        if self._last is None or self.nominations or not are_alike(pod, self._last[0].pod):
+            return None
+        self._check_queue(pod, self.framework_of(pod))
+        return self._last if self._last[0].again(pod) else None
 
     def _takes_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> bool:
         """Whether the pod fits the node it is nominated to; then no other node is looked at."""
@@ -267,6 +281,18 @@ class Scheduler:
             return True
         evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.rows = aside
         return False
+
+
+def are_alike(pod: Pod, other: Pod) -> bool:
+    """Whether two pods are copies of one template: everything that scheduling reads of them is one and the same."""
+    one, two = pod.metadata, other.metadata
+    return (
+        pod.spec is other.spec
+        and pod.status is other.status
+        and one.labels is two.labels
+        and one.owner_references is two.owner_references
+        and one.namespace == two.namespace
+    )
 
 
 def _failed_reserve(status: Status) -> str:

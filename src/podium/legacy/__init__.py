@@ -9,6 +9,7 @@ from podium.legacy.priorities_api import (
     normalize_reduce,
 )
 from podium.legacy.release import CURRENT, RELEASES, Release, release_of
+from podium.legacy.shape import legacy_dict
 
 __all__ = [
     "CURRENT",
@@ -22,6 +23,7 @@ __all__ = [
     "Options",
     "Release",
     "Setup",
+    "legacy_dict",
     "normalize_reduce",
     "release_of",
 ]

@@ -43,6 +43,8 @@ class Conduct:
     """A node is scored even if it is the only feasible one."""
     score_range: tuple[int, int] | None = (0, 100)
     """What scores are held to after normalising; None for nothing."""
+    samples_nodes: bool = True
+    """Large clusters may be looked at in part, where the user asks for that."""
     tie_break: str = "random"
     """How one of several best nodes is taken, unless the user says."""
     fit_error: FitError = FIT_ERROR

@@ -10,7 +10,7 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import Matching, Owning, Scope, TermKind
-from podium.framework import SUCCESS, CycleState, PreFilterResult, Status, Verdict
+from podium.framework import SKIP, SUCCESS, CycleState, PreFilterResult, Status, Verdict
 from podium.legacy.reasons import (
     AFFINITY_RULES,
     ANTI_AFFINITY_RULES,
@@ -48,6 +48,8 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
         found = state[self.name] = _Found(list(self._existing(state.info, cluster)))
+        if not found.existing and not terms.required_affinity and not terms.required_anti_affinity:
+            return PreFilterResult(SKIP)
         scopes = scopes_of("required_affinity", state.info, cluster)
         if self.rules.affinity_term_by_term:
             questions = [Matching((scope,)) for scope in scopes]

@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.cluster import NodeInfo, Nodes
 from podium.cluster.columns import Mask
-from podium.framework import Code, CycleState, FilterPlugin, Status, Verdict
+from podium.framework import SUCCESS, CycleState, FilterPlugin, Status, Verdict
 from podium.legacy.rules import OfRelease, Rules
 from podium.objects import Pod
 
@@ -92,39 +92,19 @@ def rejection(reasons: Sequence[Reason], rules: Rules) -> Status:
 
 
 class NodePredicate(OfRelease, FilterPlugin):
-    """A filter that looks at one node at a time. Define `check`; None means that the pod fits.
+    """A filter that looks at one node at a time. Define `check`; None means that the pod fits."""
 
-    A status keeps its code from call to call, so results of earlier calls stay readable.
-    """
-
-    def __init__(self, args: object = None) -> None:
-        super().__init__(args)
-        self._codes: dict[Status, int] = {}
-        self._statuses: list[Status] = []
-
-    def concerns(self, pod: Pod, nodes: Nodes) -> bool:
+    def concerns(self, pod: Pod) -> bool:
         """Whether any node could fail for this pod."""
         return True
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return self.check(pod, node) or SUCCESS
+
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        codes = np.zeros(len(nodes), dtype=np.int64)
-        if self.concerns(pod, nodes):
-            for place, node in enumerate(nodes):
-                if node.name:  # rows of removed nodes are nobody's
-                    codes[place] = self._code(self.check(state, pod, node, nodes))
-        return Verdict(codes, self._describe)
-
-    def _code(self, status: Status | None) -> int:
-        if status is None:
-            return 0
-        code = self._codes.get(status)
-        if code is None:
-            self._statuses.append(status)
-            code = self._codes[status] = len(self._statuses)
-        return -code if status.code is Code.ERROR else code
-
-    def _describe(self, code: int) -> Status:
-        return self._statuses[abs(code) - 1]
+        if not self.concerns(pod):
+            return Verdict.choose(np.zeros(len(nodes), dtype=np.int64), ())
+        return super().filter(state, pod, nodes)

@@ -89,6 +89,7 @@ RELEASES: dict[str, Release] = {
                 collects_all_reasons=True,
                 scores_single_node=True,
                 score_range=None,
+                samples_nodes=False,
                 tie_break="round-robin-descending",
                 fit_error=V1_8_FIT_ERROR,
                 extender=UnscaledExtender,

@@ -41,9 +41,9 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
         state[self.name] = nodes.cluster  # Reserve is not told on which cluster it reserves
         return PreFilterResult()
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:
-            reasons = self._bind(pod, node.node, nodes.cluster).reasons
+            reasons = self._bind(pod, node.node, node.cluster).reasons
         except ClaimError as error:
             return Status.error(str(error))
         return rejection(reasons, self.rules) if reasons else None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha1
 from typing import NamedTuple
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.framework import CycleState, Status
+from podium.cluster import Aspect, Cluster, NodeInfo
+from podium.framework import Status
 from podium.legacy.reasons import MAX_VOLUMES, rejection
 from podium.legacy.storage import ClaimError, claim_name, class_of
 from podium.legacy.volume_predicates import VolumePredicate
@@ -84,12 +84,12 @@ class MaxVolumeCount(VolumePredicate):
         super().__init__(args)
         self._most = args.most if isinstance(args, VolumeLimitArgs) else None
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:
-            wanted = self._disks([pod], nodes.cluster)
+            wanted = self._disks([pod], node.cluster)
             if not wanted:
                 return None
-            there = self._disks(node.pods, nodes.cluster)
+            there = self._disks(node.pods, node.cluster)
         except ClaimError as error:
             return Status.error(str(error))
         return rejection([MAX_VOLUMES], self.rules) if len(there | wanted) > self._limit(node) else None
@@ -172,13 +172,13 @@ class MaxCSIVolumeCount(VolumePredicate):
     name = "MaxCSIVolumeCountPred"
     reads = Aspect.PODS | Aspect.LABELS | Aspect.OBJECTS
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
-        limits = self._limits(node, nodes.cluster)
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
+        limits = self._limits(node, node.cluster)
         if not limits:
             return None
         try:
-            wanted = self._volumes([pod], nodes.cluster)
-            there = self._volumes(node.pods, nodes.cluster) if wanted else {}
+            wanted = self._volumes([pod], node.cluster)
+            there = self._volumes(node.pods, node.cluster) if wanted else {}
         except ClaimError as error:
             return Status.error(str(error))
         new = [key for volume, key in wanted.items() if volume not in there]

@@ -45,7 +45,7 @@ class VolumePredicate(NodePredicate):
         volumes = info.pod.spec.volumes
         return (info.namespace, msgspec.json.encode(volumes)) if volumes else None
 
-    def concerns(self, pod: Pod, nodes: Nodes) -> bool:
+    def concerns(self, pod: Pod) -> bool:
         return bool(pod.spec.volumes)
 
 
@@ -55,7 +55,7 @@ class NoDiskConflict(VolumePredicate):
     name = "NoDiskConflict"
     reads = Aspect.PODS
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         mounted = [volume for other in node.pods for volume in other.spec.volumes]
         conflicts = any(_conflict(volume, other) for volume in pod.spec.volumes for other in mounted)
         return rejection([DISK_CONFLICT], self.rules) if conflicts else None
@@ -84,13 +84,13 @@ class NoVolumeZoneConflict(VolumePredicate):
     name = "NoVolumeZoneConflict"
     reads = Aspect.LABELS | Aspect.OBJECTS
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         constraints = {label: node.labels[label] for label in ZONE_LABELS if label in node.labels}
         if not constraints:
             return None
         try:
             for name in claims(pod):
-                volume = self._volume(nodes.cluster, pod.namespace, name)
+                volume = self._volume(node.cluster, pod.namespace, name)
                 if volume is not None and _is_elsewhere(volume, constraints):
                     return rejection([VOLUME_ZONE], self.rules)
         except ClaimError as error:
@@ -134,16 +134,16 @@ class NoVolumeNodeConflict(VolumePredicate):
         super().__init__(args)
         self._enabled = isinstance(args, LocalVolumeArgs) and args.enabled
 
-    def concerns(self, pod: Pod, nodes: Nodes) -> bool:
-        return self._enabled and super().concerns(pod, nodes)
+    def concerns(self, pod: Pod) -> bool:
+        return self._enabled and super().concerns(pod)
 
-    def check(self, state: CycleState, pod: Pod, node: NodeInfo, nodes: Nodes) -> Status | None:
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:
             for name in claims(pod):
-                claim = find_claim(nodes.cluster, pod.namespace, name)
+                claim = find_claim(node.cluster, pod.namespace, name)
                 if not claim.spec.volume_name:
                     raise ClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
-                if not _is_for_node(find_volume(nodes.cluster, claim.spec.volume_name), node):
+                if not _is_for_node(find_volume(node.cluster, claim.spec.volume_name), node):
                     return rejection([VOLUME_NODE], self.rules)
         except ClaimError as error:
             return Status.error(str(error))

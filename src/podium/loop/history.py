@@ -96,5 +96,5 @@ class History:
 
 def round_time(time: float) -> float:
     """A time to the microsecond, as a whole number where it is one, so that it is always written alike."""
-    rounded = round(time, 6)
+    rounded = round(float(time), 6)
     return int(rounded) if rounded.is_integer() else rounded

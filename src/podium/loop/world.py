@@ -10,7 +10,7 @@ from podium.loop.clock import AnyDue, Create, Drain, Finish, Lose, Terminate, Vi
 from podium.loop.controllers import WORKLOADS, Controllers
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.disruptions import Disruptions
-from podium.loop.history import History
+from podium.loop.history import History, round_time
 from podium.loop.instructions import Event, EventType
 from podium.loop.surroundings import Surroundings
 from podium.loop.taints import UNREACHABLE_TAINTS, is_unreachable, patience, without_unreachable
@@ -178,7 +178,7 @@ class World:
         """The scheduler bound a pod: it runs from now on."""
         pod = self.loop.pods[pod.key]
         life = self.history.bound(pod.key, node, attempts, self.clock.now)
-        self._note("bind", pod=pod.key, node=node, waited=life.waited, attempts=attempts)
+        self._note("bind", pod=pod.key, node=node, waited=round_time(life.waited or 0.0), attempts=attempts)
         status = replace(pod.status, phase=RUNNING, start_time=self._moment(), nominated_node_name="")
         pod = replace(pod, spec=replace(pod.spec, node_name=node), status=status)
         self._update(pod)

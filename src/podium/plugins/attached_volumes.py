@@ -53,6 +53,15 @@ class _Claimed(NamedTuple):
     volume: AttachedVolume | None
 
 
+class _Volume(NamedTuple):
+    """A PersistentVolume, as far as counting goes."""
+
+    counted: AttachedVolume | None
+    """None if it does not count."""
+    csi_handle: str | None
+    """None for an in-tree volume, whose attachments do not count."""
+
+
 class _Row(NamedTuple):
     """What one row counts for."""
 
@@ -76,7 +85,7 @@ class AttachedVolumes:
         self._changed_rows = ChangedRows(Aspect.PODS)
         self._version = -1
         self._claims: dict[ClaimKey, _Claimed | None] = {}
-        self._volumes: dict[str, AttachedVolume | None] = {}
+        self._volumes: dict[str, _Volume | None] = {}
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
         self._rows: dict[int, _Row] = {}
         self._claim_rows: dict[ClaimKey, set[int]] = {}
@@ -152,9 +161,7 @@ class AttachedVolumes:
     def _start_over(self, store: Store) -> None:
         self._claims.clear()
         self._volumes.clear()
-        self._attachments.clear()
-        for attachment in store.of(VolumeAttachment):
-            self._attachments.setdefault(attachment.spec.node_name, {})[attachment.name] = attachment
+        self._attachments = _attachments_by_node(store)
 
     def _follow(self, changed: list[Object], cluster: Cluster, dirty: set[int]) -> bool:
         """Add the rows that changed objects matter to; False where starting over is simpler."""
@@ -169,22 +176,19 @@ class AttachedVolumes:
             elif isinstance(item, PersistentVolume):
                 if item.name in self._volumes and self._volumes.pop(item.name) != self._volume(item.name, store):
                     return False
-            elif isinstance(item, VolumeAttachment):
-                self._follow_attachment(item, cluster, dirty)
-            elif isinstance(item, CSINode):
-                dirty.update(cluster.rows[name] for name in (item.name,) if name in cluster.rows)
+            elif isinstance(item, CSINode) and item.name in cluster.rows:
+                dirty.add(cluster.rows[item.name])
             elif isinstance(item, StorageClass):
                 return False
+        if any(isinstance(item, VolumeAttachment) for item in changed):
+            self._follow_attachments(cluster, dirty)
         return True
 
-    def _follow_attachment(self, item: VolumeAttachment, cluster: Cluster, dirty: set[int]) -> None:
-        here = self._attachments.setdefault(item.spec.node_name, {})
-        here.pop(item.name, None)
-        current = cluster.store.of(VolumeAttachment).get(item.name)
-        if current is not None:
-            self._attachments.setdefault(current.spec.node_name, {})[item.name] = current
-        names = {item.spec.node_name, current.spec.node_name if current else item.spec.node_name}
-        dirty.update(cluster.rows[name] for name in names if name in cluster.rows)
+    def _follow_attachments(self, cluster: Cluster, dirty: set[int]) -> None:
+        before, self._attachments = self._attachments, _attachments_by_node(cluster.store)
+        for name in before.keys() | self._attachments.keys():
+            if name in cluster.rows and before.get(name) != self._attachments.get(name):
+                dirty.add(cluster.rows[name])
 
     def _claim(self, key: ClaimKey, store: Store) -> _Claimed | None:
         if key not in self._claims:
@@ -194,11 +198,9 @@ class AttachedVolumes:
 
     def _behind(self, claim: PersistentVolumeClaim, store: Store) -> AttachedVolume | None:
         """The volume behind a claim, or the one its class will provide; None if it does not count."""
-        name = claim.spec.volume_name
-        if name:
-            volume = self._volume(name, store)
-            if store.of(PersistentVolume).get(name) is not None:
-                return volume
+        volume = self._volume(claim.spec.volume_name, store) if claim.spec.volume_name else None
+        if volume is not None:
+            return volume.counted
         storage_class = store.of(StorageClass).get(class_of_claim(claim))
         if storage_class is None or not storage_class.provisioner or storage_class.provisioner in NEVER_COUNTED:
             return None
@@ -206,9 +208,11 @@ class AttachedVolumes:
         # A handle that no volume has yet: pods that share the claim will share the volume.
         return AttachedVolume(driver, f"claimed by {claim.key}")
 
-    def _volume(self, name: str, store: Store) -> AttachedVolume | None:
+    def _volume(self, name: str, store: Store) -> _Volume | None:
+        """A volume, noted so that a change is seen; None if it is not there."""
         if name not in self._volumes:
-            self._volumes[name] = _countable(store.of(PersistentVolume).get(name))
+            volume = store.of(PersistentVolume).get(name)
+            self._volumes[name] = None if volume is None else _volume(volume)
         return self._volumes[name]
 
     # -- rows ------------------------------------------------------------------------------------------------------
@@ -246,10 +250,9 @@ class AttachedVolumes:
         found = set()
         for attachment in attachments.values():
             driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
-            volume = store.of(PersistentVolume).get(name) if driver and name is not None else None
-            if volume is not None and volume.spec.csi is not None:
-                self._volume(volume.name, store)  # noted, so that a change of the volume is seen
-                found.add(AttachedVolume(driver, volume.spec.csi.volume_handle))
+            volume = self._volume(name, store) if driver and name is not None else None
+            if volume is not None and volume.csi_handle is not None:
+                found.add(AttachedVolume(driver, volume.csi_handle))
         return found
 
     def _replace_row(self, row: int, new: _Row) -> None:
@@ -286,13 +289,20 @@ def _same(before: _Claimed, after: _Claimed) -> bool:
     return before.volume == after.volume and before.claim.metadata.controller == after.claim.metadata.controller
 
 
-def _countable(volume: PersistentVolume | None) -> AttachedVolume | None:
-    """A volume with a driver and a handle; None for anything else."""
+def _volume(volume: PersistentVolume) -> _Volume:
     try:
-        found = persistent_volume(volume) if volume is not None else None
+        found = persistent_volume(volume)
     except TranslationError:
-        return None
-    return found if found is not None and found.driver and found.handle else None
+        found = None
+    counted = found if found is not None and found.driver and found.handle else None
+    return _Volume(counted, None if volume.spec.csi is None else volume.spec.csi.volume_handle)
+
+
+def _attachments_by_node(store: Store) -> dict[str, dict[str, VolumeAttachment]]:
+    by_node: dict[str, dict[str, VolumeAttachment]] = {}
+    for attachment in store.of(VolumeAttachment):
+        by_node.setdefault(attachment.spec.node_name, {})[attachment.name] = attachment
+    return by_node
 
 
 def _move(index: dict[K, set[int]], row: int, old: frozenset[K], new: frozenset[K]) -> None:

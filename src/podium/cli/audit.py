@@ -1,0 +1,70 @@
+"""`podium audit`: running pods, decided again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import options
+from podium.cli.conditions import FailIf
+
+if TYPE_CHECKING:
+    from podium.answers import Audit, Condition
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+def audit(
+    files: options.Files,
+    config: options.Config = None,
+    fail_if: FailIf = [],  # noqa: B006
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
+    plugins: options.Plugins = [],  # noqa: B006
+    verbose: options.Verbose = False,
+) -> int:
+    """Decide every running pod again, and say which are where they would go now, which drifted, which no longer fit.
+
+    A node that is as good as the best agrees. Exit code 1 if a pod no longer fits; with --fail-if, if that holds.
+    """
+    from podium import answers
+    from podium.answers.audit import NAMES
+    from podium.cli.conditions import exit_code, read_conditions
+    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.progress import progress
+    from podium.cluster import Cluster
+
+    conditions = read_conditions(fail_if, NAMES)
+    registry = registry_with(plugins)
+    objects = read_objects(files)
+    mention(objects, verbose=verbose)
+    settings = read_config(config, objects, registry)
+    cluster = Cluster.from_objects(objects)
+    with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
+        found = answers.audit(cluster, settings, registry=registry, on_decided=advance)
+    _show(found, conditions, output, everything=everything)
+    return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))
+
+
+def _show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+    from podium.cli.conditions import with_conditions
+    from podium.cli.output import print_lines, width
+    from podium.report.audit import to_document, to_lines, to_rows
+    from podium.report.formats import to_json, to_yaml
+
+    match output:
+        case Format.JSON | Format.YAML:
+            document = with_conditions(to_document(found), conditions, found.values)
+            print(to_json(document) if output is Format.JSON else to_yaml(document))
+        case Format.CSV:
+            print(to_rows(found))
+        case Format.TABLE:
+            print_lines(to_lines(found, width=width(), everything=everything))

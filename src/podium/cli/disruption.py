@@ -1,0 +1,177 @@
+"""`podium drain` and `podium fail`: what becomes of the pods when nodes go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import options
+from podium.cli.conditions import FailIf
+
+if TYPE_CHECKING:
+    from podium.answers import Condition, Disruption, Settings, WorstCase
+    from podium.cluster import Cluster
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+Preempt = Annotated[
+    bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
+]
+Everything = Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")]
+
+
+def drain(
+    nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes to drain.")],
+    files: options.Files,
+    config: options.Config = None,
+    preempt: Preempt = True,
+    fail_if: FailIf = [],  # noqa: B006
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    everything: Everything = False,
+    tie_break: options.Ties = options.TieBreak.FIRST,
+    seed: options.Seed = 0,
+    plugins: options.Plugins = [],  # noqa: B006
+    verbose: options.Verbose = False,
+) -> int:
+    """Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block.
+
+    Exit code 1 if a pod does not find another node, or is blocked, or has no controller; with --fail-if, if that holds.
+    """
+    from podium import answers
+    from podium.answers.disruption import NAMES, checked
+    from podium.cli.conditions import exit_code, read_conditions
+    from podium.cli.progress import progress
+
+    conditions = read_conditions(fail_if, NAMES)
+    cluster, settings = _read(
+        files, config, plugins, tie_break=tie_break.value, seed=seed, preempt=preempt, verbose=verbose
+    )
+    nodes = list(dict.fromkeys(nodes))
+    checked(cluster, nodes)
+    pods = sum(len(cluster.pods_on(cluster.rows[name])) for name in nodes)
+    with progress("evicting pods", pods) as advance:
+        found = answers.drain(cluster, nodes, settings, on_decided=advance)
+    _show(found, conditions, output, everything=everything)
+    return exit_code(conditions, found.values, otherwise=not found.harmless)
+
+
+def fail(
+    files: options.Files,
+    selectors: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KEY=VALUE...]",
+            help="The nodes that fail, by label; zone=, region=, hostname= and node= are short for the usual ones.",
+        ),
+    ] = [],  # noqa: B006
+    worst: Annotated[
+        str | None,
+        typer.Option("--any", metavar="N|zone|LABEL", help="The N nodes, or the zone, that would be worst to lose."),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--most", metavar="N", min=1, help="How many sets of nodes to try for --any.")
+    ] = 2_000,
+    config: options.Config = None,
+    preempt: Preempt = True,
+    fail_if: FailIf = [],  # noqa: B006
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    everything: Everything = False,
+    tie_break: options.Ties = options.TieBreak.FIRST,
+    seed: options.Seed = 0,
+    plugins: options.Plugins = [],  # noqa: B006
+    verbose: options.Verbose = False,
+) -> int:
+    """Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are violated.
+
+    Exit code 1 if a pod does not find another node, or has no controller; with --fail-if, if that holds.
+    """
+    from podium import answers
+    from podium.answers.disruption import NAMES
+    from podium.cli.conditions import exit_code, read_conditions
+    from podium.errors import InputError
+
+    if bool(selectors) == (worst is not None):
+        raise InputError("say which nodes fail: by label, such as zone=eu-1a, or --any N for the worst N")
+    conditions = read_conditions(fail_if, NAMES)
+    cluster, settings = _read(
+        files, config, plugins, tie_break=tie_break.value, seed=seed, preempt=preempt, verbose=verbose
+    )
+    case: WorstCase | None = None
+    if worst is not None:
+        case = _worst(cluster, worst, settings, most)
+        disruption = case.disruption
+    else:
+        nodes = dict.fromkeys(name for text in selectors for name in answers.nodes_matching(cluster, text))
+        disruption = answers.fail(cluster, list(nodes), settings)
+    _show(case or disruption, conditions, output, everything=everything)
+    return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
+
+
+def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
+    from podium import answers
+    from podium.answers.measures import domains
+    from podium.answers.worst import SHORT_KEYS, trials_needed
+    from podium.cli.progress import progress
+    from podium.errors import InputError
+
+    if what.lstrip("-").isdigit():
+        number = int(what)
+        if number < 1:
+            raise InputError(f"--any {what}: at least one node has to fail")
+        with progress("trying sets of nodes", trials_needed(cluster, number, most)) as advance:
+            return answers.worst_nodes(cluster, number, settings, most=most, on_tried=advance)
+    values = set(domains(cluster, SHORT_KEYS.get(what, what)).values())
+    with progress("trying one after the other", len(values)) as advance:
+        return answers.worst_domain(cluster, what, settings, on_tried=advance)
+
+
+def _read(
+    files: Sequence[str],
+    config: str | None,
+    plugins: Sequence[str],
+    *,
+    tie_break: str,
+    seed: int,
+    preempt: bool,
+    verbose: bool,
+) -> tuple[Cluster, Settings]:
+    from podium.answers import Settings
+    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cluster import Cluster
+
+    registry = registry_with(plugins)
+    objects = read_objects(files)
+    mention(objects, verbose=verbose)
+    settings = read_config(config, objects, registry)
+    return Cluster.from_objects(objects), Settings(
+        config=settings, registry=registry, tie_break=tie_break, seed=seed, preempt=preempt
+    )
+
+
+def _show(found: Disruption | WorstCase, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+    from podium.answers import WorstCase
+    from podium.cli.conditions import with_conditions
+    from podium.cli.output import print_lines, width
+    from podium.report.disruption import to_document, to_lines, to_rows, worst_lines
+    from podium.report.formats import to_json, to_yaml
+
+    disruption = found.disruption if isinstance(found, WorstCase) else found
+    match output:
+        case Format.JSON | Format.YAML:
+            document = with_conditions(to_document(found), conditions, disruption.values)
+            print(to_json(document) if output is Format.JSON else to_yaml(document))
+        case Format.CSV:
+            print(to_rows(disruption))
+        case Format.TABLE if isinstance(found, WorstCase):
+            print_lines(worst_lines(found, width=width(), everything=everything))
+        case Format.TABLE:
+            print_lines(to_lines(disruption, width=width(), everything=everything))

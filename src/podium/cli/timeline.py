@@ -1,0 +1,177 @@
+"""`podium simulate --timeline`: a cluster over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from podium.loop import Timeline, TimelineResult
+
+Events = Annotated[
+    str | None,
+    typer.Option(
+        "--timeline", metavar="EVENTS", help="Simulate time: events as JSON lines, or a record.jsonl; `-` for stdin."
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="TIME", help="With --timeline: when to stop, such as 3600 or 1h30m.")
+]
+Log = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: write what happened as JSON lines.")]
+Samples = Annotated[
+    str | None, typer.Option(metavar="FILE", help="With --timeline: write queue depth and utilisation, .csv or .json.")
+]
+Plot = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: draw them, .svg or .png.")]
+SnapshotAt = Annotated[
+    str | None, typer.Option("--snapshot-at", metavar="TIME", help="With --timeline: stop then, and write --snapshot.")
+]
+Snapshot = Annotated[
+    str | None, typer.Option(metavar="FILE", help="With --timeline: where to write the state when it stops.")
+]
+Resume = Annotated[
+    str | None, typer.Option(metavar="FILE", help="With --timeline: go on from such a state, instead of -f.")
+]
+
+
+class Wishes(NamedTuple):
+    """What the command line asks of a simulation over time."""
+
+    events: str | None = None
+    until: str | None = None
+    log: str | None = None
+    samples: str | None = None
+    plot: str | None = None
+    snapshot_at: str | None = None
+    snapshot: str | None = None
+    resume: str | None = None
+
+
+def simulate_timeline(
+    wishes: Wishes,
+    files: Sequence[str],
+    config: str | None,
+    *,
+    output: str,
+    plugins: Sequence[str],
+    verbose: bool,
+    options: Mapping[str, Any],
+) -> int:
+    """Let time pass and write what is asked for; 1 if pods still wait at the end."""
+    _check(wishes, files)
+    timeline = _timeline(wishes, files, config, plugins, verbose, options)
+    times = [seconds(time) for time in (wishes.until, wishes.snapshot_at) if time is not None]
+    try:
+        result = timeline.run(min(times, default=None))
+    finally:
+        timeline.close()
+    if wishes.snapshot is not None:
+        from podium.loop import save_timeline
+
+        _write(wishes.snapshot, save_timeline(timeline))
+    _write_files(wishes, result)
+    _show(result, output)
+    return 1 if result.unplaced else 0
+
+
+def _check(wishes: Wishes, files: Sequence[str]) -> None:
+    from podium.errors import InputError
+
+    if wishes.events is None:
+        given = next(name for name, value in wishes._asdict().items() if value)
+        raise InputError(f"--{given.replace('_', '-')} needs --timeline EVENTS")
+    if wishes.snapshot_at is not None and wishes.snapshot is None:
+        raise InputError("--snapshot-at needs --snapshot FILE to write to")
+    if wishes.resume is not None and files:
+        raise InputError("--resume has the cluster already: leave out -f")
+
+
+def _timeline(
+    wishes: Wishes,
+    files: Sequence[str],
+    config: str | None,
+    plugins: Sequence[str],
+    verbose: bool,
+    options: Mapping[str, Any],
+) -> Timeline:
+    from podium.cli.inputs import mention, read_config, registry_with
+    from podium.load import Objects, load
+    from podium.loop import Timeline, read_timeline, resume_timeline
+
+    registry = registry_with(plugins)
+    events = read_timeline(wishes.events or "-")
+    objects = load(*dict.fromkeys(files)) if files else Objects()
+    mention(objects, verbose=verbose)
+    settings = read_config(config, objects, registry)
+    given = {**options, "registry": registry}
+    if wishes.resume is not None:
+        return resume_timeline(_read(wishes.resume), events, settings, where=wishes.resume, **given)
+    return Timeline(objects, events, settings, **given)
+
+
+def seconds(text: str) -> float:
+    """A time on the command line: seconds, or a duration such as 1h30m."""
+    from podium.config.durations import SECOND, parse_duration
+    from podium.errors import InputError
+
+    try:
+        time = float(text)
+    except ValueError:
+        try:
+            time = parse_duration(text) / SECOND
+        except ValueError:
+            raise InputError(f"{text!r} is not a time such as 3600 or 1h30m") from None
+    if not 0 <= time < float("inf"):
+        raise InputError(f"{text!r} is not a time from 0 on")
+    return time
+
+
+def _write_files(wishes: Wishes, result: TimelineResult) -> None:
+    import msgspec
+
+    if wishes.log is not None:
+        _write(wishes.log, result.log_lines())
+    if wishes.samples is not None:
+        is_json = wishes.samples.endswith(".json")
+        _write(wishes.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
+    if wishes.plot is not None:
+        from podium.loop import write_plot
+
+        write_plot(result, wishes.plot)
+
+
+def _show(result: TimelineResult, output: str) -> None:
+    from podium.cli.output import print_lines
+    from podium.report.formats import to_json, to_yaml
+    from podium.report.timeline import to_lines
+
+    match output:
+        case "json":
+            print(to_json(result.to_dict()))
+        case "yaml":
+            print(to_yaml(result.to_dict()))
+        case "csv":
+            print(result.pods_csv(), end="")
+        case _:
+            print_lines(to_lines(result))
+
+
+def _read(path: str) -> bytes:
+    from podium.errors import InputError
+
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), path) from None
+
+
+def _write(path: str, data: bytes) -> None:
+    from podium.errors import InputError
+
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), path) from None

@@ -1,0 +1,351 @@
+"""Queueing hints: for each plugin, which events may help a pod that it rejected."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from builders import (
+    HOSTNAME,
+    ZONE,
+    affinity,
+    expression,
+    make_node,
+    make_object,
+    make_pod,
+    node_affinity,
+    pod_term,
+    spread,
+)
+from podium.cluster import Cluster
+from podium.config.args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
+from podium.framework import ClusterEvent
+from podium.loop.changes import node_changes, object_change, pod_changes
+from podium.loop.hints import HINTS, PluginHints
+from podium.loop.registration import Rejected
+from podium.objects import (
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Object,
+    Pod,
+    SelectorRequirement,
+    TopologySpreadConstraint,
+)
+from podium.plugins import IN_TREE
+
+WEB, DB = {"app": "web"}, {"app": "db"}
+NODE = make_node("n", cpu="4", labels={ZONE: "a"})
+CORDONED = make_node("n", cpu="4", labels={ZONE: "a"}, unschedulable=True)
+TAINTED = make_node("n", cpu="4", labels={ZONE: "a"}, taints=["team=a:NoSchedule"])
+
+
+class Case(NamedTuple):
+    """A pod that a plugin rejected, something that happens, and whether the pod is worth another try."""
+
+    name: str
+    plugin: str
+    pod: Pod
+    old: Object | None
+    new: Object | None
+    wakes: bool
+    args: object = None
+
+
+def change(pod: Pod, **changes: Any) -> Pod:
+    """The pod with another spec."""
+    return replace(pod, spec=replace(pod.spec, **changes))
+
+
+PLAIN = make_pod("waiting", requests={"cpu": "2"})
+PORT = make_pod("waiting", ports=[{"containerPort": 80, "hostPort": 8080}])
+NEAR_WEB = make_pod("waiting", affinity=affinity(required=[pod_term(ZONE, WEB)]))
+FAR_FROM_WEB = make_pod("waiting", labels=DB, affinity=affinity(required=[pod_term(ZONE, WEB)], anti=True))
+SPREAD = make_pod("waiting", labels=WEB, topology_spread_constraints=[spread(ZONE, WEB)])
+SPREAD_HONORS = make_pod(
+    "waiting", labels=WEB, topology_spread_constraints=[spread(ZONE, WEB, node_taints_policy="Honor")]
+)
+ON_SSD = make_pod("waiting", affinity=node_affinity(required=[{"matchExpressions": [expression("disk", "In", "ssd")]}]))
+SSD, HDD = (make_node("n", labels={"disk": disk}) for disk in ("ssd", "hdd"))
+TOLERANT = make_pod("waiting", tolerations=[{"key": "team", "operator": "Exists"}])
+GATED = make_pod("waiting", scheduling_gates=[{"name": "g"}])
+HOLDS_PORT = make_pod("other", node="n", ports=[{"containerPort": 1, "hostPort": 8080}])
+WEB_ON_N, DB_ON_N = make_pod("other", labels=WEB, node="n"), make_pod("other", labels=DB, node="n")
+HATES_DB = make_pod("other", labels=WEB, node="n", affinity=affinity(required=[pod_term(ZONE, DB)], anti=True))
+ADDED = NodeAffinityArgs(
+    added_affinity=NodeAffinity(
+        required=NodeSelector(
+            node_selector_terms=[
+                NodeSelectorTerm(match_expressions=[SelectorRequirement(key="pool", operator="In", values=["x"])])
+            ]
+        )
+    )
+)
+SPREAD_BY_DEFAULT = PodTopologySpreadArgs(
+    defaulting_type=LIST_DEFAULTING,
+    default_constraints=(TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule"),),
+)
+
+CASES = [
+    Case("a pod on a node is gone", "NodeResourcesFit", PLAIN, WEB_ON_N, None, True),
+    Case("a waiting pod is gone", "NodeResourcesFit", PLAIN, make_pod("other"), None, False),
+    Case("a pod came", "NodeResourcesFit", PLAIN, None, WEB_ON_N, False),
+    Case(
+        "another pod asks for less of what this one wants",
+        "NodeResourcesFit",
+        PLAIN,
+        make_pod("other", node="n", requests={"cpu": "2", "memory": "1Gi"}),
+        make_pod("other", node="n", requests={"cpu": "1", "memory": "1Gi"}),
+        True,
+    ),
+    Case(
+        "another pod asks for less of something else",
+        "NodeResourcesFit",
+        PLAIN,
+        make_pod("other", node="n", requests={"memory": "2Gi"}),
+        make_pod("other", node="n", requests={"memory": "1Gi"}),
+        False,
+    ),
+    Case("it asks for less itself", "NodeResourcesFit", PLAIN, PLAIN, make_pod("waiting", requests={"cpu": "1"}), True),
+    Case("a node came that is large enough", "NodeResourcesFit", PLAIN, None, make_node("n", cpu="2"), True),
+    Case("a node came that is too small", "NodeResourcesFit", PLAIN, None, make_node("n", cpu="1"), False),
+    Case("a node came that allows no pods", "NodeResourcesFit", PLAIN, None, make_node("n", pods=0), False),
+    Case("a node grew", "NodeResourcesFit", PLAIN, make_node("n", cpu="1"), NODE, True),
+    Case("a node grew in memory only", "NodeResourcesFit", PLAIN, NODE, make_node("n", memory="9Gi"), False),
+    Case("a node's labels changed", "NodeResourcesFit", PLAIN, NODE, make_node("n"), False),
+    Case("a node is gone", "NodeResourcesFit", PLAIN, NODE, None, False),
+    Case("a node with the label came", "NodeAffinity", ON_SSD, None, SSD, True),
+    Case("a node without the label came", "NodeAffinity", ON_SSD, None, HDD, False),
+    Case("a node got the label", "NodeAffinity", ON_SSD, HDD, SSD, True),
+    Case("a node lost the label", "NodeAffinity", ON_SSD, SSD, HDD, False),
+    Case(
+        "a node had the label before",
+        "NodeAffinity",
+        ON_SSD,
+        SSD,
+        make_node("n", labels={"disk": "ssd", "x": "y"}),
+        False,
+    ),
+    Case("the profile wants more", "NodeAffinity", ON_SSD, None, SSD, False, ADDED),
+    Case("and gets it", "NodeAffinity", ON_SSD, None, make_node("n", labels={"disk": "ssd", "pool": "x"}), True, ADDED),
+    Case("a pod is gone", "NodeAffinity", ON_SSD, WEB_ON_N, None, False),
+    Case("a node is uncordoned", "NodeUnschedulable", PLAIN, CORDONED, NODE, True),
+    Case("a node came", "NodeUnschedulable", PLAIN, None, NODE, True),
+    Case("a cordoned node came", "NodeUnschedulable", PLAIN, None, CORDONED, False),
+    Case("taints changed", "NodeUnschedulable", PLAIN, NODE, TAINTED, False),
+    Case(
+        "it tolerates cordons now",
+        "NodeUnschedulable",
+        PLAIN,
+        PLAIN,
+        make_pod("waiting", requests={"cpu": "2"}, tolerations=[{"operator": "Exists"}]),
+        True,
+    ),
+    Case("it tolerates something else", "NodeUnschedulable", PLAIN, make_pod("waiting"), TOLERANT, False),
+    Case("a taint is gone", "TaintToleration", PLAIN, TAINTED, NODE, True),
+    Case("a tainted node came", "TaintToleration", PLAIN, None, TAINTED, False),
+    Case("a tolerated node came", "TaintToleration", TOLERANT, None, TAINTED, True),
+    Case("a node was tolerated before", "TaintToleration", TOLERANT, NODE, TAINTED, False),
+    Case("it tolerates more", "TaintToleration", PLAIN, make_pod("waiting"), TOLERANT, True),
+    Case(
+        "another pod tolerates more",
+        "TaintToleration",
+        PLAIN,
+        make_pod("x"),
+        make_pod("x", tolerations=[{"operator": "Exists"}]),
+        False,
+    ),
+    Case("a node came", "NodeName", PLAIN, None, NODE, True),
+    Case("taints changed, as for all who wait for nodes", "NodeName", PLAIN, NODE, TAINTED, True),
+    Case("labels changed", "NodeName", PLAIN, NODE, make_node("n"), False),
+    Case(
+        "a port is free",
+        "NodePorts",
+        PORT,
+        HOLDS_PORT,
+        None,
+        True,
+    ),
+    Case(
+        "another port is free",
+        "NodePorts",
+        PORT,
+        make_pod("other", node="n", ports=[{"containerPort": 1, "hostPort": 81}]),
+        None,
+        False,
+    ),
+    Case(
+        "the same port of UDP is free",
+        "NodePorts",
+        PORT,
+        make_pod("other", node="n", ports=[{"containerPort": 1, "hostPort": 8080, "protocol": "UDP"}]),
+        None,
+        False,
+    ),
+    Case("a pod without ports is gone", "NodePorts", PORT, WEB_ON_N, None, False),
+    Case("a pod that waits for the port is gone", "NodePorts", PORT, change(HOLDS_PORT, node_name=""), None, False),
+    Case("a node came", "NodePorts", PORT, None, NODE, True),
+    Case("a pod came that it wants to be with", "InterPodAffinity", NEAR_WEB, None, WEB_ON_N, True),
+    Case("a pod came that it does not care for", "InterPodAffinity", NEAR_WEB, None, DB_ON_N, False),
+    Case(
+        "a pod in another namespace came",
+        "InterPodAffinity",
+        NEAR_WEB,
+        None,
+        make_pod("o", namespace="x", labels=WEB, node="n"),
+        False,
+    ),
+    Case(
+        "a pod it wants to be with waits itself",
+        "InterPodAffinity",
+        NEAR_WEB,
+        None,
+        make_pod("other", labels=WEB),
+        False,
+    ),
+    Case("a pod became one it wants to be with", "InterPodAffinity", NEAR_WEB, DB_ON_N, WEB_ON_N, True),
+    Case("a pod it avoids is gone", "InterPodAffinity", FAR_FROM_WEB, WEB_ON_N, None, True),
+    Case("a pod that avoids it is gone", "InterPodAffinity", make_pod("waiting", labels=DB), HATES_DB, None, True),
+    Case("a pod it does not mind is gone", "InterPodAffinity", FAR_FROM_WEB, DB_ON_N, None, False),
+    Case("a pod became one it does not mind", "InterPodAffinity", FAR_FROM_WEB, WEB_ON_N, DB_ON_N, True),
+    Case(
+        "its own labels changed", "InterPodAffinity", PLAIN, make_pod("waiting"), make_pod("waiting", labels=DB), True
+    ),
+    Case("a node with its key came", "InterPodAffinity", NEAR_WEB, None, NODE, True),
+    Case("a node without its key came", "InterPodAffinity", NEAR_WEB, None, make_node("n"), False),
+    Case("any node came, and it avoids pods", "InterPodAffinity", FAR_FROM_WEB, None, make_node("n"), True),
+    Case("a node moved", "InterPodAffinity", NEAR_WEB, NODE, make_node("n", cpu="4", labels={ZONE: "b"}), True),
+    Case("a node left every domain", "InterPodAffinity", NEAR_WEB, NODE, make_node("n", cpu="4"), False),
+    Case("a node left the domain it avoids", "InterPodAffinity", FAR_FROM_WEB, NODE, make_node("n", cpu="4"), True),
+    Case("a pod it counts came", "PodTopologySpread", SPREAD, None, WEB_ON_N, True),
+    Case("a pod it counts is gone", "PodTopologySpread", SPREAD, WEB_ON_N, None, True),
+    Case("a pod it does not count came", "PodTopologySpread", SPREAD, None, DB_ON_N, False),
+    Case(
+        "a pod of another namespace came",
+        "PodTopologySpread",
+        SPREAD,
+        None,
+        make_pod("o", namespace="x", labels=WEB, node="n"),
+        False,
+    ),
+    Case("a pod it counts came and waits", "PodTopologySpread", SPREAD, None, make_pod("other", labels=WEB), False),
+    Case("a pod is counted now", "PodTopologySpread", SPREAD, DB_ON_N, WEB_ON_N, True),
+    Case(
+        "it tolerates more and honours taints",
+        "PodTopologySpread",
+        SPREAD_HONORS,
+        SPREAD_HONORS,
+        change(SPREAD_HONORS, tolerations=TOLERANT.spec.tolerations),
+        True,
+    ),
+    Case(
+        "it tolerates more and ignores taints",
+        "PodTopologySpread",
+        SPREAD,
+        SPREAD,
+        change(SPREAD, tolerations=TOLERANT.spec.tolerations),
+        False,
+    ),
+    Case("a node of its domains came", "PodTopologySpread", SPREAD, None, NODE, True),
+    Case("a node outside came", "PodTopologySpread", SPREAD, None, make_node("n"), False),
+    Case("a node of its domains is gone", "PodTopologySpread", SPREAD, NODE, None, True),
+    Case("a node moved", "PodTopologySpread", SPREAD, NODE, make_node("n", cpu="4", labels={ZONE: "b"}), True),
+    Case("a node's taints changed", "PodTopologySpread", SPREAD, NODE, TAINTED, True),
+    Case(
+        "by the profile's default constraints",
+        "PodTopologySpread",
+        make_pod("waiting", labels=WEB),
+        None,
+        WEB_ON_N,
+        True,
+        SPREAD_BY_DEFAULT,
+    ),
+    Case("without any constraint", "PodTopologySpread", make_pod("waiting", labels=WEB), None, WEB_ON_N, False),
+    Case("its gates are gone", "SchedulingGates", GATED, GATED, change(GATED, scheduling_gates=[]), True),
+    Case(
+        "another pod's gates are gone",
+        "SchedulingGates",
+        GATED,
+        make_pod("x", scheduling_gates=[{"name": "g"}]),
+        make_pod("x"),
+        False,
+    ),
+    Case("a node came", "NodeDeclaredFeatures", PLAIN, None, NODE, True),
+    Case(
+        "a node declares more",
+        "NodeDeclaredFeatures",
+        PLAIN,
+        NODE,
+        replace(NODE, status=replace(NODE.status, declared_features=["F"])),
+        True,
+    ),
+    Case("a node's labels changed", "NodeDeclaredFeatures", PLAIN, NODE, make_node("n"), False),
+    Case(
+        "it needs other features",
+        "NodeDeclaredFeatures",
+        PLAIN,
+        PLAIN,
+        change(PLAIN, host_network=True, host_users=False),
+        True,
+    ),
+    Case("it changed otherwise", "NodeDeclaredFeatures", PLAIN, PLAIN, change(PLAIN, priority=3), False),
+    Case("a pod is gone, which others look at", "DefaultPreemption", PLAIN, WEB_ON_N, None, False),
+    Case("a node came", "DynamicResources", PLAIN, None, NODE, True),
+]
+
+
+def events_of(old: Object | None, new: Object | None) -> list[ClusterEvent]:
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return pod_changes(old, new)
+    if isinstance(old, Node) and isinstance(new, Node):
+        return node_changes(old, new)
+    return [object_change(old, new)]
+
+
+def wakes(plugin: str, pod: Pod, old: Object | None, new: Object | None, args: object = None) -> bool:
+    """Whether a change may help a pod that a plugin rejected, in a cluster where it has happened."""
+    service = make_object("Service", "web", namespace="default", spec={"selector": WEB})
+    cluster = Cluster.from_objects([make_node("n", labels={HOSTNAME: "n"}), service])
+    hints = PluginHints(IN_TREE[plugin](args))
+    # A pod that changes itself is looked at as it is now.
+    pod = new if isinstance(new, Pod) and new.key == pod.key else pod
+    rejected = Rejected(pod, cluster.infos.of(pod), hints.plugin, cluster)
+    return any(hints.is_interested(event) and hints.may_help(rejected, event) for event in events_of(old, new))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.name}")
+def test_an_event_is_worth_another_try(case: Case) -> None:
+    assert wakes(case.plugin, case.pod, case.old, case.new, case.args) == case.wakes
+
+
+def test_every_plugin_that_can_reject_a_pod_has_hints() -> None:
+    points = IN_TREE.points
+    rejecting = {"preEnqueue", "preFilter", "filter", "reserve", "permit"}
+    assert {name for name in IN_TREE if points[name] & rejecting} - {"DefaultBinder"} == set(HINTS)
+
+
+# -- what an update amounts to -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "actions"),
+    [
+        (PLAIN, make_pod("waiting", requests={"cpu": "1"}), ["UPDATE_POD_SCALE_DOWN"]),
+        (PLAIN, make_pod("waiting"), ["UPDATE_POD_SCALE_DOWN"]),
+        (PLAIN, make_pod("waiting", requests={"cpu": "3"}), ["UPDATE"]),
+        (PLAIN, make_pod("waiting", requests={"cpu": "2"}, labels=WEB), ["UPDATE_POD_LABEL"]),
+        (GATED, make_pod("waiting", labels=WEB), ["UPDATE_POD_LABEL", "UPDATE_POD_SCHEDULING_GATES_ELIMINATED"]),
+        (make_pod("waiting"), TOLERANT, ["UPDATE_POD_TOLERATION"]),
+        (PLAIN, change(PLAIN, priority=1), ["UPDATE"]),
+        (NODE, NODE, []),
+        (NODE, make_node("n", cpu="5", labels={ZONE: "b"}), ["UPDATE_NODE_ALLOCATABLE", "UPDATE_NODE_LABEL"]),
+        (NODE, TAINTED, ["UPDATE_NODE_TAINT"]),
+        (CORDONED, NODE, ["UPDATE_NODE_TAINT"]),
+        (NODE, CORDONED, []),
+    ],
+)
+def test_updates_say_what_they_change(old: Object, new: Object, actions: list[str]) -> None:
+    assert [event.action.name for event in events_of(old, new)] == actions

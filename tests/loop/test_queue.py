@@ -1,0 +1,386 @@
+"""The queue: who is next, who has to wait and for how long, who may not enter, and what wakes whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from builders import make_node, make_pod
+from loop.driving import with_plugins
+from podium.cluster import Cluster
+from podium.engine import Scheduler
+from podium.framework import Action, ClusterEvent, FilterPlugin, Plugin, PreEnqueuePlugin, QueueSortPlugin, Status
+from podium.framework.plugin import QueuedPod as Ordered
+from podium.framework.status import SUCCESS
+from podium.loop import SchedulingQueue
+from podium.loop.queued_pod import QueuedPod
+from podium.objects import Pod
+
+NODE_ADDED = ClusterEvent("Node", Action.ADD, None, make_node("new"))
+POD_GONE = ClusterEvent("Pod", Action.DELETE, make_pod("gone", node="n"), None)
+
+
+def make_queue(*plugins: type[Plugin], config: Any = None, **options: Any) -> SchedulingQueue:
+    cluster = Cluster.from_objects([make_node("n")])
+    settings = with_plugins(*plugins) | ({"config": config} if config else {})
+    return SchedulingQueue(Scheduler(cluster, **settings).frameworks, cluster, **options)
+
+
+def names(queue: SchedulingQueue) -> list[str]:
+    """Who is tried, in order."""
+    found = []
+    while (queued := queue.pop()) is not None:
+        queue.done(queued.pod.key)
+        found.append(queued.pod.name)
+    return found
+
+
+def fail(queue: SchedulingQueue, now: float, *plugins: str, pending: tuple[str, ...] = ()) -> QueuedPod:
+    """The next pod is tried in vain; without plugins, because something went wrong."""
+    queued = queue.pop()
+    assert queued is not None
+    queued.unschedulable_plugins, queued.pending_plugins = frozenset(plugins), frozenset(pending)
+    queue.put_back(queued, now)
+    return queued
+
+
+def place(queue: SchedulingQueue, key: str = "default/pod") -> str:
+    places = {
+        "active": key in queue.active,
+        "backoff": queue.backoff.get(key) is not None,
+        "unschedulable": key in queue.unschedulable,
+        "in flight": key in queue.in_flight,
+    }
+    (found,) = [name for name, is_there in places.items() if is_there]
+    return found
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+
+def test_higher_priority_first_then_who_came_first() -> None:
+    queue = make_queue()
+    for name, priority, at in (("old", 0, 0.0), ("new", 0, 2.0), ("vip", 7, 5.0), ("older vip", 7, 4.0)):
+        queue.add(make_pod(name, priority=priority), at)
+    assert names(queue) == ["older vip", "vip", "old", "new"]
+
+
+def test_of_pods_that_came_at_once_the_first_one_is_first() -> None:
+    queue = make_queue()
+    for name in ("c", "a", "b"):
+        queue.add(make_pod(name), 1.0)
+    assert names(queue) == ["c", "a", "b"]
+
+
+def test_a_queue_sort_plugin_decides_the_order() -> None:
+    class ByName(QueueSortPlugin):
+        name = "ByName"
+
+        def sort_key(self, queued: Ordered) -> str:
+            return queued.pod.name
+
+    sort = {"queueSort": {"enabled": [{"name": "ByName"}], "disabled": [{"name": "*"}]}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": sort}],
+    }
+    queue = make_queue(ByName, config=config)
+    for name in ("c", "a", "b"):
+        queue.add(make_pod(name, priority=len(name)), 0.0)
+    assert names(queue) == ["a", "b", "c"]
+
+
+def test_a_pod_that_changes_keeps_its_place_but_is_the_new_one() -> None:
+    queue = make_queue()
+    old = make_pod("pod")
+    queue.add(old, 0.0)
+    queue.add(make_pod("other"), 1.0)
+    new = replace(old, metadata=replace(old.metadata, labels={"new": "yes"}))
+    queue.update(old, new, 2.0)
+    queued = queue.pop()
+    assert queued is not None
+    assert queued.pod is new
+    assert len(queue) == 1
+
+
+def test_a_pod_that_is_gone_is_not_tried() -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 0.0)
+    queue.add(make_pod("b"), 0.0)
+    queue.remove("default/a")
+    assert names(queue) == ["b"]
+
+
+# -- backoff ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failures", "initial", "longest", "waits"),
+    [(1, 1, 10, 1), (2, 1, 10, 2), (3, 1, 10, 4), (4, 1, 10, 8), (5, 1, 10, 10), (90, 1, 10, 10), (3, 2, 5, 5)],
+)
+def test_errors_back_off_twice_as_long_each_time(failures: int, initial: float, longest: float, waits: float) -> None:
+    queue = make_queue(initial_backoff=initial, max_backoff=longest)
+    queue.add(make_pod(), 0.0)
+    now = 0.0
+    for _ in range(failures):
+        now = queue.next_flush() or now
+        queue.flush(now)
+        fail(queue, now)
+    # A backoff ends within a second's window, and is over when the next one begins.
+    assert queue.next_flush() == now + waits + 1
+    queue.flush(now + waits + 0.999)
+    assert place(queue) == "backoff"
+    queue.flush(now + waits + 1)
+    assert place(queue) == "active"
+
+
+def test_backoffs_end_on_whole_seconds() -> None:
+    queue = make_queue()
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.7)
+    assert queue.next_flush() == 2.0
+
+
+def test_without_a_longest_backoff_there_is_none() -> None:
+    queue = make_queue(max_backoff=0)
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.0)
+    assert place(queue) == "active"
+
+
+def test_a_rejected_pod_is_tried_early_when_nothing_else_is_there() -> None:
+    queue = make_queue()
+    queue.add(make_pod("pod"), 0.0)
+    fail(queue, 0.0, "NodeResourcesFit")
+    queue.move_all(POD_GONE, 0.5)
+    assert place(queue) == "backoff"
+    queue.add(make_pod("other"), 0.5)
+    assert names(queue) == ["other", "pod"]
+
+
+def test_a_pod_that_failed_by_an_error_waits_in_any_case() -> None:
+    queue = make_queue()
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.0)
+    assert not queue.has_next
+    assert queue.pop() is None
+
+
+def test_an_event_after_the_backoff_makes_a_pod_active_at_once() -> None:
+    queue = make_queue()
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.0, "NodeResourcesFit")
+    queue.move_all(POD_GONE, 2.0)
+    assert place(queue) == "active"
+
+
+def test_being_rejected_resets_the_count_of_errors() -> None:
+    queue = make_queue()
+    queue.add(make_pod(), 0.0)
+    queued = fail(queue, 0.0)
+    queue.flush(2.0)
+    fail(queue, 2.0, "NodeResourcesFit")
+    assert (queued.consecutive_errors, queued.unschedulable_count, queued.attempts) == (0, 1, 2)
+
+
+# -- the unschedulable -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "failed_at", "flushed_at"),
+    [(0.0, 0.0, 330.0), (0.0, 29.0, 330.0), (0.0, 30.0, 360.0), (7.0, 7.0, 337.0)],
+)
+def test_pods_that_waited_five_minutes_are_tried_again(start: float, failed_at: float, flushed_at: float) -> None:
+    queue = make_queue(start=start)
+    queue.add(make_pod(), failed_at)
+    fail(queue, failed_at, "NodeResourcesFit")
+    assert queue.next_flush() == flushed_at
+    queue.flush(flushed_at - 0.001)
+    assert place(queue) == "unschedulable"
+    queue.flush(flushed_at)
+    assert place(queue) == "active"
+
+
+def test_a_gated_pod_is_looked_at_every_five_minutes_and_stays_gated() -> None:
+    queue = make_queue()
+    queue.add(make_pod(scheduling_gates=[{"name": "wait"}]), 0.0)
+    queue.flush(330.0)
+    assert place(queue) == "unschedulable"
+    assert queue.next_flush() == 660.0
+
+
+class Never(FilterPlugin):
+    """A user's plugin that says no event helps."""
+
+    name = "Never"
+
+    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
+        return False
+
+
+class Nodes(FilterPlugin):
+    """A user's plugin that only new nodes help, and only pods that say so."""
+
+    name = "Nodes"
+
+    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
+        return event.resource == "Node" and pod.name == "pod"
+
+
+class Silent(FilterPlugin):
+    """A user's plugin that does not say what helps."""
+
+    name = "Silent"
+
+
+@pytest.mark.parametrize(
+    ("rejected_by", "event", "wakes"),
+    [
+        (("NodeResourcesFit",), POD_GONE, True),
+        (("NodeResourcesFit",), NODE_ADDED, True),
+        (("NodeAffinity",), POD_GONE, False),
+        (("NodeAffinity", "NodeResourcesFit"), POD_GONE, True),
+        (("Never",), NODE_ADDED, False),
+        (("Never", "Silent"), NODE_ADDED, True),
+        (("Silent",), POD_GONE, True),
+        (("Nodes",), NODE_ADDED, True),
+        (("Nodes",), POD_GONE, False),
+        (("Extender",), POD_GONE, True),
+    ],
+)
+def test_events_wake_the_pods_they_may_help(rejected_by: tuple[str, ...], event: ClusterEvent, wakes: bool) -> None:
+    queue = make_queue(Never, Nodes, Silent)
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.0, *rejected_by)
+    queue.move_all(event, 5.0)
+    assert place(queue) == ("active" if wakes else "unschedulable")
+
+
+def test_a_user_plugin_is_asked_about_each_pod() -> None:
+    queue = make_queue(Nodes)
+    for name in ("pod", "like it"):
+        queue.add(make_pod(name), 0.0)
+        fail(queue, 0.0, "Nodes")
+    queue.move_all(NODE_ADDED, 5.0)
+    assert names(queue) == ["pod"]
+
+
+def test_pods_of_one_kind_are_woken_together_and_only_those_asked_for() -> None:
+    queue = make_queue()
+    for name, priority in (("a", 0), ("b", 0), ("c", 9)):
+        queue.add(make_pod(name, priority=priority), 0.0)
+    for _ in range(3):
+        fail(queue, 0.0, "NodeResourcesFit")
+    queue.move_all(POD_GONE, 5.0, only=lambda pod: pod.priority <= 0)
+    assert names(queue) == ["a", "b"]
+    assert place(queue, "default/c") == "unschedulable"
+
+
+def test_a_pod_that_a_plugin_asked_to_wait_skips_its_backoff() -> None:
+    queue = make_queue(Silent)
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.0, "NodeResourcesFit", pending=("Silent",))
+    queue.move_all(NODE_ADDED, 0.0)
+    assert place(queue) == "active"
+
+
+def test_a_pod_can_be_activated_whatever_rejected_it() -> None:
+    queue = make_queue()
+    queue.add(make_pod(), 0.0)
+    fail(queue, 0.0, "NodeAffinity")
+    assert queue.activate("default/pod", 0.0)
+    assert place(queue) == "active"
+    assert not queue.activate("default/unknown", 0.0)
+
+
+# -- gates -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_with_scheduling_gates_waits_until_they_are_gone() -> None:
+    queue = make_queue()
+    old = make_pod(scheduling_gates=[{"name": "one"}, {"name": "two"}])
+    queue.add(old, 0.0)
+    assert place(queue) == "unschedulable"
+    assert queue.unschedulable.gated_count == 1
+    queue.move_all(NODE_ADDED, 1.0)
+    one_left = replace(old, spec=replace(old.spec, scheduling_gates=old.spec.scheduling_gates[1:]))
+    queue.update(old, one_left, 2.0)
+    assert place(queue) == "unschedulable"
+    queue.update(one_left, replace(old, spec=replace(old.spec, scheduling_gates=[])), 3.0)
+    assert place(queue) == "active"
+
+
+class Curfew(PreEnqueuePlugin):
+    """Lets pods in once there is a new node."""
+
+    name = "Curfew"
+    is_over = False
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return SUCCESS if Curfew.is_over else Status.unschedulable("curfew")
+
+    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
+        return event.resource == "Node"
+
+
+@pytest.mark.parametrize(("event", "is_in"), [(NODE_ADDED, True), (POD_GONE, False)])
+def test_the_plugin_that_gated_a_pod_says_which_events_may_open_the_gate(
+    event: ClusterEvent, is_in: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make_queue(Curfew)
+    queued = queue.add(make_pod(), 0.0)
+    assert queued.gating_plugin == "Curfew"
+    monkeypatch.setattr(Curfew, "is_over", True)
+    queue.move_all(event, 1.0)
+    assert (place(queue) == "active") == is_in
+
+
+# -- in flight -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("event", "expected"), [(POD_GONE, "backoff"), (None, "unschedulable")])
+def test_what_happens_while_a_pod_is_tried_counts(event: ClusterEvent | None, expected: str) -> None:
+    queue = make_queue()
+    queue.add(make_pod(), 0.0)
+    queued = queue.pop()
+    assert queued is not None
+    if event is not None:
+        queue.move_all(event, 0.0)
+    queued.unschedulable_plugins = frozenset(("NodeResourcesFit",))
+    queue.put_back(queued, 0.0)
+    assert place(queue) == expected
+
+
+def test_events_are_kept_for_the_pods_that_were_under_way_only() -> None:
+    queue = make_queue()
+    for name in ("early", "late"):
+        queue.add(make_pod(name), 0.0)
+    early = queue.pop()
+    queue.move_all(POD_GONE, 0.0)
+    late = queue.pop()
+    assert early is not None
+    assert late is not None
+    assert queue.in_flight.events_for("default/early") == [POD_GONE]
+    assert queue.in_flight.events_for("default/late") == []
+    queue.done("default/early")
+    queue.move_all(NODE_ADDED, 0.0)
+    assert queue.in_flight.events_for("default/late") == [NODE_ADDED]
+    queue.done("default/late")
+    assert list(queue.in_flight) == []
+
+
+def test_an_update_of_a_pod_under_way_is_one_of_those_events() -> None:
+    queue = make_queue()
+    old = make_pod(requests={"cpu": "64"})
+    queue.add(old, 0.0)
+    queued = queue.pop()
+    assert queued is not None
+    new = make_pod(requests={"cpu": "1"})
+    queue.update(old, new, 0.0)
+    assert len(queue) == 0
+    queued.unschedulable_plugins, queued.pod = frozenset(("NodeResourcesFit",)), new
+    queue.put_back(queued, 0.0)
+    assert place(queue) == "backoff"
