@@ -301,7 +301,18 @@ def test_a_finished_pod_is_bad_input() -> None:
 
 # -- on random cases -----------------------------------------------------------------------------------------------
 
-FAMILIES = ("mixed", "resources", "taints", "nodeaffinity", "ports", "interpod", "spread", "config", "owners", "rollout")
+FAMILIES = (
+    "mixed",
+    "resources",
+    "taints",
+    "nodeaffinity",
+    "ports",
+    "interpod",
+    "spread",
+    "config",
+    "owners",
+    "rollout",
+)
 EACH = 22
 
 

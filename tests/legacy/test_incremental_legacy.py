@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from world import History, World, histories
+from world import History, RemoveNode, Shape, World, histories
 
 RELEASES = ("v1.8", "v1.14", "v1.18")
 QUESTIONS = [pod_of(kind, "asked") for kind in POD_KINDS]
@@ -20,7 +20,7 @@ def scheduler_of(cluster: Cluster, release: str) -> Scheduler:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@settings(max_examples=6, phases=PHASES)
+@settings(max_examples=8, phases=PHASES)
 @given(history=histories)
 def test_decisions_after_events_equal_decisions_from_scratch(release: str, history: History) -> None:
     world = World(history.shapes, history.alike)
@@ -33,3 +33,17 @@ def test_decisions_after_events_equal_decisions_from_scratch(release: str, histo
         step = 1 if turn == len(history.events) else 9
         for pod in QUESTIONS[turn % step :: step]:
             assert scheduler.decide(pod) == fresh.decide(pod)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_removed_node_is_nobodys(release: str) -> None:
+    """Every kind of pod, decided before a node goes and after, with its row left behind."""
+    world = World([Shape(zone=0), Shape(zone=1), Shape(zone=2, taints=2)])
+    scheduler = scheduler_of(world.cluster, release)
+    for pod in QUESTIONS:
+        scheduler.decide(pod)
+
+    world.apply(RemoveNode("n1"), scheduler)
+
+    fresh = scheduler_of(world.rebuilt(), release)
+    assert [scheduler.decide(pod) for pod in QUESTIONS] == [fresh.decide(pod) for pod in QUESTIONS]

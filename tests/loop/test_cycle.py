@@ -180,7 +180,7 @@ def test_a_nomination_that_is_taken_back_lets_others_in() -> None:
     assert driver.work(at=5.0) == ["bind low to a"]
 
 
-# -- Reserve, Permit, PreBind, Bind, PostBind ----------------------------------------------------------------------------
+# -- Reserve, Permit, PreBind, Bind, PostBind --------------------------------------------------------------------------
 
 
 class Diary(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
@@ -361,7 +361,9 @@ def test_a_pod_that_waits_too_long_is_rejected() -> None:
 def test_a_plugin_can_give_up_on_a_pod_that_waits() -> None:
     driver = pairs()
     driver.add(make_pod("p")).work()
-    assert driver.add(make_pod("lonely")).work(at=1.0) == ["lonely failed: Pairs", "p failed: Pairs"]
+    said = driver.add(make_pod("lonely")).work(at=1.0)
+    # The room that p gives back is worth another try to who was rejected by a plugin that does not say what helps.
+    assert said == ["lonely failed: Pairs", "p failed: Pairs", "lonely failed: Pairs"]
 
 
 def test_a_pod_that_waits_and_is_deleted_is_gone() -> None:
@@ -395,7 +397,7 @@ def test_a_victim_that_waits_is_rejected_rather_than_evicted() -> None:
     assert said == [
         "high failed: NodeResourcesFit",
         "nominate high to a",
-        "p failed: preempted",
+        "p failed: DefaultPreemption",
         "high waits on a until 31",
     ]
 

@@ -67,9 +67,7 @@ class Capacity:
             "count": self.count,
             "mix": list(self.mix),
             "limit": self.limit or None,
-            "pods": [
-                {"pod": fits.template.key, "count": fits.count, "nodes": dict(fits.nodes)} for fits in self.fits
-            ],
+            "pods": [{"pod": fits.template.key, "count": fits.count, "nodes": dict(fits.nodes)} for fits in self.fits],
             "stoppedBy": {
                 "pod": None if stopped_by is None else stopped_by.pod,
                 "message": self.message,
@@ -156,4 +154,3 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
     if any(number < 1 for number in mix):
         raise InputError(f"a mix of {':'.join(map(str, mix))}; each number must be at least 1")
     return tuple(mix)
-

@@ -235,8 +235,7 @@ def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
             cluster.remove(pod)
         cluster.remove(cluster.node(name))
     recreation.recreate(gone)
-    while recreation.retry():
-        """Until nothing that is pending fits any more."""
+    recreation.retry()
 
 
 def checked(cluster: Cluster, nodes: Sequence[str]) -> None:

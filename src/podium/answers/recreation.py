@@ -67,11 +67,15 @@ class Recreation:
             self._place(self.found[pod.key])
 
     def retry(self) -> bool:
-        """Try those again that are pending, unless nothing has changed since; whether one got a node."""
-        waiting = [each.pod for each in self.pending() if each.tried_at != self._placing.changes]
-        for pod in in_queue_order(waiting, self.scheduler):
-            self._place(self.found[pod.key])
-        return any(self.found[pod.key].node is not None for pod in waiting)
+        """Try those again that are pending for as long as that places one; whether it did."""
+        placed = False
+        while waiting := [each.pod for each in self.pending() if each.tried_at != self._placing.changes]:
+            for pod in in_queue_order(waiting, self.scheduler):
+                self._place(self.found[pod.key])
+            if all(self.found[pod.key].node is None for pod in waiting):
+                break
+            placed = True
+        return placed
 
     def pending(self) -> Iterator[Recreated]:
         return (each for each in self.found.values() if each.node is None)

@@ -47,10 +47,10 @@ def _pods_of_file(file: str) -> list[Pod]:
 
 def _as_of(pod: Pod, priorities: Priorities, profile: str | None) -> Pod:
     """The pod with the priority that its class has in the input, and the profile that is to decide it."""
-    spec = pod.spec
-    if spec.priority_class_name in priorities.classes:
-        spec = replace(spec, priority=priorities.classes[spec.priority_class_name].value)
-    return replace(pod, spec=replace(spec, scheduler_name=profile or spec.scheduler_name))
+    if pod.spec.priority_class_name in priorities.classes:
+        unset = replace(pod.spec, priority=None, preemption_policy=None)
+        pod = priorities.resolve(replace(pod, spec=unset))
+    return replace(pod, spec=replace(pod.spec, scheduler_name=profile or pod.spec.scheduler_name))
 
 
 def read_node(text: str) -> NodeTemplate:

@@ -33,7 +33,7 @@ from podium.selectors import NO_EXECUTE, any_tolerates, repels, untolerated
 
 def _each(nodes: Nodes, judge: Callable[[Node], bool]) -> Mask:
     """What `judge` says of each node object."""
-    return np.fromiter((bool(node.name) and judge(node.node) for node in nodes), np.bool_, len(nodes))
+    return np.fromiter((judge(node.node) for node in nodes), np.bool_, len(nodes))
 
 
 def _has_other(node: Node, condition: str, good: str) -> bool:

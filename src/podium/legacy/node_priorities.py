@@ -178,7 +178,7 @@ class NodePreferAvoidPodsPriority(OfRelease, ScorePlugin):
         controller = self.key(state.info)
         avoided = np.zeros(len(nodes), dtype=np.bool_)
         if controller is not None:
-            listed = (bool(node.name) and controller in avoided_controllers(node.node) for node in nodes)
+            listed = (controller in avoided_controllers(node.node) for node in nodes)
             avoided = np.fromiter(listed, np.bool_, len(nodes))
         return np.where(avoided, 0, self.rules.max_score)
 

@@ -128,7 +128,7 @@ def _count(constraints: list[_Constraint], pod: Pod, cluster: Cluster) -> list[t
     matcher = required_node_affinity(pod)
 
     def eligible() -> Mask:
-        nodes = cluster.nodes
+        nodes = Nodes(cluster)
         mask = nodes.take(cluster.columns.alive) & nodes.matching(matcher)
         for key in keys:
             mask &= nodes.codes(key) >= 0

@@ -18,6 +18,7 @@ from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import NO_PLUGINS, QueuedPod
 from podium.loop.waiting import LONGEST, WAITING_PODS, WaitingPod, WaitingPods
 from podium.objects import Node, Object, Pod
+from podium.plugins.default_preemption import DefaultPreemption
 
 
 class SchedulerLoop:
@@ -337,7 +338,7 @@ class SchedulerLoop:
         instructions: list[Instruction] = []
         for key in failure.victims:
             if key in self.waiting:
-                self.waiting.reject(key, "", "preempted")
+                self.waiting.reject(key, DefaultPreemption.name, "preempted")
             else:
                 instructions.append(Evict(self.pods[key], pod, failure.nominated or ""))
         return instructions

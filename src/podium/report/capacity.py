@@ -14,9 +14,7 @@ from podium.report.formats import API_VERSION, to_csv
 from podium.resources import CPU, MEMORY, pod_resources
 
 
-def to_lines(
-    answer: Capacity, *, at_least: int = 1, width: int = WIDTH, everything: bool = False
-) -> list[Line]:
+def to_lines(answer: Capacity, *, at_least: int = 1, width: int = WIDTH, everything: bool = False) -> list[Line]:
     """How many fit, what stops the next one, and where they go. Of many nodes ten are shown, or `everything`."""
     style = "green" if answer.count >= at_least else "red"
     lines = [line._replace(style=style) for line in wrapped(_summary(answer, at_least), width)]

@@ -84,5 +84,3 @@ def to_rows(answer: WhyNot) -> str:
         for change in suggestion.changes
     ]
     return to_csv(("suggestion", "kind", "on", "change"), rows)
-
-

@@ -63,9 +63,7 @@ def _against_the_pod(situation: Situation, node: str) -> Iterator[Change]:
 def _meant_by(term: Term, situation: Situation, pods: list[Pod]) -> list[Pod]:
     cluster = situation.cluster
     return [
-        pod
-        for pod in pods
-        if term.matches(pod.namespace, pod.metadata.labels, cluster.namespace_labels(pod.namespace))
+        pod for pod in pods if term.matches(pod.namespace, pod.metadata.labels, cluster.namespace_labels(pod.namespace))
     ]
 
 

@@ -13,7 +13,7 @@ from podium.answers.turning.fixes import Rejected, fixes, rejection
 from podium.answers.turning.situation import Situation
 from podium.answers.turning.winning import levers, wins
 from podium.cluster import Cluster
-from podium.config import KubeSchedulerConfiguration
+from podium.config import KubeSchedulerConfiguration, default_config
 from podium.engine import Decision
 from podium.framework import Registry
 from podium.objects import Pod
@@ -43,10 +43,17 @@ class Suggestion:
         return ", and ".join(change.text for change in self.changes)
 
     def apply(
-        self, cluster: Cluster, pod: Pod, config: KubeSchedulerConfiguration, registry: Registry = IN_TREE
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        config: KubeSchedulerConfiguration | None = None,
+        registry: Registry = IN_TREE,
     ) -> tuple[Cluster, Pod, KubeSchedulerConfiguration]:
-        """The cluster, the pod and the configuration with the changes made; those given stay as they are."""
-        situation = Situation(cluster, pod, config, registry)
+        """The cluster, the pod and the configuration with the changes made; those given stay as they are.
+
+        The pod is not on a node of that cluster, whether or not it was before.
+        """
+        situation = Situation(cluster, pod, config or default_config(registry.points), registry)
         for change in self.changes:
             change.apply(situation)
         return situation.cluster, situation.pod, situation.config
