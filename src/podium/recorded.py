@@ -19,6 +19,8 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
+from podium.legacy import CURRENT, Options, legacy_dict
+from podium.legacy.conduct import DEFAULT_PROVIDER
 from podium.load import load
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -27,12 +29,12 @@ STDIN = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
 """Score plugins that give every node 0 and may be left out of a profile for that."""
-_COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "scores", "totals"))
+_COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "failed", "failed_predicates", "scores", "totals"))
 
 Fields = Mapping[str, Any]
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A cluster, the pods to decide on it one after the other, and the configuration to do it with."""
 
     name: str = ""
@@ -41,9 +43,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, Any] | None = None
     preempt: bool = False
     """Whether a pod that fits nowhere goes on to PostFilter."""
+    provider: str = DEFAULT_PROVIDER
+    feature_gates: dict[str, bool] = {}
+    env: dict[str, str] = {}
+    """With `provider` and `feature_gates`, what the schedulers before v1.36 were started with."""
 
 
-class _Line(Case, frozen=True, kw_only=True):
+class _Line(Case, frozen=True, kw_only=True, rename="camel"):
     case: Case | None = None
     expect: dict[str, Any] | None = None
 
@@ -129,27 +135,30 @@ def _record(text: bytes, where: str) -> Record:
 # -- deciding ------------------------------------------------------------------------------------------------------
 
 
-def decide(case: Case, registry: Registry = IN_TREE) -> dict[str, Any]:
+def decide(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) -> dict[str, Any]:
     """Decide a case's pods in order, each placed before the next; the smallest name wins a tie.
 
     The answer has the shape of a recorded expectation. A case that cannot be used, or whose configuration would be
     refused, has an `error` and no `decisions`; one without pods asks whether its configuration is `accepted`.
     """
     try:
-        scheduler, pods = prepare(case, registry)
+        scheduler, pods = prepare(case, registry, release)
         with closing(scheduler):
-            decisions = [scheduler.place(pod, preempt=case.preempt).to_dict() for pod in pods]
-            answer: dict[str, Any] = {"decisions": decisions}
+            decisions = [scheduler.place(pod, preempt=case.preempt) for pod in pods]
+            answer: dict[str, Any] = {"decisions": [decision.to_dict() for decision in decisions]}
+            if release != CURRENT:
+                answer = {"effective": scheduler.setup.effective, "decisions": list(map(legacy_dict, decisions))}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
     return {"name": case.name} | accepted | answer
 
 
-def prepare(case: Case, registry: Registry = IN_TREE) -> tuple[Scheduler, list[Pod]]:
+def prepare(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) -> tuple[Scheduler, list[Pod]]:
     """A scheduler on the case's cluster, and the pods to give it."""
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
-    scheduler = Scheduler(cluster, case.config, registry=registry, tie_break="first")
+    options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
+    scheduler = Scheduler(cluster, case.config, registry=registry, release=release, options=options, tie_break="first")
     # Pods get their priority from the classes of the cluster they are created in.
     classes = [item for item in case.objects if item.get("kind") == "PriorityClass"]
     return scheduler, load([*classes, *case.pods]).of(Pod) if case.pods else []
@@ -158,11 +167,11 @@ def prepare(case: Case, registry: Registry = IN_TREE) -> tuple[Scheduler, list[P
 # -- comparing -----------------------------------------------------------------------------------------------------
 
 
-def verify(record: Record, registry: Registry = IN_TREE) -> list[Difference]:
+def verify(record: Record, registry: Registry = IN_TREE, release: str = CURRENT) -> list[Difference]:
     """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
     if record.expect is None:
         raise InputError(f"case {record.case.name!r} has no recorded decisions to compare with; use `podium decide`")
-    return list(compare(record.case.name, record.expect, decide(record.case, registry)))
+    return list(compare(record.case.name, record.expect, decide(record.case, registry, release)))
 
 
 def compare(case: str, expected: Fields, got: Fields) -> Iterator[Difference]:
@@ -171,6 +180,8 @@ def compare(case: str, expected: Fields, got: Fields) -> Iterator[Difference]:
     if refused != ("error" in got):
         yield Difference(case, "", "", "", "error", expected.get("error") or None, got.get("error"))
         return
+    if expected.get("effective", got.get("effective")) != got.get("effective"):
+        yield Difference(case, "", "", "", "effective", expected.get("effective"), got.get("effective"))
     recorded, decided = expected.get("decisions") or [], got.get("decisions") or []
     if len(recorded) != len(decided):
         yield Difference(case, "", "", "", "decisions", len(recorded), len(decided))
@@ -192,6 +203,9 @@ def _compare_decisions(expected: Fields, got: Fields) -> Iterator[Difference]:
             yield _difference(name, expected.get(name), got.get(name))
     if _status(expected.get("absent")) != _status(got.get("absent")):
         yield _difference("absent", expected.get("absent"), got.get("absent"))
+    for name in ("failed", "failed_predicates"):
+        if expected.get(name) is not None:
+            yield from _compare_failures(name, expected[name], got.get(name) or {})
     yield from _compare_rejections(expected.get("rejected") or {}, got.get("rejected") or {})
     yield from _compare_scores(expected.get("scores") or {}, got.get("scores") or {})
     for node, one, other in _differing(expected.get("totals") or {}, got.get("totals") or {}):
@@ -204,6 +218,13 @@ def _compare_rejections(expected: Fields, got: Fields) -> Iterator[Difference]:
         if _status(one) != _status(other):
             plugin = (one or other or {}).get("plugin", "")
             yield _difference("rejected", one, other, node, plugin)
+
+
+def _compare_failures(field: str, expected: Fields, got: Fields) -> Iterator[Difference]:
+    """The differences in who rejected nodes and why, in the shape of the old releases; order does not matter."""
+    for node in sorted(expected.keys() | got.keys()):
+        if set(expected.get(node) or ()) != set(got.get(node) or ()):
+            yield _difference(field, expected.get(node), got.get(node), node)
 
 
 def _compare_scores(expected: Fields, got: Fields) -> Iterator[Difference]:

@@ -20,7 +20,6 @@ PACKED = with_args(
     "NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
 )
 NO_TAINTS = make_config({"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}})
-UNSPREAD = make_config({"plugins": {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}})
 WEB = {"kind": "ReplicaSet", "name": "web-1"}
 
 
@@ -99,7 +98,7 @@ def test_replay_places_running_pods_anew_but_not_those_that_go_with_their_node()
     # Nothing of this happened to the cluster itself.
     cluster = Cluster.from_objects(objects)
     compare(Way(cluster=cluster), Way(cluster=cluster, config=PACKED), replay=True)
-    assert dict((pod.name, node) for pod, node in cluster.placed()) == {
+    assert {pod.name: node for pod, node in cluster.placed()} == {
         "old": "used",
         "agent": "empty",
         "other": "empty",
@@ -131,7 +130,7 @@ def test_two_releases() -> None:
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     constraint = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [make_node(name, labels={ZONE: name}, cpu=cpu) for name, cpu in (("a", "64"), ("b", "2"))]
-    web = {"labels": {"app": "web"}, "requests": {"cpu": "1"}, "topology_spread_constraints": [constraint]}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "requests": {"cpu": "1"}, "topology_spread_constraints": [constraint]}
     cluster = Cluster.from_objects([*nodes, make_pod("old", node="a", **web), make_pod("new", **web)])
 
     (move,) = compare(Way(cluster=cluster), Way(cluster=cluster, release="v1.14")).moves

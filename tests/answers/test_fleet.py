@@ -20,6 +20,7 @@ from podium.objects import (
     Deployment,
     Job,
     Node,
+    Object,
     PersistentVolume,
     Pod,
     PodDisruptionBudget,
@@ -52,12 +53,22 @@ def test_nodes_differ(objects: Objects) -> None:
     assert [node.name for node in nodes if node.spec.unschedulable] == ["general-b5"]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [CSINode, DaemonSet, Deployment, Job, PersistentVolume, PodDisruptionBudget, PriorityClass, ReplicaSet]
-    + [Service, StatefulSet],
+KINDS = (
+    CSINode,
+    DaemonSet,
+    Deployment,
+    Job,
+    PersistentVolume,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    Service,
+    StatefulSet,
 )
-def test_has_some_of_everything(kind: type, objects: Objects) -> None:
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_has_some_of_everything(kind: type[Object], objects: Objects) -> None:
     assert objects.of(kind)
 
 

@@ -62,7 +62,10 @@ def test_the_cheapest_mix(number: int, small: float, large: float, counts: dict[
 def test_each_template_alone_is_told_too() -> None:
     answer = needed(pods(20, requests={"cpu": "1"}), of(SMALL, 5.0), of(LARGE, 17.0))
 
-    assert [(dict(mix.counts), mix.price) for mix in answer.alone] == [({"small": 5}, 25.0), ({"large": 2}, 34.0)]
+    assert {name: (mix.nodes, mix.price) for name, mix in answer.alone.items()} == {
+        "small": (5, 25.0),
+        "large": (2, 34.0),
+    }
 
 
 def test_pods_that_no_template_helps_are_named() -> None:
@@ -80,7 +83,7 @@ def test_templates_that_help_together_only() -> None:
     answer = needed(pods(4, **fields), *zones)
 
     assert answer.best.counts == {"in-a": 1, "in-b": 1}
-    assert not any(mix.fits for mix in answer.alone)
+    assert not any(mix.fits for mix in answer.alone.values())
 
 
 def test_pods_that_keep_apart_need_a_node_each() -> None:

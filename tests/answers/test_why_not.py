@@ -46,7 +46,9 @@ def texts(answer: WhyNot) -> list[str]:
 
 
 FULL = make_pod("batch-7", node="a1", requests={"cpu": "3700m"})
-PREFERRING = {"affinity": node_affinity(preferred=[(1, {"matchExpressions": [expression("disk", "In", "ssd")]})])}
+PREFERRING: dict[str, Any] = {
+    "affinity": node_affinity(preferred=[(1, {"matchExpressions": [expression("disk", "In", "ssd")]})])
+}
 
 CASES: dict[str, tuple[list[Object], Pod, set[str]]] = {
     "too little cpu": (

@@ -68,8 +68,8 @@ class NodesNeeded:
 
     pods: int
     """How many pods do not fit now."""
-    alone: tuple[NodeMix, ...]
-    """Per template, how many nodes it takes of it alone; if no number of them suffices, how many help."""
+    alone: Mapping[str, NodeMix]
+    """Per template, by name, how many nodes it takes of it alone; if no number of them suffices, how many help."""
     best: NodeMix
     """The cheapest mix found with which all pods fit; if there is none, with which as few as possible are left."""
 
@@ -78,7 +78,7 @@ class NodesNeeded:
         return {
             "pods": self.pods,
             "best": self.best.to_dict(),
-            "alone": [mix.to_dict() for mix in self.alone],
+            "alone": {name: mix.to_dict() for name, mix in self.alone.items()},
         }
 
 
@@ -115,7 +115,7 @@ def nodes_needed(
             return tuple(pod.key for pod in rest if scheduler.schedule(pod) is None)
 
     if not rest:
-        return NodesNeeded(0, (), NodeMix({}, 0.0))
+        return NodesNeeded(0, {}, NodeMix({}, 0.0))
     return _Search(templates, _Room(cluster, rest, templates), len(rest), left).run()
 
 
@@ -199,7 +199,8 @@ class _Search:
         self._goal = min(map(self._left, starts))
         starts += self._greedy()
         best = self._improved(min((start for start in starts if self._left(start) <= self._goal), key=self._rank))
-        return NodesNeeded(self._pods, tuple(map(self._mix, alone)), self._mix(best))
+        each = {template.name: self._mix(counts) for template, counts in zip(self._templates, alone, strict=True)}
+        return NodesNeeded(self._pods, each, self._mix(best))
 
     def _fewest(self, base: Counts, place: int) -> Counts:
         """`base` with as few nodes of one template more as leave nothing, or as leave as little as any number does."""

@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from podium.cli.options import Release, Releases
+
 
 def bench(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
+    release: Releases = Release.V1_36,
 ) -> None:
     """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
     import json
@@ -17,7 +20,7 @@ def bench(
     from podium.errors import PodiumError
     from podium.recorded import prepare, read_case
 
-    scheduler, pods = prepare(read_case(case))
+    scheduler, pods = prepare(read_case(case), release=release.value)
     scheduled = 0
     start = time.perf_counter()
     for pod in pods:

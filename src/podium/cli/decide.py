@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Plugins
+from podium.cli.options import Plugins, Release, Releases
 
 
 def decide(
@@ -15,6 +15,7 @@ def decide(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain or gzip; `-` for stdin."),
     ] = ["-"],  # noqa: B006
+    release: Releases = Release.V1_36,
     plugins: Plugins = [],  # noqa: B006
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.
@@ -29,6 +30,6 @@ def decide(
     registry = registry_with(plugins)
     for file in files:
         for record in read_records(file):
-            answer = decide(record.case, registry)
+            answer = decide(record.case, registry, release.value)
             sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
             sys.stdout.flush()

@@ -30,8 +30,12 @@ def explain(
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
+    release: options.Releases = options.Release.V1_36,
+    cache: Annotated[
+        bool, typer.Option("--equivalence-cache/--no-equivalence-cache", help="Reuse results of equal pods.")
+    ] = True,
     preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
-    tie_break: options.Ties = options.TieBreak.RANDOM,
+    tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
     plugins: options.Plugins = [],  # noqa: B006
@@ -54,9 +58,11 @@ def explain(
     mention(objects, verbose=verbose)
     scheduler = Scheduler(
         Cluster.from_objects(objects),
-        read_config(config, objects, registry),
+        read_config(config, objects, registry, release.value),
         registry=registry,
-        tie_break=tie_break.value,
+        release=release.value,
+        equivalence_cache=cache,
+        tie_break=tie_break,
         seed=seed,
         sampling=sampling.value,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from podium.cli.output import remark, warn
 
@@ -36,19 +36,36 @@ def mention(objects: Objects, *, verbose: bool) -> None:
         remark(f"{len(objects)} objects read; not read by scheduling: {kinds or 'none'}")
 
 
-def read_config(file: str | None, objects: Objects, registry: Registry) -> KubeSchedulerConfiguration | None:
-    """The configuration of a file, else the one among the objects; None if there is neither."""
+def read_config(
+    file: str | None, objects: Objects, registry: Registry, release: str = "v1.36"
+) -> KubeSchedulerConfiguration | dict[str, Any] | None:
+    """The configuration of a file, else the one among the objects; None if there is neither.
+
+    That of an old release is given as it stands: a Policy, or what v1.18 reads.
+    """
     from podium.config import parse_config
     from podium.errors import InputError
+    from podium.legacy import CURRENT, release_of
     from podium.load import load_documents
 
+    if file is None and objects.scheduler_config is None:
+        return None
     if file is None:
-        found = objects.scheduler_config
-        return None if found is None else parse_config(found, registry.points, "schedulerConfig of the input")
-    documents = list(load_documents(file))
-    if len(documents) != 1:
-        raise InputError(f"has {len(documents)} documents; a configuration is one {CONFIGURATION}", file)
-    return parse_config(documents[0][1], registry.points, file)
+        where, document = "schedulerConfig of the input", objects.scheduler_config
+    else:
+        where, documents = file, list(load_documents(file))
+        if len(documents) != 1:
+            raise InputError(f"has {len(documents)} documents; a configuration is one {CONFIGURATION}", file)
+        document = documents[0][1]
+    if release == CURRENT:
+        return parse_config(document, registry.points, where)
+    if not isinstance(document, dict):
+        raise InputError("is not a configuration; it must be an object with apiVersion and kind", where)
+    try:
+        release_of(release).set_up(document, registry=registry)
+    except InputError as error:
+        raise error.at(where) from None
+    return document
 
 
 def registry_with(plugins: Sequence[str]) -> Registry:

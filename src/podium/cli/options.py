@@ -43,8 +43,26 @@ Seed = Annotated[int, typer.Option("--seed", help="Of the random tie-break: the 
 Ties = Annotated[
     TieBreak, typer.Option("--tie-break", help="Which of several best nodes is taken; `first` is the smallest name.")
 ]
+TiesOfRelease = Annotated[
+    TieBreak | None,
+    typer.Option(
+        "--tie-break",
+        help="Which of several best nodes is taken, by default as the release does; `first` is the smallest name.",
+    ),
+]
 Sampled = Annotated[
     Sampling, typer.Option("--sampling", help="Evaluate all nodes, or as many as kube-scheduler would.")
+]
+class Release(StrEnum):
+    V1_8 = "v1.8"
+    V1_14 = "v1.14"
+    V1_18 = "v1.18"
+    V1_36 = "v1.36"
+
+
+Releases = Annotated[
+    Release,
+    typer.Option("--release", help="Which release of kube-scheduler to be; --config is a Policy for the old ones."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]

@@ -25,7 +25,8 @@ def simulate(
     config: options.Config = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
-    tie_break: options.Ties = options.TieBreak.RANDOM,
+    release: options.Releases = options.Release.V1_36,
+    tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
     plugins: options.Plugins = [],  # noqa: B006
@@ -52,7 +53,7 @@ def simulate(
 
     wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
     if any(wishes):
-        scheduling = {"tie_break": tie_break.value, "seed": seed, "sampling": sampling.value}
+        scheduling = {"tie_break": tie_break, "seed": seed, "sampling": sampling.value, "release": release.value}
         return timeline.simulate_timeline(
             wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
         )
@@ -61,14 +62,15 @@ def simulate(
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
     mention(objects, verbose=verbose)
-    settings = read_config(config, objects, registry)
+    settings = read_config(config, objects, registry, release.value)
     cluster = Cluster.from_objects(objects)
     with progress("placing pods", len(cluster.pending)) as advance:
         simulation = simulate(
             cluster,
             config=settings,
             registry=registry,
-            tie_break=tie_break.value,
+            release=release.value,
+            tie_break=tie_break,
             seed=seed,
             sampling=sampling.value,
             on_decided=lambda placement: advance(),

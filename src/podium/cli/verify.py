@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Plugins
+from podium.cli.options import Plugins, Release, Releases
 from podium.cli.progress import progress
 
 
@@ -16,6 +16,7 @@ def verify(
         list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain or gzip; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
+    release: Releases = Release.V1_36,
     plugins: Plugins = [],  # noqa: B006
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
@@ -32,7 +33,7 @@ def verify(
         differing = []
         with progress(f"verifying {file}", len(records)) as advance:
             for record in records:
-                differing.append(verify(record, registry))
+                differing.append(verify(record, registry, release.value))
                 advance()
         _report(file, differing, limit)
         code |= any(differing)

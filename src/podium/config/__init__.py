@@ -13,6 +13,7 @@ from podium.config.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from podium.config.ignoring import STORAGE_PLUGINS, ignoring
 from podium.config.parse import default_config, parse_config
 from podium.config.types import (
     EXTENSION_POINTS,
@@ -27,6 +28,7 @@ from podium.config.types import (
 
 __all__ = [
     "EXTENSION_POINTS",
+    "STORAGE_PLUGINS",
     "DefaultPreemptionArgs",
     "DynamicResourcesArgs",
     "ExtenderConfig",
@@ -46,5 +48,6 @@ __all__ = [
     "UtilizationShapePoint",
     "VolumeBindingArgs",
     "default_config",
+    "ignoring",
     "parse_config",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.config import KubeSchedulerConfiguration
+from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.evaluation import Evaluation
 from podium.engine.extending import ExtenderRound
@@ -47,11 +47,13 @@ class Scheduler:
         seed: int = 0,
         sampling: Literal["all", "upstream"] = "all",
         equivalence_cache: bool = True,
+        assume_volumes: bool = False,
     ) -> None:
         self.setup = setup = release_of(release).set_up(config, options=options, registry=registry)
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
-        self.cluster, self.config, conduct = cluster, setup.config, setup.conduct
-        config = setup.config
+        # Without the plugins that look at storage, every volume is taken to be there and usable everywhere.
+        config = ignoring(setup.config, STORAGE_PLUGINS) if assume_volumes else setup.config
+        self.cluster, self.config, conduct = cluster, config, setup.conduct
         self.frameworks = {profile.scheduler_name: Framework(profile, setup.registry) for profile in config.profiles}
         self._plans = {
             name: Plans(framework, cluster, conduct, keep=equivalence_cache)

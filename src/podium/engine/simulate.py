@@ -14,6 +14,7 @@ from podium.engine.scheduler import Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
+from podium.legacy import CURRENT
 from podium.load import workload_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -88,20 +89,31 @@ def simulate(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    tie_break: TieBreak | str = "random",
+    release: str = CURRENT,
+    tie_break: TieBreak | str | None = None,
     seed: int = 0,
     sampling: Literal["all", "upstream"] = "all",
+    assume_volumes: bool = False,
     on_decided: Callable[[Placement], object] = lambda placement: None,
 ) -> Simulation:
     """Decide pending pods one after the other, each on what the earlier ones left; the cluster stays as it is.
 
     `pods` are those of the cluster that are pending unless given. They are taken in the order of the profile's
     QueueSort: by priority, then creation, then as they came. Pods of workloads are there once `expand_workloads` has
-    added them. `on_decided` is told of each.
+    added them. `assume_volumes` ignores storage. `on_decided` is told of each.
     """
     cluster = cluster.fork()
     waiting = list(cluster.pending.values() if pods is None else pods)
-    scheduler = Scheduler(cluster, config, registry=registry, tie_break=tie_break, seed=seed, sampling=sampling)
+    scheduler = Scheduler(
+        cluster,
+        config,
+        registry=registry,
+        release=release,
+        tie_break=tie_break,
+        seed=seed,
+        sampling=sampling,
+        assume_volumes=assume_volumes,
+    )
     before = _requested(cluster)
     simulated = _Simulated(scheduler)
     placements = []

@@ -4,6 +4,7 @@ from podium.load.loaded import Objects
 from podium.load.loading import load
 from podium.load.read import Source, load_documents
 from podium.load.references import missing_references
+from podium.load.storage_references import missing_storage
 from podium.load.workloads import expand_workloads, workload_of
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "load",
     "load_documents",
     "missing_references",
+    "missing_storage",
     "workload_of",
 ]

@@ -19,7 +19,6 @@ from podium.objects import (
     OwnerReference,
     PersistentVolumeClaim,
     Pod,
-    PodSpec,
     PodStatus,
     PodTemplateSpec,
     StorageClass,
@@ -105,7 +104,7 @@ class Expansion:
         )
         pod = self.add(Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending")))
         yield self.priorities.resolve(pod)
-        yield from self._ephemeral_claims(pod, pod.spec)
+        yield from self.ephemeral_claims(pod)
 
     def claim(self, metadata: ObjectMeta, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
         """A claim, of the default storage class unless it says another."""
@@ -126,8 +125,9 @@ class Expansion:
         if owner is not None:
             self._owned[owner.kind, obj.namespace, owner.name].append(obj)
 
-    def _ephemeral_claims(self, pod: Pod, spec: PodSpec) -> Iterator[Object]:
-        for volume in spec.volumes:
+    def ephemeral_claims(self, pod: Pod) -> Iterator[Object]:
+        """A claim for each generic ephemeral volume that has none yet."""
+        for volume in pod.spec.volumes:
             template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
             name = f"{pod.name}-{volume.name}"
             if template is None or self.is_taken(PersistentVolumeClaim, pod.namespace, name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from podium.load.phrases import count, some
+from podium.load.storage_references import missing_storage
 from podium.objects import (
     LabelSelector,
     Namespace,
@@ -23,7 +24,12 @@ def missing_references(objects: Iterable[Object]) -> list[str]:
     """One line for each sort of thing that is referred to and missing, naming it and what is assumed instead."""
     objects = list(objects)
     pods = [obj for obj in objects if type(obj) is Pod and not obj.finished]
-    return [*_missing_nodes(objects, pods), *_missing_namespaces(objects, pods), *_missing_owners(objects, pods)]
+    return [
+        *_missing_nodes(objects, pods),
+        *_missing_namespaces(objects, pods),
+        *_missing_owners(objects, pods),
+        *missing_storage(objects),
+    ]
 
 
 def _missing_nodes(objects: list[Object], pods: list[Pod]) -> Iterator[str]:

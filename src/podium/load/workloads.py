@@ -25,11 +25,19 @@ from podium.objects import (
     StatefulSet,
 )
 
+
+def _expand_pod(pod: Pod, expansion: Expansion) -> Iterator[Object]:
+    """The claims of a pending pod's ephemeral volumes; those of a pod that runs exist, whether in the input or not."""
+    if not pod.spec.node_name and not pod.finished:
+        yield from expansion.ephemeral_claims(pod)
+
+
 _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
     CronJob: expand_cron_job,
     DaemonSet: expand_daemon_set,
     Deployment: expand_deployment,
     Job: expand_job,
+    Pod: _expand_pod,
     ReplicaSet: expand_replica_set,
     ReplicationController: expand_replication_controller,
     StatefulSet: expand_stateful_set,
@@ -39,7 +47,8 @@ _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
 def expand_workloads(objects: Objects) -> Objects:
     """The objects, and behind each workload the pending pods it wants and does not have.
 
-    Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs and
+    Pods that the input has count for their controller, by its kind and name, and get the claims of their ephemeral
+    volumes; with new pods come the ReplicaSets, Jobs and
     PersistentVolumeClaims that controllers would create on the way. Names are the same in every run.
     """
     expansion = Expansion(objects)

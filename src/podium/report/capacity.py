@@ -111,7 +111,7 @@ def to_rows(answer: Capacity | None, needed: NodesNeeded | None = None) -> str:
         fits = answer.fits if answer is not None else ()
         rows = [(each.template.key, node, count) for each in fits for node, count in each.nodes.items()]
         return to_csv(("pod", "node", "count"), rows)
-    mixes = [("best", needed.best), *(("alone", mix) for mix in needed.alone)]
+    mixes = [("best", needed.best), *(("alone", mix) for mix in needed.alone.values())]
     return to_csv(
         ("mix", "node", "count", "price", "left"),
         [(what, node, count, mix.price, len(mix.left)) for what, mix in mixes for node, count in mix.counts.items()],
@@ -133,12 +133,13 @@ def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True
         lines = wrapped(f"{_rest(needed)} not fit {verb} {_mixed(best)}{price}.", width, style="green")
     if best.left and best.counts:
         lines += wrapped(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", width, style="red")
+    alone = needed.alone.values()
     columns = [
-        Column("NODES OF ONE KIND", [_mixed(mix) or "none helps" for mix in needed.alone], right=False),
-        *([Column("PRICE", [_price(mix.price) for mix in needed.alone])] if priced else []),
-        Column("PODS LEFT", [f"{len(mix.left):,}" for mix in needed.alone]),
+        Column("NODES OF ONE KIND", [f"{mix.nodes:,} {name}" for name, mix in needed.alone.items()], right=False),
+        *([Column("PRICE", [_price(mix.price) for mix in alone])] if priced else []),
+        Column("PODS LEFT", [f"{len(mix.left):,}" for mix in alone]),
     ]
-    return [*lines, Line(""), *styled(table(columns), ["bold", *("" if mix.fits else "red" for mix in needed.alone)])]
+    return [*lines, Line(""), *styled(table(columns), ["bold", *("" if mix.fits else "red" for mix in alone)])]
 
 
 def _rest(needed: NodesNeeded) -> str:
