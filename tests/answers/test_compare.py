@@ -130,7 +130,8 @@ def test_two_releases() -> None:
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     constraint = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [make_node(name, labels={ZONE: name}, cpu=cpu) for name, cpu in (("a", "64"), ("b", "2"))]
-    web: dict[str, Any] = {"labels": {"app": "web"}, "requests": {"cpu": "1"}, "topology_spread_constraints": [constraint]}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "requests": {"cpu": "1"}}
+    web["topology_spread_constraints"] = [constraint]
     cluster = Cluster.from_objects([*nodes, make_pod("old", node="a", **web), make_pod("new", **web)])
 
     (move,) = compare(Way(cluster=cluster), Way(cluster=cluster, release="v1.14")).moves

@@ -15,6 +15,7 @@ from builders import (
     expression,
     make_config,
     make_node,
+    make_object,
     make_pod,
     node_affinity,
     pod_term,
@@ -260,6 +261,34 @@ def test_all_blockers_are_named_not_only_the_first() -> None:
     objects, pod, _ = CASES["a taint and a lack of room"]
 
     assert [status.plugin for status in asked(objects, pod).blockers] == ["TaintToleration", "NodeResourcesFit"]
+
+
+def test_volumes_in_another_zone_cannot_be_helped() -> None:
+    term = {"matchExpressions": [expression(ZONE, "In", "b")]}
+    claim = make_object("PersistentVolumeClaim", "data", namespace="default", spec={"volumeName": "disk"})
+    volume = make_object(
+        "PersistentVolume",
+        "disk",
+        spec={
+            "claimRef": {"name": "data", "namespace": "default"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+    )
+    pod = make_pod(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+
+    answer = asked([node("a1"), claim, volume], pod)
+
+    assert [status.plugin for status in answer.blockers] == ["VolumeBinding"]
+    assert answer.suggestions == ()
+
+
+def test_without_scores_the_pod_is_pinned() -> None:
+    config = make_config({"plugins": {"score": {"disabled": [{"name": "*"}]}}})
+
+    answer = asked([node("a1"), node("b1")], make_pod(), on="b1", config=config)
+
+    assert answer.blockers == ()
+    assert texts(answer) == ["pin the pod: nodeSelector kubernetes.io/hostname=b1"]
 
 
 def test_a_pod_that_goes_there_needs_nothing() -> None:

@@ -198,7 +198,7 @@ class _Run:
         """Place every pod, fast."""
         nodes: dict[str, str | None] = {}
         messages: dict[str, str] = {}
-        with closing(self.scheduler(_ready(self.way.cluster, self._options.replay))) as scheduler:
+        with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
             placing = Placing(scheduler)
             for pod in self._pods(scheduler):
                 nodes[pod.key] = placing.place(pod)
@@ -212,7 +212,7 @@ class _Run:
 
         `other`, if given, is asked what it would decide in the same situation.
         """
-        with closing(self.scheduler(_ready(self.way.cluster, self._options.replay))) as scheduler:
+        with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
             placing, asked = Placing(scheduler), other.scheduler(scheduler.cluster) if other else None
             for pod in self._pods(scheduler):
                 if pod.key in pods:
@@ -236,7 +236,7 @@ class _Explained(NamedTuple):
     """What the other way would take in the same situation."""
 
 
-def _ready(cluster: Cluster, replay: bool) -> Cluster:
+def ready(cluster: Cluster, replay: bool) -> Cluster:
     """A copy to place pods on: with `replay`, the running ones are pending again."""
     cluster = cluster.fork()
     if replay:

@@ -123,20 +123,22 @@ def _blockers(situation: Situation, node: str) -> list[Status]:
     while True:
         with situation.trying(changes):
             status = rejection(situation.decide(), node)
-        if status is None:
+        if status is None or any(status.plugin == known.plugin for known in found):
             return found
         found.append(status)
-        if not status.plugin or any(status.plugin == change.text for change in changes):
+        if not status.plugin:
             return found
-        changes.append(_without_filter(situation.pod.spec.scheduler_name, status.plugin))
+        changes.append(_without(situation.pod.spec.scheduler_name, status.plugin))
 
 
-def _without_filter(profile: str, plugin: str) -> Change:
+def _without(profile: str, plugin: str) -> Change:
+    """Take a plugin out where it looks at nodes; what it leaves at PreFilter it may want at Score."""
+
     def edit(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
         def without(each: Profile) -> Profile:
             points = {
                 point: tuple(ref for ref in each.points.get(point, ()) if ref.name != plugin)
-                for point in ("preFilter", "filter")
+                for point in ("preFilter", "filter", "preScore", "score")
             }
             return replace_data(each, points={**each.points, **points})
 

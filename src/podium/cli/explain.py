@@ -38,6 +38,7 @@ def explain(
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
+    assume_volumes: options.AssumeVolumes = False,
     plugins: options.Plugins = [],  # noqa: B006
     verbose: options.Verbose = False,
 ) -> None:
@@ -55,7 +56,7 @@ def explain(
 
     registry = registry_with(plugins)
     found, objects = find_pod(read_objects(files), pod, namespace)
-    mention(objects, verbose=verbose)
+    mention(objects, verbose=verbose, assume_volumes=assume_volumes)
     scheduler = Scheduler(
         Cluster.from_objects(objects),
         read_config(config, objects, registry, release.value),
@@ -65,6 +66,7 @@ def explain(
         tie_break=tie_break,
         seed=seed,
         sampling=sampling.value,
+        assume_volumes=assume_volumes,
     )
     with closing(scheduler):
         explained = explain_pod(scheduler, found, profile, preempt=preempt)

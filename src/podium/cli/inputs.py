@@ -27,10 +27,14 @@ def read_objects(files: Sequence[str]) -> Objects:
     return objects
 
 
-def mention(objects: Objects, *, verbose: bool) -> None:
-    """What was noticed while loading."""
+def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) -> None:
+    """What was noticed while loading; with `assume_volumes`, missing storage is no matter."""
+    from podium.load import missing_storage
+
+    of_no_matter = missing_storage(objects) if assume_volumes else []
     for warning in objects.warnings:
-        warn(warning)
+        if warning not in of_no_matter:
+            warn(warning)
     if verbose:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(objects.ignored.items()))
         remark(f"{len(objects)} objects read; not read by scheduling: {kinds or 'none'}")

@@ -65,4 +65,7 @@ Releases = Annotated[
     typer.Option("--release", help="Which release of kube-scheduler to be; --config is a Policy for the old ones."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
+AssumeVolumes = Annotated[
+    bool, typer.Option("--assume-volumes", help="Ignore storage: take every volume to be there and usable everywhere.")
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]

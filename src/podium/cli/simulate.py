@@ -29,6 +29,7 @@ def simulate(
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
+    assume_volumes: options.AssumeVolumes = False,
     plugins: options.Plugins = [],  # noqa: B006
     verbose: options.Verbose = False,
     events: timeline.Events = None,
@@ -53,7 +54,13 @@ def simulate(
 
     wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
     if any(wishes):
-        scheduling = {"tie_break": tie_break, "seed": seed, "sampling": sampling.value, "release": release.value}
+        scheduling = {
+            "tie_break": tie_break,
+            "seed": seed,
+            "sampling": sampling.value,
+            "release": release.value,
+            "assume_volumes": assume_volumes,
+        }
         return timeline.simulate_timeline(
             wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
         )
@@ -61,7 +68,7 @@ def simulate(
         raise typer.BadParameter("needs a file, a directory or `-`", param_hint="-f")
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
-    mention(objects, verbose=verbose)
+    mention(objects, verbose=verbose, assume_volumes=assume_volumes)
     settings = read_config(config, objects, registry, release.value)
     cluster = Cluster.from_objects(objects)
     with progress("placing pods", len(cluster.pending)) as advance:
@@ -73,6 +80,7 @@ def simulate(
             tie_break=tie_break,
             seed=seed,
             sampling=sampling.value,
+            assume_volumes=assume_volumes,
             on_decided=lambda placement: advance(),
         )
     _show(simulation, output, everything=everything)

@@ -102,7 +102,7 @@ def _timeline(
     registry = registry_with(plugins)
     events = read_timeline(wishes.events or "-")
     objects = load(*dict.fromkeys(files)) if files else Objects()
-    mention(objects, verbose=verbose)
+    mention(objects, verbose=verbose, assume_volumes=bool(options.get("assume_volumes")))
     settings = read_config(config, objects, registry)
     given = {**options, "registry": registry}
     if wishes.resume is not None:

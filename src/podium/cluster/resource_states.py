@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.cluster.columns import Codes, Columns
+from podium.cluster.columns import Codes, Columns, Ints
 
 
 class ResourceStates:
@@ -21,6 +21,8 @@ class ResourceStates:
         self._ids: dict[bytes, int] = {}
         self._of_row: Codes = np.zeros(0, dtype=np.int32)
         self._dirty: set[int] = set()
+        self.examples: Ints = np.zeros(0, dtype=np.int64)
+        """The row that was last seen in each state, whether it still is or not."""
         self.epoch = 0
         """Another number once the integers mean something else."""
 
@@ -54,4 +56,8 @@ class ResourceStates:
             + columns.requested[:, row].tobytes()
             + columns.non_zero[:, row].tobytes()
         )
-        return self._ids.setdefault(fingerprint, len(self._ids))
+        state = self._ids.setdefault(fingerprint, len(self._ids))
+        if state == len(self.examples):
+            self.examples = np.concatenate([self.examples, np.zeros(state + self.FEWEST, dtype=np.int64)])
+        self.examples[state] = row
+        return state

@@ -10,7 +10,8 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
-from podium.engine.plan import INFEASIBLE, Plan, ScoreStep
+from podium.engine.merging import INFEASIBLE
+from podium.engine.plan import Plan, ScoreStep
 from podium.errors import PluginError
 from podium.framework import Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
 from podium.framework.framework import Weighted

@@ -8,16 +8,17 @@ pod then means catching up on the nodes that changed since the last one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
-from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
+from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes
+from podium.engine.results import FilterResults, ScoreResults, changed_rows
 from podium.framework import (
     SUCCESS,
     Code,
@@ -33,11 +34,8 @@ from podium.framework import (
 from podium.framework.framework import Weighted
 from podium.legacy.conduct import Conduct
 
-INFEASIBLE = -(1 << 60)
-"""Less than any total, and small enough to be added up a few times."""
-UNKNOWN = INFEASIBLE - 1
-UNCHANGED: set[int] = set()
 V = TypeVar("V")
+RowOutcomesOf = Callable[[tuple[FilterResults, ...], tuple[tuple[int, ScoreResults], ...]], RowOutcomes]
 
 
 class LeastRecentlyUsed(OrderedDict[Hashable, V]):
@@ -127,6 +125,7 @@ class Plan:
         parts: dict[str, Part],
         cluster: Cluster,
         conduct: Conduct,
+        row_outcomes: RowOutcomesOf,
         fresh: frozenset[str] = frozenset(),
     ) -> None:
         self._cluster, self.conduct = cluster, conduct
@@ -136,7 +135,7 @@ class Plan:
         """What the parts' plugins left for their later extension points."""
         self._set_up_filters(framework, parts)
         self._set_up_scores(framework, parts)
-        self._set_up_merging()
+        self._set_up_merging(row_outcomes)
 
     def _set_up_filters(self, framework: Framework, parts: dict[str, Part]) -> None:
         self.pre_filter = [
@@ -175,21 +174,17 @@ class Plan:
         self.scores_one = not framework.score
         """Without any score plugin every node scores 1."""
 
-    def _set_up_merging(self) -> None:
-        self._resource_filters = [results for results in self.kept_filters if results.reads_only_resources]
-        self._other_filters = [results for results in self.kept_filters if not results.reads_only_resources]
-        self._resource_scores = [(w, results) for w, results in self.final_scores if results.reads_only_resources]
-        self._other_scores = [(w, results) for w, results in self.final_scores if not results.reads_only_resources]
-        self._resource_log, self._cursor = self._cluster.logs[Aspect.RESOURCES], -1
-        self._others: list[Results] = [*self._other_filters, *(results for _, results in self._other_scores)]
-        # Whether there is a node on a row counts among the others; its coming and going is in every log.
-        logs = [self._cluster.logs[Aspect.LABELS], *(log for results in self._others for log in results.logs)]
-        self._other_logs = list({id(log): log for log in logs}.values())
-        self._other_heads = [-1] * len(self._other_logs)
-        self._shared = [results for results in self._others if results.is_shared]
-        self._other_versions: list[tuple[int, int]] = []
-        self._states = StateOutcomes()
-        self._other: Ints = np.zeros(0, dtype=np.int64)
+    def _set_up_merging(self, row_outcomes: RowOutcomesOf) -> None:
+        filters = [results for results in self.kept_filters if results.reads_only_resources]
+        scores = [(w, results) for w, results in self.final_scores if results.reads_only_resources]
+        self._states = StateOutcomes(filters, scores, self._cluster)
+        self._rows = row_outcomes(
+            tuple(results for results in self.kept_filters if not results.reads_only_resources),
+            tuple((w, results) for w, results in self.final_scores if not results.reads_only_resources),
+        )
+        self._logs = [self._cluster.logs[Aspect.RESOURCES], *self._rows.logs]
+        self._heads: list[int] = []
+        self._generation = -1
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
         """Whether each row passes the filters with kept results."""
         self.total: Ints = np.zeros(0, dtype=np.int64)
@@ -201,56 +196,27 @@ class Plan:
 
     def catch_up(self) -> None:
         """Bring the mask and the totals up to date with the cluster."""
-        rows = self._catch_up_others()
-        log, size = self._resource_log, self._cluster.columns.size
-        if rows is UNCHANGED and log.head == self._cursor:
+        heads = [self._logs[0].head, *self._rows.catch_up()]
+        is_known = self._generation == self._rows.generation
+        if is_known and heads == self._heads:
             return
-        changed = log.since(self._cursor)
-        self._cursor = log.head
-        if rows is None or changed is None or len(changed) > size:
-            self.feasible = np.zeros(size, dtype=np.bool_)
-            self.total = np.full(size, INFEASIBLE, dtype=np.int64)
-            self.feasible_count = 0
-            self._feasible_in.clear()
-            self._merge(np.arange(size))
+        rows = changed_rows(self._logs, self._heads) if is_known else None
+        self._heads, self._generation = heads, self._rows.generation
+        if rows is None or len(rows) > self._cluster.columns.size // 2:
+            self._merge_all()
+        elif len(rows) == 1:
+            self._merge_one(rows.pop())
         else:
-            merged = rows.union(changed)
-            if len(merged) == 1:
-                self._merge_one(merged.pop())
-            else:
-                self._merge(np.fromiter(merged, np.int64, len(merged)))
+            self._merge(np.fromiter(rows, np.int64, len(rows)))
 
-    def _catch_up_others(self) -> set[int] | None:
-        """Merge what does not depend on resources; the rows that changed, None for all."""
-        heads = [log.head for log in self._other_logs]
-        versions = [results.versions() for results in self._shared]
-        is_known = versions == self._other_versions and len(self._other) == self._cluster.columns.size
-        if is_known and heads == self._other_heads:
-            return UNCHANGED
-        rows = changed_rows(self._other_logs, self._other_heads) if is_known else None
-        self._other_heads, self._other_versions = heads, versions
-        for results in self._others:
-            results.catch_up()
-        places = np.arange(self._cluster.columns.size) if rows is None else np.fromiter(rows, np.int64, len(rows))
-        if rows is None:
-            self._other = np.zeros(len(places), dtype=np.int64)
-        passing = _all_pass((f.values[places] for f in self._other_filters), self._cluster.columns.alive[places])
-        scores = ((weight, results.values[places]) for weight, results in self._other_scores)
-        self._other[places] = _total(scores, passing)
-        return rows
+    def _merge_all(self) -> None:
+        self.total = self._states.of_all() + self._rows.values
+        self.feasible = self.total > INFEASIBLE // 2
+        self.feasible_count = int(np.count_nonzero(self.feasible))
+        self._feasible_in.clear()
 
     def _merge(self, rows: Ints) -> None:
-        """Merge what the resources of some rows say with the rest."""
-        states = self._cluster.resource_states
-        of_row = states.read()[rows]
-        self._states.prepare(states.epoch, len(states))
-        outcome = self._states.outcome[of_row]
-        if (outcome == UNKNOWN).any():
-            unknown = np.flatnonzero((outcome == UNKNOWN) & self._cluster.columns.alive[rows])
-            asked, first = np.unique(of_row[unknown], return_index=True)
-            self._states.outcome[asked] = self._ask(rows[unknown[first]])
-            outcome = self._states.outcome[of_row]
-        total = outcome + self._other[rows]
+        total = self._states.of(rows) + self._rows.values[rows]
         self.total[rows] = total
         passing = total > INFEASIBLE // 2
         if (passing != self.feasible[rows]).any():
@@ -259,28 +225,13 @@ class Plan:
             self._feasible_in.clear()
 
     def _merge_one(self, row: int) -> None:
-        """The same for a single row, which is what the placing of a pod changes: arrays of one element take longer."""
-        states = self._cluster.resource_states
-        state = states.read().item(row)
-        self._states.prepare(states.epoch, len(states))
-        outcome = self._states.outcome.item(state)
-        if outcome == UNKNOWN:
-            self._merge(np.array([row]))
-            return
-        total = outcome + self._other.item(row)
+        total = self._states.of_one(row) + self._rows.values.item(row)
         self.total[row] = total
         passing = total > INFEASIBLE // 2
         if passing != self.feasible.item(row):
             self.feasible_count += 1 if passing else -1
             self.feasible[row] = passing
             self._feasible_in.clear()
-
-    def _ask(self, rows: Ints) -> Ints:
-        """What the plugins that read resources say of some rows: the total score, INFEASIBLE if one rejects them."""
-        nodes = Nodes(self._cluster, rows)
-        every = np.ones(len(rows), dtype=np.bool_)
-        passing = _all_pass((results.evaluate(nodes) for results in self._resource_filters), every)
-        return _total(((weight, results.evaluate(nodes)) for weight, results in self._resource_scores), passing)
 
     def feasible_in(self, groups: Groups) -> Ints:
         """How many feasible rows there are in each group."""
@@ -291,71 +242,38 @@ class Plan:
         return known[1]
 
 
-class StateOutcomes:
-    """What the plugins that read resources said of each resource state; UNKNOWN where they were not asked."""
-
-    __slots__ = ("_epoch", "outcome")
-
-    def __init__(self) -> None:
-        self._epoch = -1
-        self.outcome: Ints = np.zeros(0, dtype=np.int64)
-
-    def prepare(self, epoch: int, count: int) -> None:
-        """Make room for all states there are; start over when they mean something else."""
-        if epoch != self._epoch:
-            self._epoch, self.outcome = epoch, self.outcome[:0]
-        if len(self.outcome) < count:
-            self.outcome = np.concatenate([self.outcome, np.full(2 * count - len(self.outcome), UNKNOWN)])
-
-
-def _total(scores: Iterable[tuple[int, Ints]], passing: Mask) -> Ints:
-    """The weighted sum of scores; INFEASIBLE where a filter rejects."""
-    total = np.zeros(len(passing), dtype=np.int64)
-    for weight, values in scores:
-        total += weight * values
-    total[~passing] = INFEASIBLE
-    return total
-
-
-def _all_pass(codes: Iterable[Ints], start: Mask) -> Mask:
-    """Whether each row passes all filters."""
-    passing = start.copy()
-    for values in codes:
-        passing &= values == 0
-    return passing
-
-
 class Plans:
     """The plans of one profile on one cluster."""
 
-    MOST_CELLS = 1 << 25
-    """Bounds memory: kept results times nodes."""
+    MOST_CELLS = 1 << 22
+    """Bounds memory: plans times nodes."""
 
     def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
+        self._keys: LeastRecentlyUsed[tuple[Hashable, ...]] = LeastRecentlyUsed(1 << 16)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
-        self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(1 << 16)
+        self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
         plugins = framework.plugins.values() if keep else ()
         self._keeping = [(plugin, plugin.reads) for plugin in plugins if plugin.reads is not None]
 
     def of(self, info: PodInfo) -> Plan:
-        return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
-
-    def _plan(self, info: PodInfo) -> Plan:
-        keys = tuple(plugin.key(info) for plugin, _ in self._keeping)
+        keys = self._keys.get_or_make(info.signature, lambda: tuple(plugin.key(info) for plugin, _ in self._keeping))
         return self._plans.get_or_make(keys, lambda: self._make_plan(keys, info))
+
+    def _merged(self, filters: tuple[FilterResults, ...], scores: tuple[tuple[int, ScoreResults], ...]) -> RowOutcomes:
+        """The row outcomes of these results, the same for all plans that have them."""
+        return self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
 
     def _make_plan(self, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
         named = [(plugin.name, key) for (plugin, _), key in zip(self._keeping, keys, strict=True)]
         fresh = frozenset(name for name, key in named if (name, key) not in self._parts)
-        return Plan(self._framework, self._make_parts(keys, info), self._cluster, self._conduct, fresh)
+        parts = self._make_parts(keys, info)
+        return Plan(self._framework, parts, self._cluster, self._conduct, self._merged, fresh)
 
     def _make_parts(self, keys: tuple[Hashable, ...], info: PodInfo) -> dict[str, Part]:
         return {
-            plugin.name: self._parts.get_or_make(
-                (plugin.name, key), partial(Part, plugin, reads, info, self._cluster)
-            )
+            plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, reads, info, self._cluster))
             for (plugin, reads), key in zip(self._keeping, keys, strict=True)
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,13 @@ from podium.cluster.columns import Ints
 from podium.framework import CycleState, FilterPlugin, ScorePlugin, Status, Verdict
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
+
+
+@lru_cache
+def _what_matters(reads: Aspect) -> tuple[bool, bool, tuple[Aspect, ...]]:
+    """Whether images matter, whether other objects do, and the row aspects to follow."""
+    # A row that comes or goes is in every log, so one at least is followed.
+    return bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS), tuple(reads & ROW_ASPECTS or Aspect.LABELS)
 
 
 class Results:
@@ -31,11 +39,9 @@ class Results:
 
     def __init__(self, cluster: Cluster, reads: Aspect) -> None:
         self._cluster = cluster
-        self._reads_images, self._reads_objects = bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS)
+        self._reads_images, self._reads_objects, followed = _what_matters(reads)
         self.reads_only_resources = reads == Aspect.RESOURCES
-        # A row that comes or goes is in every log, so one at least is followed.
-        followed = reads & ROW_ASPECTS or Aspect.LABELS
-        self.logs = [log for aspect, log in cluster.logs.items() if aspect & followed]
+        self.logs = [cluster.logs[aspect] for aspect in followed]
         """The changes that matter row by row."""
         self._cursors: list[int] = []
         self._versions = (-1, -1)

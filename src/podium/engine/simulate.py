@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from podium.cluster import Cluster, PodInfo
 from podium.config import KubeSchedulerConfiguration
+from podium.engine.claimed import Claimed, claimed
 from podium.engine.scheduler import Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, InputError, PluginError
@@ -52,6 +53,8 @@ class Simulation:
     """Per node, by name."""
     cluster: Cluster
     """The cluster with every pod placed that fits."""
+    claims: tuple[Claimed, ...] = ()
+    """The claims of the pods placed, and the volumes they get."""
 
     @property
     def placed(self) -> tuple[Placement, ...]:
@@ -125,7 +128,8 @@ def simulate(
         scheduler.close()
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
-    return Simulation(tuple(placements), nodes, cluster)
+    placed = ((placement.pod, placement.node) for placement in placements if placement.node is not None)
+    return Simulation(tuple(placements), nodes, cluster, claimed(cluster, placed))
 
 
 def in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod]:
@@ -152,7 +156,9 @@ class _Simulated:
 
     def decide(self, pod: Pod) -> Placement:
         kind = (self._scheduler.cluster.infos.of(pod), pod.spec.scheduler_name)
-        if kind in self._failures:
+        # The claims of ephemeral volumes go by the pod's name, so that no two such pods are equal.
+        is_alone = any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        if kind in self._failures and not is_alone:
             return Placement(pod, None, self._failures[kind])
         try:
             node = self._scheduler.schedule(pod)

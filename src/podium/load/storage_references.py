@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from podium.load.phrases import count, some
 from podium.objects import Object, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
@@ -15,28 +16,34 @@ def missing_storage(objects: Iterable[Object]) -> list[str]:
     """One line for each kind that is missing: how much depends on it, and how that is treated."""
     objects = list(objects)
     users = _claims_of_pods(objects)
-    if not users:
+    if not users.named and not users.ephemeral:
         return []
     claims = {obj.key: obj for obj in objects if type(obj) is PersistentVolumeClaim}
-    used = [claims[key] for key in users if key in claims]
+    used = [claims[key] for key in {**users.named, **users.ephemeral} if key in claims]
     return [
-        *_missing_claims(users, claims),
+        *_missing_claims(users.named, claims),
         *_missing_volumes(used, {obj.name for obj in objects if type(obj) is PersistentVolume}),
         *_missing_classes(used, {obj.name for obj in objects if type(obj) is StorageClass}),
     ]
 
 
-def _claims_of_pods(objects: list[Object]) -> dict[str, Pod]:
-    """Every claim that a pod names, as namespace/name, with the first pod that does.
+class _Users(NamedTuple):
+    """The claims that pods use, as namespace/name, each with the first pod that does."""
 
-    The claims of ephemeral volumes are left out: Kubernetes makes those for the pods that need them.
-    """
-    users: dict[str, Pod] = {}
+    named: dict[str, Pod]
+    ephemeral: dict[str, Pod]
+    """Claims of ephemeral volumes. They may well be missing: Kubernetes makes them for the pods that need them."""
+
+
+def _claims_of_pods(objects: list[Object]) -> _Users:
+    users = _Users({}, {})
     for pod in objects:
         if type(pod) is Pod and pod.spec.volumes and not pod.finished:
             for volume in pod.spec.volumes:
                 if volume.persistent_volume_claim is not None:
-                    users.setdefault(f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}", pod)
+                    users.named.setdefault(f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}", pod)
+                elif volume.ephemeral is not None:
+                    users.ephemeral.setdefault(f"{pod.key}-{volume.name}", pod)
     return users
 
 

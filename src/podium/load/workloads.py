@@ -47,9 +47,9 @@ _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
 def expand_workloads(objects: Objects) -> Objects:
     """The objects, and behind each workload the pending pods it wants and does not have.
 
-    Pods that the input has count for their controller, by its kind and name, and get the claims of their ephemeral
-    volumes; with new pods come the ReplicaSets, Jobs and
-    PersistentVolumeClaims that controllers would create on the way. Names are the same in every run.
+    Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs and
+    PersistentVolumeClaims that controllers would create on the way, the claims of ephemeral volumes among them. Names
+    are the same in every run.
     """
     expansion = Expansion(objects)
     expanded: list[Object] = []

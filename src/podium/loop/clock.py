@@ -76,6 +76,10 @@ class VirtualClock:
     def next_time(self) -> float | None:
         return self._heap[0].time if self._heap else None
 
+    def has_only(self, kind: type[Due]) -> bool:
+        """Whether everything that is due is of one kind; also if nothing is."""
+        return all(isinstance(due, kind) for due in self._dues.values())
+
     def take_due(self) -> AnyDue | None:
         """The next thing that is due by now; None if nothing is."""
         if not self._heap or self._heap[0].time > self.now:

@@ -98,7 +98,9 @@ class Timeline:
     def _next_time(self) -> float | None:
         """When the next thing happens. A scheduler that would only try again what failed before is no such thing."""
         coming = self._coming()
-        times = [time for time in (self.clock.next_time(), coming.time if coming else None) if time is not None]
+        planned = self.clock.next_time()
+        times = [] if planned is None or (coming is None and self.world.is_stuck) else [planned]
+        times += [] if coming is None else [coming.time]
         if self.loop.has_work(self.clock.now):
             times.append(self.clock.now)
         wake_up = self.loop.next_wake_up()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from podium.engine import Placement, Simulation, Usage
+from podium.engine import Claimed, Placement, Simulation, Usage
 from podium.engine.explanation import NAMED, TOP, WIDTH
 from podium.engine.text import Column, Line, counted, fitting, listed, shortened, styled, table, wrapped
 from podium.report.amounts import amount, share
@@ -63,6 +63,7 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
         Line(""),
         *_workload_lines(workloads(simulation), width, everything),
         *_pending_lines(simulation, width, everything),
+        *_claim_lines(simulation.claims, width, everything),
         Line(""),
         *_total_lines(simulation.total),
         Line(""),
@@ -117,6 +118,40 @@ def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list
     if rest:
         lines.append(Line(f"and {counted(rest, 'more pod')}", "dim"))
     return lines
+
+
+def _claim_lines(claims: Sequence[Claimed], width: int, everything: bool) -> list[Line]:
+    """The volume each claim gets; those that had one before come last."""
+    if not claims:
+        return []
+    claims = sorted(claims, key=lambda claim: claim.outcome == "bound")
+    shown = claims if everything else claims[:TOP]
+    columns = [
+        Column("CLAIM", [shortened(claim.claim, width // 3) for claim in shown], right=False),
+        Column("SIZE", [claim.size or "-" for claim in shown]),
+        Column("CLASS", [shortened(claim.storage_class or "-", width // 4) for claim in shown], right=False),
+    ]
+    title, *starts = table(columns)
+    indent = sum(column.width + 2 for column in columns)
+    lines = [Line(""), Line(f"{title.ljust(indent)}VOLUME", "bold")]
+    for claim, start in zip(shown, starts, strict=True):
+        lines += wrapped(_volume_of(claim), width, first=start.ljust(indent), then=" " * indent)
+    if len(shown) < len(claims):
+        lines.append(Line(f"and {counted(len(claims) - len(shown), 'more claim')}", "dim"))
+    return lines
+
+
+def _volume_of(claim: Claimed) -> str:
+    match claim.outcome:
+        case "bound":
+            return f"{claim.volume}, bound already"
+        case "reserved":
+            return f"{claim.volume}"
+        case "provisioned":
+            where = ", ".join(f"{key}={value}" for key, value in claim.topology.items())
+            return f"to be provisioned for {claim.node}" + (f" ({where})" if where else "")
+        case _:
+            return "not decided: no plugin binds volumes"
 
 
 def _total_lines(usage: Usage) -> list[Line]:
@@ -196,11 +231,25 @@ def to_document(simulation: Simulation) -> dict[str, Any]:
             }
             for placement in simulation.placements
         ],
+        "claims": [_claim(claim) for claim in simulation.claims],
         "utilisation": _usage(simulation.total),
         "nodes": [
             {"node": node, "newPods": new[node], "utilisation": _usage(usage)}
             for node, usage in simulation.nodes.items()
         ],
+    }
+
+
+def _claim(claim: Claimed) -> dict[str, Any]:
+    return {
+        "claim": claim.claim,
+        "pod": claim.pod,
+        "size": claim.size or None,
+        "storageClass": claim.storage_class or None,
+        "outcome": claim.outcome,
+        "volume": claim.volume,
+        "node": claim.node,
+        "topology": dict(claim.topology),
     }
 
 

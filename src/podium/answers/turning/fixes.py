@@ -49,10 +49,13 @@ class Rejected(NamedTuple):
 
 
 def rejection(decision: Decision, node: str) -> Status | None:
-    """Why the node is out; None if it is feasible."""
+    """Why the node is out; None if it is feasible, or was not looked at because enough others were."""
+    if decision.error:
+        return Status.unresolvable(decision.error)
     if node in decision.feasible:
         return None
-    return decision.rejected.get(node) or decision.absent or Status.unresolvable(decision.error or "unknown")
+    found = decision.rejected.get(node) or decision.absent
+    return found if found is not None and found.reasons else None
 
 
 def fixes(rejected: Rejected) -> Iterator[Change]:

@@ -43,7 +43,8 @@ def levers(situation: Situation, decision: Decision, node: str) -> Iterator[Chan
     yield from _images(situation, node)
     for each in evictable(situation, node)[:MOST_EVICTED]:
         yield evict([each])
-    rivals = [name for name, total in decision.totals.items() if name != node and total >= decision.totals[node]]
+    own = decision.totals.get(node, 0)
+    rivals = [name for name, total in decision.totals.items() if name != node and total >= own]
     if 0 < len(rivals) <= MOST_CORDONED:
         yield cordon(rivals)
     labels = situation.cluster.node(node).metadata.labels

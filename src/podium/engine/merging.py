@@ -1,0 +1,140 @@
+"""What several plugins say of every row, merged into one number: the weighted score, or that one rejects the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster.columns import Codes, Ints, Mask
+from podium.cluster.resource_states import ResourceStates
+from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
+
+INFEASIBLE = -(1 << 60)
+"""Less than any total, and small enough to be added up a few times."""
+UNKNOWN = INFEASIBLE - 1
+
+WeightedScores = Sequence[tuple[int, ScoreResults]]
+
+
+class RowOutcomes:
+    """The outcome of plugins that read more than resources: kept per row, and shared by all plans that have them."""
+
+    def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
+        self._filters, self._scores, self._cluster = filters, scores, cluster
+        self._results: list[Results] = [*filters, *(results for _, results in scores)]
+        # Whether there is a node on a row counts here, too; its coming and going is in every log.
+        logs = [cluster.logs[Aspect.LABELS], *(log for results in self._results for log in results.logs)]
+        self.logs = list({id(log): log for log in logs}.values())
+        self._heads = [-1] * len(self.logs)
+        self._shared = [results for results in self._results if results.is_shared]
+        self._versions: list[tuple[int, int]] = []
+        self.values: Ints = np.zeros(0, dtype=np.int64)
+        self.generation = 0
+        """Counts the times that all rows were merged anew."""
+
+    def catch_up(self) -> list[int]:
+        """Bring `values` up to date with the cluster; the heads of the logs it is up to date with."""
+        heads = [log.head for log in self.logs]
+        versions = [results.versions() for results in self._shared]
+        is_known = versions == self._versions and len(self.values) == self._cluster.columns.size
+        if is_known and heads == self._heads:
+            return heads
+        rows = changed_rows(self.logs, self._heads) if is_known else None
+        self._heads, self._versions = heads, versions
+        for results in self._results:
+            results.catch_up()
+        size = self._cluster.columns.size
+        places = slice(size) if rows is None else np.fromiter(rows, np.int64, len(rows))
+        merged = total(
+            [results.values[places] for results in self._filters],
+            [(weight, results.values[places]) for weight, results in self._scores],
+            self._cluster.columns.alive[places],
+        )
+        if rows is None:
+            self.values = merged
+            self.generation += 1
+        else:
+            self.values[places] = merged
+        return heads
+
+
+class StateOutcomes:
+    """The outcome of plugins that read nothing but resources: kept per resource state, of which there are few.
+
+    The plugins look at one node of each state, and the other nodes take over what they said.
+    """
+
+    __slots__ = ("_cluster", "_epoch", "_filters", "_known", "_scores")
+
+    def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
+        self._filters, self._scores, self._cluster = filters, scores, cluster
+        self._epoch = -1
+        self._known: Ints = np.zeros(0, dtype=np.int64)
+
+    def of_all(self) -> Ints:
+        """The outcome of every row."""
+        cluster, states = self._cluster, self._cluster.resource_states
+        of_row = states.read()
+        if 4 * len(states) >= len(of_row) == cluster.node_count:
+            return self._ask(Nodes(cluster))
+        self._prepare(states)
+        unknown = np.flatnonzero(self._known[: len(states)] == UNKNOWN)
+        examples = states.examples[unknown]
+        usable = (of_row[examples] == unknown) & cluster.columns.alive[examples]
+        if usable.any():
+            self._known[unknown[usable]] = self._ask(Nodes(cluster, examples[usable]))
+        return self._of(np.arange(len(of_row)), of_row)
+
+    def of(self, rows: Ints) -> Ints:
+        """The outcome of some rows."""
+        states = self._cluster.resource_states
+        of_row = states.read()[rows]
+        self._prepare(states)
+        return self._of(rows, of_row)
+
+    def of_one(self, row: int) -> int:
+        """The outcome of a single row, which is what the placing of a pod changes: arrays of one would take longer."""
+        states = self._cluster.resource_states
+        state = states.read().item(row)
+        self._prepare(states)
+        outcome = self._known.item(state)
+        return outcome if outcome != UNKNOWN else int(self.of(np.array([row]))[0])
+
+    def _of(self, rows: Ints, of_row: Codes) -> Ints:
+        outcome = self._known[of_row]
+        is_unknown = outcome == UNKNOWN
+        if is_unknown.any():
+            places = np.flatnonzero(is_unknown & self._cluster.columns.alive[rows])
+            asked, first = np.unique(of_row[places], return_index=True)
+            self._known[asked] = self._ask(Nodes(self._cluster, rows[places[first]]))
+            outcome = self._known[of_row]
+        return outcome
+
+    def _prepare(self, states: ResourceStates) -> None:
+        """Make room for all states there are; start over when they mean something else."""
+        if states.epoch != self._epoch:
+            self._epoch, self._known = states.epoch, self._known[:0]
+        missing = len(states) - len(self._known)
+        if missing > 0:
+            self._known = np.concatenate([self._known, np.full(missing + len(states), UNKNOWN)])
+
+    def _ask(self, nodes: Nodes) -> Ints:
+        return total(
+            [results.evaluate(nodes) for results in self._filters],
+            [(weight, results.evaluate(nodes)) for weight, results in self._scores],
+            np.ones(len(nodes), dtype=np.bool_),
+        )
+
+
+def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], start: Mask) -> Ints:
+    """The weighted sum of scores; INFEASIBLE where `start` is false or a filter rejects."""
+    passing = start.copy()
+    for values in codes:
+        passing &= values == 0
+    merged = np.zeros(len(passing), dtype=np.int64)
+    for weight, values in scores:
+        merged += weight * values
+    merged[~passing] = INFEASIBLE
+    return merged
