@@ -8,12 +8,15 @@ from podium.answers.conditions import Condition
 from podium.answers.disruption import BudgetImpact, Disrupted, Disruption, Fate, Settings, drain, fail
 from podium.answers.measures import Measures, measure
 from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, nodes_needed
+from podium.answers.objectives import OBJECTIVES
 from podium.answers.pins import Pin
+from podium.answers.tune import Trial, Tuning, tune
 from podium.answers.turning import Change, Suggestion
 from podium.answers.why_not import WhyNot, why_not
 from podium.answers.worst import WorstCase, nodes_matching, worst_domain, worst_nodes
 
 __all__ = [
+    "OBJECTIVES",
     "Audit",
     "Audited",
     "BudgetImpact",
@@ -36,6 +39,8 @@ __all__ = [
     "Settings",
     "SpreadChange",
     "Suggestion",
+    "Trial",
+    "Tuning",
     "Way",
     "WhyNot",
     "WorstCase",
@@ -48,6 +53,7 @@ __all__ = [
     "nodes_matching",
     "nodes_needed",
     "pods_of",
+    "tune",
     "why_not",
     "without_nodes",
     "worst_domain",

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from podium.answers.causes import points_of
 from podium.answers.measures import MIRROR, goes_with_node
 from podium.answers.placing import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
-from podium.engine.explanation import lead, ranking, why
+from podium.engine.explanation import why
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.legacy import CURRENT
@@ -192,6 +193,9 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
         return Audited(*about, Finding.SKIPPED, best=node, feasible=feasible, reason=OF_DAEMON_SET)
     if best == node or best is None:
         return Audited(*about, Finding.AGREES, best=node, feasible=feasible)
-    points = decision.totals[best] - decision.totals[node]
-    place = ranking(decision).index(node) + 1
-    return Audited(*about, Finding.DRIFTED, best, points, lead(decision, node), place, feasible)
+    total = decision.totals[node]
+    here, there = points_of(decision, node), points_of(decision, best)
+    leads = {plugin: points - here[plugin] for plugin, points in there.items() if points != here[plugin]}
+    plugins = {plugin: leads[plugin] for plugin in sorted(leads, key=lambda plugin: -abs(leads[plugin]))}
+    place = 1 + sum(other > total for other in decision.totals.values())
+    return Audited(*about, Finding.DRIFTED, best, decision.totals[best] - total, plugins, place, feasible)

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.engine import Decision
-from podium.engine.explanation import scored
 from podium.framework import Status
+
+
+def points_of(decision: Decision, node: str) -> dict[str, int]:
+    """What each plugin and extender adds to a node's total."""
+    points = {one.plugin: one.normalized[node] * one.weight for one in decision.scores}
+    return points | {name: scores[node] for name, scores in decision.extender_scores.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +21,7 @@ class Standing:
     """How two nodes stood in a decision."""
 
     scores: Mapping[str, Mapping[str, int]]
-    """Per plugin, what it gave the nodes that were scored, times its weight."""
+    """Per node that was scored, what each plugin gave it, times its weight."""
     rejected: Mapping[str, Status]
     """Why nodes were rejected; those no filter looked at among them."""
     feasible: frozenset[str]
@@ -29,9 +34,8 @@ class Standing:
         named = [node for node in nodes if node is not None]
         absent = decision.absent or Status.unresolvable("not in the cluster")
         feasible = frozenset(node for node in named if node in decision.feasible)
-        scores = {one.plugin: one.weighted for one in scored(decision)}
         return cls(
-            {name: {node: each[node] for node in named if node in each} for name, each in scores.items()},
+            {node: points_of(decision, node) for node in named if node in decision.totals},
             {node: decision.rejected.get(node, absent) for node in named if node not in feasible},
             feasible,
             decision.error or decision.message,
@@ -74,18 +78,19 @@ def cause_of(one: str | None, other: str | None, before: Standing, after: Standi
     plugin = next(iter(points))
     if points[plugin] <= 0:
         return Cause("", TIE, points, knock_on)
-    lead = {name: before.scores[name].get(one, 0) - before.scores[name].get(other, 0) for name in before.scores}
-    was, now = lead.get(plugin, 0), lead.get(plugin, 0) - points[plugin]
+    was, now = (_lead(standing, plugin, one, other) for standing in (before, after))
     return Cause(plugin, f"{one} over {other}: {was:+,} before, {now:+,} after", points, knock_on)
 
 
 def _shift(one: str, other: str, before: Standing, after: Standing) -> dict[str, int]:
     """What each plugin gives `other` over `one` after, less what it did before; without those that did not change."""
-    names = dict.fromkeys((*before.scores, *after.scores))
+    names = dict.fromkeys(
+        name for standing in (before, after) for scores in standing.scores.values() for name in scores
+    )
     points = {name: _lead(after, name, other, one) - _lead(before, name, other, one) for name in names}
     return {name: points[name] for name in sorted(points, key=lambda name: -points[name]) if points[name]}
 
 
 def _lead(standing: Standing, plugin: str, node: str, over: str) -> int:
-    scores = standing.scores.get(plugin, {})
-    return scores.get(node, 0) - scores.get(over, 0)
+    one, other = (standing.scores.get(name, {}).get(plugin, 0) for name in (node, over))
+    return one - other

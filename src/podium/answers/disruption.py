@@ -195,10 +195,15 @@ def drain(
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     waiting = [each for name in nodes for each in _evictable(cluster, name)]
     with closing(settings.scheduler(cluster)) as scheduler:
-        recreation = Recreation(scheduler, preempt=settings.preempt, on_gone=lambda pod: impact.gone(pod, cluster))
+        recreation = Recreation(
+            scheduler,
+            preempt=settings.preempt,
+            on_gone=lambda pod: impact.gone(pod, cluster),
+            on_decided=on_decided,
+        )
         while True:
             left = len(waiting)
-            waiting = list(_evict(waiting, recreation, impact.budgets, on_decided))
+            waiting = list(_evict(waiting, recreation, impact.budgets))
             if not recreation.retry() and len(waiting) == left:
                 break
         reasons = [impact.budgets.forbids(pod, cluster) for pod, _ in waiting]
@@ -211,6 +216,8 @@ def fail(
     cluster: Cluster,
     nodes: Sequence[str],
     settings: Settings = Settings(),
+    *,
+    on_decided: Callable[[], object] = lambda: None,
 ) -> Disruption:
     """Take the nodes away and place their pods anew in queue order; the cluster stays as it is.
 
@@ -220,7 +227,12 @@ def fail(
     impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     with closing(settings.scheduler(cluster)) as scheduler:
-        recreation = Recreation(scheduler, preempt=settings.preempt, on_gone=lambda pod: impact.gone(pod, cluster))
+        recreation = Recreation(
+            scheduler,
+            preempt=settings.preempt,
+            on_gone=lambda pod: impact.gone(pod, cluster),
+            on_decided=on_decided,
+        )
         lose(recreation, nodes)
         pods = [*_fates(recreation, nodes), *others]
     return Disruption("fail", tuple(nodes), tuple(pods), impact.found(cluster), cluster)
@@ -309,16 +321,13 @@ def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
             yield _about(pod, node, Fate.TERMINATING)
 
 
-def _evict(
-    pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: Budgets, on_decided: Callable[[], object]
-) -> Iterator[tuple[Pod, str]]:
+def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: Budgets) -> Iterator[tuple[Pod, str]]:
     """Evict the pods that may be evicted; the others are given back."""
     for pod, node in pods:
         if budgets.forbids(pod, recreation.scheduler.cluster):
             yield pod, node
         else:
             recreation.recreate([(pod, node)])
-            on_decided()
 
 
 def _fates(recreation: Recreation, nodes: Sequence[str]) -> Iterator[Disrupted]:

@@ -35,14 +35,20 @@ class Recreation:
     """Makes pods anew and places them, with preemption if wanted; those that fit nowhere are tried again later."""
 
     def __init__(
-        self, scheduler: Scheduler, *, preempt: bool, on_gone: Callable[[Pod], object], explain: bool = True
+        self,
+        scheduler: Scheduler,
+        *,
+        preempt: bool,
+        on_gone: Callable[[Pod], object],
+        on_decided: Callable[[], object] = lambda: None,
+        explain: bool = True,
     ) -> None:
-        """`on_gone` is called for each pod that has left its node and is not made anew yet.
+        """`on_gone` is called for each pod that has left its node and is not made anew yet, `on_decided` once it is.
 
         Unless it has to `explain`, nobody finds out why pods stay pending, which takes time.
         """
-        self._explain = explain
-        self.scheduler, self._preempt, self._on_gone = scheduler, preempt, on_gone
+        self.scheduler, self._preempt, self._explain = scheduler, preempt, explain
+        self._on_gone, self._on_decided = on_gone, on_decided
         self._placing = Placing(scheduler)
         self.found: dict[str, Recreated] = {}
         self.lost: dict[str, Recreated] = {}
@@ -65,6 +71,7 @@ class Recreation:
         self._placing.something_changed()
         for pod in in_queue_order(new, self.scheduler):
             self._place(self.found[pod.key])
+            self._on_decided()
 
     def retry(self) -> bool:
         """Try those again that are pending for as long as that places one; whether it did."""

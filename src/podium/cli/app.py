@@ -18,6 +18,7 @@ from podium.cli import (
     example,
     explain,
     simulate,
+    tune,
     verify,
     why_not,
 )
@@ -66,6 +67,7 @@ app.command()(compare.compare)
 app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
+app.command()(tune.tune)
 app.command()(decide.decide)
 app.command()(verify.verify)
 app.command()(bench.bench)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,8 +57,7 @@ def drain(
     )
     nodes = list(dict.fromkeys(nodes))
     checked(cluster, nodes)
-    pods = sum(len(cluster.pods_on(cluster.rows[name])) for name in nodes)
-    with progress("evicting pods", pods) as advance:
+    with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
     _show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=not found.harmless)
@@ -97,6 +96,7 @@ def fail(
     from podium import answers
     from podium.answers.disruption import NAMES
     from podium.cli.conditions import exit_code, read_conditions
+    from podium.cli.progress import progress
     from podium.errors import InputError
 
     if bool(selectors) == (worst is not None):
@@ -111,9 +111,14 @@ def fail(
         disruption = case.disruption
     else:
         nodes = dict.fromkeys(name for text in selectors for name in answers.nodes_matching(cluster, text))
-        disruption = answers.fail(cluster, list(nodes), settings)
+        with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
+            disruption = answers.fail(cluster, list(nodes), settings, on_decided=advance)
     _show(case or disruption, conditions, output, everything=everything)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
+
+
+def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
+    return sum(len(cluster.pods_on(cluster.rows[name])) for name in nodes)
 
 
 def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show how far along `total` steps we are; call what it gives after each step."""
+def progress(what: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """Show how far along `total` steps we are, or that we are at it; call what it gives after each step."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

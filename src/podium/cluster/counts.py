@@ -133,9 +133,9 @@ class DomainTally:
         self._tally, self._columns, self._key, self._mask, self._labels_log = tally, columns, key, mask, labels_log
         self._seen = self.STALE
         self.counts: Ints = np.zeros(0, dtype=np.int64)
-        """Pods per domain."""
+        """Pods per domain; and a zero in the end, at index -1, for the nodes that lack the label."""
         self.nodes: Ints = self.counts
-        """Nodes per domain; a domain without nodes does not exist."""
+        """Nodes per domain, and a zero in the end; a domain without nodes does not exist."""
 
     def _state(self) -> tuple[int, int, int]:
         """What of the nodes the sums were made from: label changes, mask version, distinct values."""
@@ -151,8 +151,8 @@ class DomainTally:
             codes = self._columns.label(self._key).codes[: self._columns.size]
             chosen = codes >= 0 if mask is None else (codes >= 0) & mask
             domains = codes[chosen]
-            self.nodes = np.bincount(domains, minlength=state[2])
-            self.counts = np.zeros(state[2], dtype=np.int64)
+            self.nodes = np.bincount(domains, minlength=state[2] + 1)
+            self.counts = np.zeros(state[2] + 1, dtype=np.int64)
             np.add.at(self.counts, domains, self._tally.per_row()[chosen])
         return self
 

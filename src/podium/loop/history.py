@@ -20,9 +20,16 @@ class History:
         self.samples: list[Sample] = []
         self.last_messages: dict[str, str] = {}
         self.running = 0
+        self.last_change = 0.0
+        """When something last happened."""
 
     def note(self, time: float, event: str, **what: Any) -> None:
-        """Add a record to the log."""
+        """Add a record to the log: something happened."""
+        self.remark(time, event, **what)
+        self.last_change = time
+
+    def remark(self, time: float, event: str, **what: Any) -> None:
+        """Add a record to the log that may come again and again without anything happening."""
         self.log.append({"time": round_time(time), "event": event, **what})
 
     def arrived(self, pod: str, now: float, lifetime: float | None) -> Life:

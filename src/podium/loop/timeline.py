@@ -9,12 +9,15 @@ from typing import Any
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.load import Objects, expand_workloads
+from podium.loop.clock import Drain
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.history import History
-from podium.loop.instructions import Bind, Evict, Instruction, Nominate, Unschedulable
+from podium.loop.instructions import Bind, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.surroundings import Surroundings
 from podium.loop.timeline_events import TimedEvent, TimelineEvents, read_timeline
 from podium.loop.timeline_result import TimelineResult
+from podium.loop.unschedulable import FLUSH_AFTER, FLUSH_EVERY
+from podium.loop.waiting import LONGEST
 from podium.loop.world import World
 from podium.objects import Object, Pod
 
@@ -55,6 +58,8 @@ class Timeline:
         self.next_event = 0
         """How many events have happened."""
         self._moment = (-1, "")
+        # Long enough for every pod that waits to be tried once more.
+        self._keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
 
     @classmethod
     def around(
@@ -80,7 +85,8 @@ class Timeline:
     def run(self, until: float | None = None) -> TimelineResult:
         """Let time pass until a moment, in seconds, or until nothing more happens; then say what happened so far.
 
-        A timeline that was run until some time can be run on.
+        Nothing more happens when the pods that still wait have been tried once more in vain, minutes later. A timeline
+        that was run until some time can be run on.
         """
         while (at := self._next_time()) is not None and (until is None or at <= until):
             self.history.sample_before(at)
@@ -96,17 +102,19 @@ class Timeline:
         self.loop.close()
 
     def _next_time(self) -> float | None:
-        """When the next thing happens. A scheduler that would only try again what failed before is no such thing."""
-        coming = self._coming()
-        planned = self.clock.next_time()
-        times = [] if planned is None or (coming is None and self.world.is_stuck) else [planned]
-        times += [] if coming is None else [coming.time]
-        if self.loop.has_work(self.clock.now):
-            times.append(self.clock.now)
-        wake_up = self.loop.next_wake_up()
-        if wake_up is not None and (times or len(self.loop.waiting)):
-            times.append(max(wake_up, self.clock.now))
-        return min(times, default=None)
+        """When the next thing happens. What failed is tried again for a while after something last happened."""
+        coming, planned = self._coming(), self.clock.next_time()
+        certain = [] if coming is None else [coming.time]
+        retries = [self.loop.next_wake_up()]
+        if self.clock.has_only(Drain):
+            retries.append(planned)
+        elif planned is not None:
+            certain.append(planned)
+        if self.loop.queue.has_next:
+            certain.append(self.clock.now)
+        limit = self.history.last_change + self._keeps_trying + (LONGEST if len(self.loop.waiting) else 0.0)
+        times = [time for time in retries if time is not None and (certain or time <= limit)]
+        return max(min((*certain, *times)), self.clock.now) if certain or times else None
 
     def _coming(self) -> TimedEvent | None:
         return self.events.events[self.next_event] if self.next_event < len(self.events.events) else None
@@ -135,6 +143,8 @@ class Timeline:
                 self.world.nominate(pod, node)
             case Unschedulable(pod, message, _, _):
                 self.history.unschedulable(pod.key, message, self.clock.now)
+            case Wait(pod, node, plugins, _):
+                self.history.remark(self.clock.now, "wait", pod=pod.key, node=node, plugins=plugins)
 
 
 def latest_moment(pods: Iterable[Pod]) -> datetime:

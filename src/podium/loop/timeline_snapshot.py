@@ -36,6 +36,7 @@ class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     lives: list[Life]
     samples: list[Sample]
     last_messages: dict[str, str]
+    last_change: float
     held: dict[str, int]
     leaving: dict[str, float]
     draining: list[str]
@@ -60,6 +61,7 @@ def save_timeline(timeline: Timeline) -> bytes:
         lives=history.lives,
         samples=history.samples,
         last_messages=history.last_messages,
+        last_change=history.last_change,
         held=world.held,
         leaving=world.leaving,
         draining=sorted(world.draining),
@@ -104,7 +106,7 @@ def resume_timeline(
 def _restore_history(timeline: Timeline, snapshot: TimelineSnapshot) -> None:
     history = timeline.history
     history.lives, history.samples = snapshot.lives, snapshot.samples
-    history.last_messages = snapshot.last_messages
+    history.last_messages, history.last_change = snapshot.last_messages, snapshot.last_change
     history.current = {life.pod: life for life in snapshot.lives if life.ended is None}
     history.running = sum(life.bound is not None for life in history.current.values())
 

@@ -37,13 +37,6 @@ class World:
         self.leaving: dict[str, float] = {}
         """When the pods are evicted that do not tolerate their node's taints any longer."""
         self.draining: set[str] = set()
-        self._tried_in_vain: set[str] = set()
-        """Nodes being drained that nothing could be evicted from since something else last happened."""
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether all there is to come is drains trying again what they tried in vain."""
-        return self.clock.has_only(Drain) and self.draining == self._tried_in_vain
 
     def settle_in(self) -> None:
         """Take over the pods, nodes and budgets that are there from the beginning."""
@@ -60,7 +53,6 @@ class World:
     def apply(self, event: TimedEvent) -> None:
         """Let an event happen."""
         item = event.object
-        self._tried_in_vain.clear()
         self._note(str(event.verb), kind=type(item).__name__, name=item.key)
         if isinstance(item, Pod):
             self._pod_event(event.verb, item, event.lifetime)
@@ -154,8 +146,6 @@ class World:
 
     def happen(self, due: AnyDue) -> None:
         """Let something happen that was planned."""
-        if not isinstance(due, Drain):
-            self._tried_in_vain.clear()
         match due:
             case Create(new, lifetime, replaces):
                 if new.key not in self.loop.pods:
@@ -187,7 +177,6 @@ class World:
     def bind(self, pod: Pod, node: str, attempts: int) -> None:
         """The scheduler bound a pod: it runs from now on."""
         pod = self.loop.pods[pod.key]
-        self._tried_in_vain.clear()
         life = self.history.bound(pod.key, node, attempts, self.clock.now)
         self._note("bind", pod=pod.key, node=node, waited=round_time(life.waited or 0.0), attempts=attempts)
         status = replace(pod.status, phase=RUNNING, start_time=self._moment(), nominated_node_name="")
@@ -294,21 +283,19 @@ class World:
 
     def _drain(self, name: str) -> None:
         """Evict the pods of a node that budgets let go, and come back later for the others."""
-        to_go = [pod for pod in self._on(name) if not pod.terminating and not _is_daemon(pod)]
-        evicted = 0
-        for pod in to_go:
+        is_blocked = False
+        for pod in self._on(name):
+            if pod.terminating or _is_daemon(pod):
+                continue
             if self.disruptions.may_evict(pod):
                 self._note("evict", pod=pod.key, node=name, reason="drain")
                 self._evict(pod)
-                evicted += 1
-        if evicted == len(to_go):
-            self.draining.discard(name)
-            return
-        self.clock.plan(self.surroundings.drain_retry, Drain(name))
-        if evicted:
-            self._tried_in_vain.clear()
+            else:
+                is_blocked = True
+        if is_blocked:
+            self.clock.plan(self.surroundings.drain_retry, Drain(name))
         else:
-            self._tried_in_vain.add(name)
+            self.draining.discard(name)
 
     def _watch_taints(self, pod: Pod, life: Life) -> None:
         """Plan when a pod has to leave a node it does not tolerate, unless it has to anyway before that."""

@@ -64,7 +64,7 @@ def scopes_of(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Scope]:
 
 def rows_with(key: str, counts: Ints, nodes: Nodes) -> Mask:
     """Whether each node is in a domain with a count above zero."""
-    return np.append(counts > 0, False)[nodes.codes(key)]
+    return counts.take(nodes.codes(key)) > 0
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         total = np.zeros(len(nodes), dtype=np.int64)
         for key, scores in state[f"{self.name}/score"].items():
-            total += np.append(scores, 0)[nodes.codes(key)]
+            total += scores.take(nodes.codes(key))
         return total
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:

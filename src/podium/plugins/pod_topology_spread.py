@@ -28,9 +28,10 @@ from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import Pod, Taint, TopologySpreadConstraint
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away
-from podium.selectors import Selector, label_selector, required_node_affinity, untolerated
+from podium.selectors import NodeMatcher, Selector, label_selector, required_node_affinity, untolerated
 
 HOSTNAME = "kubernetes.io/hostname"
+ANY_NODE = NodeMatcher()
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
 SYSTEM_CONSTRAINTS = (
@@ -89,7 +90,7 @@ class _Domains(NamedTuple):
         if np.count_nonzero(present) >= max(self.constraint.min_domains, 1):
             fewest = int(counts[present].min())
         counts = np.where(present, counts, 0)
-        return np.append(counts + int(matches_itself) - fewest > self.constraint.max_skew, False)
+        return counts + int(matches_itself) - fewest > self.constraint.max_skew
 
     def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
         """With a pod that came (1) or went (-1).
@@ -222,7 +223,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 scores = pods * weight + float(constraint.max_skew - 1)
                 total += np.where(of_node >= 0, scores, 0.0)
             else:
-                total += np.append(counts * weight + float(constraint.max_skew - 1), 0.0)[of_node]
+                table = counts * weight + float(constraint.max_skew - 1)
+                table[-1] = 0.0
+                total += table[of_node]
         if found.requires_all:
             total[~_has_all_keys(found.constraints, nodes)] = 0.0
         return round_half_away(total)
@@ -252,10 +255,17 @@ def _domain_count(codes: NDArray[np.int32]) -> int:
 
 def _domains(constraint: Constraint, required: Sequence[Constraint], pod: Pod, cluster: Cluster) -> _Domains:
     """Pods and nodes per domain, over the nodes that have the keys of `required` and meet the inclusion policies."""
-    keys = tuple(dict.fromkeys(c.topology_key for c in required))
-    matcher = required_node_affinity(pod) if constraint.honor_affinity else None
-    if matcher is not None and not matcher.labels and matcher.terms is None:
-        matcher = None
+    mask = _eligible(constraint, tuple(dict.fromkeys(c.topology_key for c in required)), pod, cluster)
+    tally = constraint.tally(pod.namespace, cluster)
+    if tally is None:
+        tally = cluster.census.tally(NO_PODS)
+    domain = tally.by_domain(constraint.topology_key, mask)
+    return _Domains(constraint, domain.counts, domain.nodes, mask)
+
+
+def _eligible(constraint: Constraint, keys: tuple[str, ...], pod: Pod, cluster: Cluster) -> RowMask:
+    """The nodes that have the keys and that the pod's affinity and tolerations do not exclude, as far as they count."""
+    matcher = required_node_affinity(pod) if constraint.honor_affinity else ANY_NODE
     tolerations = tuple(pod.spec.tolerations) if constraint.honor_taints else None
 
     def repelled(taints: tuple[Taint, ...]) -> int:
@@ -266,18 +276,13 @@ def _domains(constraint: Constraint, required: Sequence[Constraint], pod: Pod, c
         mask = nodes.take(cluster.columns.alive).copy()
         for key in keys:
             mask &= nodes.codes(key) >= 0
-        if matcher is not None:
+        if matcher != ANY_NODE:
             mask &= nodes.matching(matcher)
         if tolerations is not None:
             mask &= nodes.by_taints(repelled) == 0
         return mask
 
-    mask: RowMask = cluster.row_mask(("PodTopologySpread", keys, matcher, tolerations), eligible)
-    tally = constraint.tally(pod.namespace, cluster)
-    if tally is None:
-        tally = cluster.census.tally(NO_PODS)
-    domain = tally.by_domain(constraint.topology_key, mask)
-    return _Domains(constraint, domain.counts, domain.nodes, mask)
+    return cluster.row_mask(("PodTopologySpread", keys, matcher, tolerations), eligible)
 
 
 NO_PODS = Matching((Scope(frozenset(), Selector()),))

@@ -47,7 +47,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         topologies: list[Topology] = []
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
-                found = _topologies(volume.persistent_volume_claim.claim_name, pod.namespace, nodes.cluster.store)
+                found = topologies_of(volume.persistent_volume_claim.claim_name, pod.namespace, nodes.cluster.store)
                 if isinstance(found, Status):
                     return PreFilterResult(found)
                 topologies += found
@@ -75,7 +75,7 @@ def _matching(topology: Topology, nodes: Nodes) -> Mask:
     return here | ((nodes.codes(topology.label) < 0) & nodes.satisfying(Requirement(current, "In", topology.values)))
 
 
-def _topologies(claim_name: str, namespace: str, store: Store) -> list[Topology] | Status:
+def topologies_of(claim_name: str, namespace: str, store: Store) -> list[Topology] | Status:
     """What the volume behind a claim says; a claim that waits for its first pod says nothing yet."""
     if not claim_name:
         return Status.unresolvable("PersistentVolumeClaim had no name")

@@ -1,0 +1,91 @@
+"""`podium tune`: the plugin weights and the scoring strategy that suit a cluster best."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli import options
+
+if TYPE_CHECKING:
+    from podium.answers import Tuning
+    from podium.load import Objects
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+def tune(
+    files: options.Files,
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            metavar="NAME|MODULE:FUNCTION",
+            help="fewest-nodes, lowest-imbalance, most-spread, least-fragmentation, or a function that is given a "
+            "Simulation and gives a number to minimise.",
+        ),
+    ] = "fewest-nodes",
+    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
+    trials: Annotated[
+        int | None, typer.Option("--trials", metavar="N", help="How many configurations to try; 100 unless --seconds.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="How long to try.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="How many to try at once; one per processor unless given.")
+    ] = None,
+    config: options.Config = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write to stdout.")] = Format.TABLE,
+    everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
+    tie_break: options.Ties = options.TieBreak.FIRST,
+    plugins: options.Plugins = [],  # noqa: B006
+    verbose: options.Verbose = False,
+) -> int:
+    """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
+
+    No configuration is better that leaves more pods pending, or more important ones. Shows what would change compared
+    with today's configuration. Exit code 1 if nothing better was found.
+    """
+    from podium import answers
+    from podium.answers.tune import TRIALS
+    from podium.cli.inputs import mention, read_objects, registry_with
+    from podium.cli.progress import progress
+    from podium.cli.writing import write_text
+    from podium.cluster import Cluster
+    from podium.load import expand_workloads
+    from podium.report.formats import to_yaml
+
+    registry = registry_with([*plugins, *_own_module(objective)])
+    objects = expand_workloads(read_objects(files))
+    mention(objects, verbose=verbose)
+    most = trials if trials is not None or seconds is not None else TRIALS
+    with progress("trying configurations", None if most is None else most + 1) as advance:
+        found = answers.tune(
+            Cluster.from_objects(objects),
+            objective,
+            _document(config, objects, registry.points),
+            profile=profile,
+            replay=replay,
+            trials=most,
+            seconds=seconds,
+            seed=seed,
+            jobs=jobs,
+            registry=registry,
+            tie_break=tie_break.value,
+            on_tried=advance,
+        )
+    if out is not None:
+        write_text(out, f"{to_yaml(found.document)}\n")
+    _show(found, output, out=out, everything=everything)
+    return 0 if found.improves else 1
