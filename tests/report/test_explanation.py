@@ -114,6 +114,7 @@ def test_the_document() -> None:
             "plugin": "TaintToleration",
             "code": "UnschedulableAndUnresolvable",
             "reasons": ["node(s) had untolerated taint(s)"],
+            "detail": None,
         }
     ]
     assert document["notLookedAtBecause"] == []

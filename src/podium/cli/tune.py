@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,7 @@ from podium.cli import options
 
 if TYPE_CHECKING:
     from podium.answers import Tuning
+    from podium.framework import Registry
     from podium.load import Objects
 
 
@@ -66,7 +69,10 @@ def tune(
     from podium.load import expand_workloads
     from podium.report.formats import to_yaml
 
-    registry = registry_with([*plugins, *_own_module(objective)])
+    if ":" in objective:
+        # By its full name, as a process may start elsewhere.
+        sys.path.insert(0, os.getcwd())
+    registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
     mention(objects, verbose=verbose)
     most = trials if trials is not None or seconds is not None else TRIALS
@@ -74,7 +80,7 @@ def tune(
         found = answers.tune(
             Cluster.from_objects(objects),
             objective,
-            _document(config, objects, registry.points),
+            _document(config, objects, registry),
             profile=profile,
             replay=replay,
             trials=most,
@@ -89,3 +95,39 @@ def tune(
         write_text(out, f"{to_yaml(found.document)}\n")
     _show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
+
+
+def _document(file: str | None, objects: Objects, registry: Registry) -> dict[str, Any] | None:
+    """The configuration as it stands in its file, else among the objects; None if there is neither."""
+    from podium.cli.inputs import CONFIGURATION
+    from podium.config import parse_config
+    from podium.errors import InputError
+    from podium.load import load_documents
+
+    document: Any = objects.scheduler_config
+    where = "schedulerConfig of the input"
+    if file is not None:
+        documents = list(load_documents(file))
+        if len(documents) != 1:
+            raise InputError(f"has {len(documents)} documents; a configuration is one {CONFIGURATION}", file)
+        where, document = file, documents[0][1]
+    if document is None:
+        return None
+    parse_config(document, registry.points, where)
+    return dict(document)
+
+
+def _show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:
+    from podium.cli.output import print_lines, width
+    from podium.report.formats import to_json, to_yaml
+    from podium.report.tuning import to_document, to_lines, to_rows
+
+    match output:
+        case Format.JSON:
+            print(to_json(to_document(found)))
+        case Format.YAML:
+            print(to_yaml(to_document(found)))
+        case Format.CSV:
+            print(to_rows(found))
+        case Format.TABLE:
+            print_lines(to_lines(found, out=out, width=width(), everything=everything))

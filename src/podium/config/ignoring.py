@@ -26,7 +26,5 @@ def ignoring(config: KubeSchedulerConfiguration, plugins: Collection[str]) -> Ku
 
 
 def _without(profile: Profile, plugins: Collection[str]) -> Profile:
-    points = {
-        point: tuple(ref for ref in refs if ref.name not in plugins) for point, refs in profile.points.items()
-    }
+    points = {point: tuple(ref for ref in refs if ref.name not in plugins) for point, refs in profile.points.items()}
     return replace(profile, points=points)

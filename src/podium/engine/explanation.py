@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from podium.engine.preemption.explanation import preemption_lines, preemption_words
@@ -17,6 +18,8 @@ TOP = 10
 """How many nodes are shown unless all are asked for."""
 NAMED = 6
 """How many of the nodes that were rejected for the same reason are named."""
+
+NO_DETAILS: Mapping[str, str] = MappingProxyType({})
 
 TITLES = {
     "DynamicResources": "Devices",
@@ -170,6 +173,7 @@ def explain(
     decision: Decision,
     *,
     notes: Sequence[str] = (),
+    details: Mapping[str, str] = NO_DETAILS,
     width: int = WIDTH,
     wide: bool = False,
     every_node: bool = False,
@@ -177,9 +181,9 @@ def explain(
 ) -> list[Line]:
     """The decision in words, then the scores of the nodes that fit, then the rejections of those that do not.
 
-    `notes` are sentences to add to the words. `wide` shows raw, normalised and weighted scores, in lines as long as it
-    takes; else weighted scores alone, in lines of at most `width`. Of many nodes the best ten are shown, or
-    `every_node`. Rejections are shown by reason, or `per_node`.
+    `notes` are sentences to add to the words, `details` say more about why nodes were rejected. `wide` shows raw,
+    normalised and weighted scores, in lines as long as it takes; else weighted scores alone, in lines of at most
+    `width`. Of many nodes the best ten are shown, or `every_node`. Rejections are shown by reason, or `per_node`.
     """
     lines = [line for sentence in (*words(decision), *notes) for line in wrapped(sentence, width)]
     if lines:
@@ -190,7 +194,8 @@ def explain(
         lines += [Line(""), *preemption_lines(decision, width, every_node=every_node)]
     if decision.rejected:
         lines.append(Line(""))
-        lines += _lines_per_node(decision, width) if per_node or every_node else _lines_by_reason(decision, width)
+        show = _lines_per_node if per_node or every_node else _lines_by_reason
+        lines += show(decision, details, width)
     if not_looked_at(decision) and not decision.error:
         lines += [Line(""), *wrapped(_about_the_rest(decision), width)]
     return lines
@@ -255,7 +260,7 @@ def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
     return f"  and {counted(len(nodes), 'more node')} that fit, with {points} points"
 
 
-def _lines_by_reason(decision: Decision, width: int) -> list[Line]:
+def _lines_by_reason(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:
     lines = [Line("REJECTED  BECAUSE", "bold")]
     groups = rejections(decision)
     for rejection in groups[:TOP]:
@@ -263,19 +268,31 @@ def _lines_by_reason(decision: Decision, width: int) -> list[Line]:
         lines += wrapped(rejection.why, width, first=count, then=" " * len(count))
         names = listed(rejection.nodes, NAMED)
         lines += wrapped(names, width, first=" " * len(count), then=" " * len(count), style="dim")
+        lines += wrapped(_in_detail(rejection.nodes, details), width, first=" " * len(count), then=" " * len(count))
     rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
     if rest:
         lines.append(Line(f"{rest:>8,}  for {counted(len(groups) - TOP, 'other reason')}", "dim"))
     return lines
 
 
-def _lines_per_node(decision: Decision, width: int) -> list[Line]:
+def _lines_per_node(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:
     name_width = min(max(map(len, ("NODE", *decision.rejected))), width // 2)
     lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BECAUSE", "bold")]
     for node, status in decision.rejected.items():
         first = shortened(node, name_width).ljust(name_width + 2)
         lines += wrapped(why(status), width, first=first, then=" " * (name_width + 2))
+        indent = " " * (name_width + 4)
+        lines += wrapped(details.get(node, ""), width, first=indent, then=indent, style="dim")
     return lines
+
+
+def _in_detail(nodes: Sequence[str], details: Mapping[str, str]) -> str:
+    """What there is to say of several nodes together: of all if it is the same, else of the first."""
+    said = {details.get(node, "") for node in nodes}
+    first = next((node for node in nodes if node in details), None)
+    if first is None:
+        return ""
+    return details[first] if len(said) == 1 else f"{first}: {details[first]}"
 
 
 def _about_the_rest(decision: Decision) -> str:

@@ -23,8 +23,8 @@ def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = F
     """
     lines = [*_summary(comparison, width)]
     if comparison.moves:
-        lines += [Line(""), *_move_lines(comparison, width, everything)]
-    lines += [Line(""), *_measure_lines(comparison, width)]
+        lines += [Line(""), *move_lines(comparison, width, everything)]
+    lines += [Line(""), *measure_lines(comparison, width)]
     if comparison.spread:
         lines += [Line(""), *_spread_lines(comparison.spread, width, everything)]
     return lines
@@ -56,7 +56,7 @@ def _responsible(moves: Sequence[Move]) -> str:
     return f"Responsible: {joined(parts)}.{others}"
 
 
-def _move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator[Line]:
+def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator[Line]:
     moves = comparison.moves if everything else comparison.moves[:TOP]
     columns = [
         Column("POD", [shortened(move.pod, width // 3) for move in moves], right=False),
@@ -84,7 +84,7 @@ def _because(move: Move) -> str:
     return f"{move.cause.plugin} rejects" if move.cause.plugin else "a tie"
 
 
-def _measure_lines(comparison: Comparison, width: int) -> list[Line]:
+def measure_lines(comparison: Comparison, width: int) -> list[Line]:
     before, after = comparison.before.measures, comparison.after.measures
     rows = [(title, show(before), show(after)) for title, show in MEASURES.items()]
     changed = [one != other for _, one, other in rows]

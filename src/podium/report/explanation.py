@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from podium.engine import Decision, Scheduler
 from podium.engine.explanation import (
+    NO_DETAILS,
     WIDTH,
     Scored,
     explain,
@@ -21,6 +22,7 @@ from podium.engine.explanation import (
     words,
 )
 from podium.engine.preemption.explanation import preemption_document
+from podium.engine.storage_detail import claims_detail, storage_details
 from podium.engine.text import Line
 from podium.errors import InputError
 from podium.objects import Pod
@@ -32,6 +34,10 @@ class Explained(NamedTuple):
 
     decision: Decision
     runs_on: str = ""
+    details: Mapping[str, str] = NO_DETAILS
+    """Per node that storage rejected, the claim, volume and rule that did."""
+    about_claims: str = ""
+    """A sentence about the claim that keeps the pod from every node."""
 
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
@@ -44,9 +50,17 @@ def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, p
     spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
     scheduler.cluster.remove(pod)
     try:
-        return Explained(scheduler.decide(replace(pod, spec=spec), preempt=preempt), pod.spec.node_name)
+        return _in_detail(scheduler, replace(pod, spec=spec), pod.spec.node_name, preempt=preempt)
     finally:
         scheduler.cluster.add(pod)
+
+
+def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:
+    decision, cluster = scheduler.decide(pod, preempt=preempt), scheduler.cluster
+    if decision.error:
+        return Explained(decision, runs_on)
+    details = storage_details(cluster, scheduler.framework_of(pod), pod, decision)
+    return Explained(decision, runs_on, details, claims_detail(cluster, pod, decision))
 
 
 def to_lines(
@@ -55,7 +69,8 @@ def to_lines(
     """The decision for people; see `podium.engine.explanation.explain` for what is shown."""
     return explain(
         explained.decision,
-        notes=about_running(explained),
+        notes=notes(explained),
+        details=explained.details,
         width=width,
         wide=wide,
         every_node=every_node,
@@ -63,9 +78,14 @@ def to_lines(
     )
 
 
+def notes(explained: Explained) -> list[str]:
+    """What there is to add to the words of the decision."""
+    return [*filter(None, [explained.about_claims]), *about_running(explained)]
+
+
 def about_running(explained: Explained) -> list[str]:
     """How the decision compares with where the pod runs."""
-    decision, node = explained
+    decision, node = explained.decision, explained.runs_on
     if not node or decision.error:
         return []
     if node == decision.node:
@@ -85,7 +105,7 @@ def _ordinal(number: int) -> str:
 
 def to_document(explained: Explained) -> dict[str, Any]:
     """The decision as plain data, of kind Explanation."""
-    decision, runs_on = explained
+    decision, runs_on = explained.decision, explained.runs_on
     return {
         "apiVersion": API_VERSION,
         "kind": "Explanation",
@@ -94,7 +114,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
         "node": decision.node,
         "message": decision.message or None,
         "error": decision.error or None,
-        "words": [*words(decision), *about_running(explained)],
+        "words": [*words(decision), *notes(explained)],
         "nodes": {
             "total": decision.node_count,
             "feasible": len(decision.feasible),
@@ -106,7 +126,13 @@ def to_document(explained: Explained) -> dict[str, Any]:
         "runnerUp": _runner_up(decision),
         "feasible": _feasible(decision),
         "rejected": [
-            {"node": node, "plugin": status.plugin, "code": status.code.value, "reasons": list(status.reasons)}
+            {
+                "node": node,
+                "plugin": status.plugin,
+                "code": status.code.value,
+                "reasons": list(status.reasons),
+                "detail": explained.details.get(node),
+            }
             for node, status in decision.rejected.items()
         ],
         "notLookedAtBecause": list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else [],
