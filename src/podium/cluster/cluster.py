@@ -83,6 +83,8 @@ class Cluster:
                 cluster.add(item)
         for pod in pods:
             cluster.add(pod)
+        cluster.resource_states.read()
+        cluster.name_order()
         return cluster
 
     # -- reading ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -41,12 +43,20 @@ class Scope(NamedTuple):
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
-class Matching(NamedTuple):
-    """The question: how many pods are within all of these scopes."""
+@dataclass(frozen=True)
+class Matching:
+    """The question: how many pods are within all of these scopes. Its hash is worked out once: it is asked often."""
 
     scopes: tuple[Scope, ...]
     terminating: bool = True
     """Whether pods being deleted still count."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.scopes, self.terminating))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def weigh(self, cohort: Cohort) -> int:
         if cohort.terminating and not self.terminating:
@@ -55,11 +65,19 @@ class Matching(NamedTuple):
         return int(all(scope.matches(cohort.namespace, labels) for scope in self.scopes))
 
 
-class Owning(NamedTuple):
+@dataclass(frozen=True)
+class Owning:
     """The question: how many times do pods carry this affinity term themselves."""
 
     kind: TermKind
     term: Term
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.kind, self.term))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def weigh(self, cohort: Cohort) -> int:
         terms: tuple[Term, ...] = getattr(cohort.terms, self.kind)

@@ -44,20 +44,22 @@ class ResourceStates:
                 self._ids.clear()
                 self._dirty.update(range(size))
                 self.epoch += 1
-            for row in self._dirty:
-                self._of_row[row] = self._state(row)
+            rows = np.fromiter(self._dirty, np.int64, len(self._dirty))
+            self._of_row[rows] = self._states(rows)
             self._dirty.clear()
         return self._of_row[: self._columns.size]
 
-    def _state(self, row: int) -> int:
-        columns = self._columns
-        fingerprint = (
-            columns.allocatable[:, row].tobytes()
-            + columns.requested[:, row].tobytes()
-            + columns.non_zero[:, row].tobytes()
-        )
-        state = self._ids.setdefault(fingerprint, len(self._ids))
-        if state == len(self.examples):
-            self.examples = np.concatenate([self.examples, np.zeros(state + self.FEWEST, dtype=np.int64)])
-        self.examples[state] = row
-        return state
+    def _states(self, rows: Ints) -> list[int]:
+        columns, ids = self._columns, self._ids
+        tables = (columns.allocatable, columns.requested, columns.non_zero)
+        resources = np.concatenate([table[:, rows] for table in tables]).T
+        fingerprints, length = np.ascontiguousarray(resources).tobytes(), 8 * resources.shape[1]
+        states = [
+            ids.setdefault(fingerprints[start : start + length], len(ids))
+            for start in range(0, len(fingerprints), length)
+        ]
+        missing = len(ids) - len(self.examples)
+        if missing > 0:
+            self.examples = np.concatenate([self.examples, np.zeros(missing + self.FEWEST, dtype=np.int64)])
+        self.examples[states] = rows
+        return states

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from podium.engine import explanation
+from podium.engine.frames import decision_frame
+from podium.engine.notebook import decision_html
 from podium.engine.preemption.choice import Candidate
 from podium.framework import Status
 from podium.legacy.conduct import FIT_ERROR, FitError
+
+if TYPE_CHECKING:
+    import polars
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,16 @@ class Decision:
         """The decision in words and tables; see `podium.engine.explanation.explain`."""
         lines = explanation.explain(self, width=width, wide=wide, every_node=every_node, per_node=per_node)
         return "\n".join(line.text for line in lines)
+
+    def to_frame(self) -> polars.DataFrame:
+        """A row per node with its status, what rejected it and why, its total and the weighted score of each plugin.
+
+        The best node comes first. Needs polars: the extra `frames`.
+        """
+        return decision_frame(self)
+
+    def _repr_html_(self) -> str:
+        return decision_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain data, in the shape `podium decide` writes."""

@@ -28,8 +28,9 @@ class RowOutcomes:
         logs = [cluster.logs[Aspect.LABELS], *(log for results in self._results for log in results.logs)]
         self.logs = list({id(log): log for log in logs}.values())
         self._heads = [-1] * len(self.logs)
-        self._shared = [results for results in self._results if results.is_shared]
-        self._versions: list[tuple[int, int]] = []
+        self._reads_images = any(results.reads_images for results in self._results)
+        self._reads_objects = any(results.reads_objects for results in self._results)
+        self._versions = (-1, -1)
         self.values: Ints = np.zeros(0, dtype=np.int64)
         self.generation = 0
         """Counts the times that all rows were merged anew."""
@@ -37,20 +38,22 @@ class RowOutcomes:
     def catch_up(self) -> list[int]:
         """Bring `values` up to date with the cluster; the heads of the logs it is up to date with."""
         heads = [log.head for log in self.logs]
-        versions = [results.versions() for results in self._shared]
-        is_known = versions == self._versions and len(self.values) == self._cluster.columns.size
+        cluster = self._cluster
+        images = cluster.node_set_version if self._reads_images else 0
+        versions = (images, cluster.store.version if self._reads_objects else 0)
+        is_known = versions == self._versions and len(self.values) == cluster.columns.size
         if is_known and heads == self._heads:
             return heads
         rows = changed_rows(self.logs, self._heads) if is_known else None
         self._heads, self._versions = heads, versions
         for results in self._results:
             results.catch_up()
-        size = self._cluster.columns.size
+        size = cluster.columns.size
         places = slice(size) if rows is None else np.fromiter(rows, np.int64, len(rows))
         merged = total(
             [results.values[places] for results in self._filters],
             [(weight, results.values[places]) for weight, results in self._scores],
-            self._cluster.columns.alive[places],
+            cluster.columns.alive[places],
         )
         if rows is None:
             self.values = merged
@@ -107,8 +110,9 @@ class StateOutcomes:
         is_unknown = outcome == UNKNOWN
         if is_unknown.any():
             places = np.flatnonzero(is_unknown & self._cluster.columns.alive[rows])
-            asked, first = np.unique(of_row[places], return_index=True)
-            self._known[asked] = self._ask(Nodes(self._cluster, rows[places[first]]))
+            one_of_each = dict(zip(of_row[places].tolist(), rows[places].tolist(), strict=True))
+            asked = np.array(list(one_of_each.values()), dtype=np.int64)
+            self._known[list(one_of_each)] = self._ask(Nodes(self._cluster, asked))
             outcome = self._known[of_row]
         return outcome
 

@@ -28,18 +28,18 @@ class Results:
     __slots__ = (
         "_cluster",
         "_cursors",
-        "_reads_images",
-        "_reads_objects",
         "_uniform",
         "_versions",
         "logs",
+        "reads_images",
+        "reads_objects",
         "reads_only_resources",
         "values",
     )
 
     def __init__(self, cluster: Cluster, reads: Aspect) -> None:
         self._cluster = cluster
-        self._reads_images, self._reads_objects, followed = _what_matters(reads)
+        self.reads_images, self.reads_objects, followed = _what_matters(reads)
         self.reads_only_resources = reads == Aspect.RESOURCES
         self.logs = [cluster.logs[aspect] for aspect in followed]
         """The changes that matter row by row."""
@@ -60,14 +60,9 @@ class Results:
         """The versions of what the rows share, as far as the plugin reads it: another one touches every row."""
         cluster = self._cluster
         return (
-            cluster.node_set_version if self._reads_images else 0,
-            cluster.store.version if self._reads_objects else 0,
+            cluster.node_set_version if self.reads_images else 0,
+            cluster.store.version if self.reads_objects else 0,
         )
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether there is something that touches every row when it changes."""
-        return self._reads_images or self._reads_objects
 
     def evaluate(self, nodes: Nodes) -> Ints:
         """Ask the plugin."""

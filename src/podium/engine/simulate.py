@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from podium.cluster import Cluster, PodInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine.claimed import Claimed, claimed
+from podium.engine.frames import simulation_frame
+from podium.engine.notebook import simulation_html
 from podium.engine.scheduler import Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, InputError, PluginError
@@ -19,6 +21,9 @@ from podium.legacy import CURRENT
 from podium.load import workload_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
+
+if TYPE_CHECKING:
+    import polars
 
 Amounts = Mapping[str, int]
 """Per resource, in milli-cpu, bytes or units."""
@@ -77,6 +82,16 @@ class Simulation:
             for amounts, more in zip(sums, usage, strict=True):
                 amounts.update(more)
         return Usage(*sums)
+
+    def to_frame(self) -> polars.DataFrame:
+        """A row per pod, in the order they were decided, with its node or why it has none.
+
+        Needs polars: the extra `frames`.
+        """
+        return simulation_frame(self)
+
+    def _repr_html_(self) -> str:
+        return simulation_html(self)
 
 
 class Queued(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.counts import Matching, Owning, Scope, TermKind
+from podium.cluster.counts import Matching, Scope, TermKind
 from podium.framework import SKIP, SUCCESS, CycleState, PreFilterResult, Status, Verdict
 from podium.legacy.reasons import (
     AFFINITY_RULES,
@@ -21,7 +21,13 @@ from podium.legacy.reasons import (
 )
 from podium.legacy.rules import OfRelease
 from podium.objects import Pod
-from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, rows_with, scopes_of
+from podium.plugins.inter_pod_affinity import (
+    InterPodAffinity,
+    all_own_terms,
+    existing_terms,
+    own_terms,
+    rows_with,
+)
 
 _KIND: TermKind = "required_anti_affinity"
 
@@ -50,23 +56,19 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         found = state[self.name] = _Found(list(self._existing(state.info, cluster)))
         if not found.existing and not terms.required_affinity and not terms.required_anti_affinity:
             return PreFilterResult(SKIP)
-        scopes = scopes_of("required_affinity", state.info, cluster)
-        if self.rules.affinity_term_by_term:
-            questions = [Matching((scope,)) for scope in scopes]
-        else:
-            questions = [Matching(tuple(scopes))] * len(scopes)
+        together = all_own_terms(state.info, cluster)
+        scopes, mine = together.scopes, own_terms("required_affinity", state.info, cluster)
+        questions = [question if self.rules.affinity_term_by_term else together for _, question in mine]
         keys = [term.topology_key for term in terms.required_affinity]
         found.affinity = [_domains(key, question, cluster) for key, question in zip(keys, questions, strict=True)]
         found.waived = self._waived(found, scopes, questions, pod, cluster)
-        others = scopes_of(_KIND, state.info, cluster)
         found.anti_affinity = [
-            _domains(term.topology_key, Matching((scope,)), cluster)
-            for term, scope in zip(terms.required_anti_affinity, others, strict=True)
+            _domains(term.topology_key, question, cluster) for term, question in own_terms(_KIND, state.info, cluster)
         ]
         return PreFilterResult()
 
     def _waived(
-        self, found: _Found, scopes: list[Scope], questions: list[Matching], pod: Pod, cluster: Cluster
+        self, found: _Found, scopes: tuple[Scope, ...], questions: list[Matching], pod: Pod, cluster: Cluster
     ) -> list[bool]:
         matches = [scope.matches(pod.namespace, pod.metadata.labels) for scope in scopes]
         if self.rules.affinity_term_by_term:
@@ -77,8 +79,8 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
 
     def _existing(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, Ints]]:
         """The domains that running pods keep this pod out of."""
-        for term in existing_terms(_KIND, info, cluster):
-            tally = cluster.census.tally(Owning(_KIND, term))
+        for question in existing_terms(_KIND, info, cluster):
+            tally, term = cluster.census.tally(question), question.term
             if not self.rules.existing_terms_share_last_key:
                 yield term.topology_key, tally.by_domain(term.topology_key).counts
                 continue
@@ -86,7 +88,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
                 owners = (placed.info.terms.required_anti_affinity for placed in cluster.placed_on(int(row)))
                 for key in {terms[-1].topology_key for terms in owners if term in terms}:
                     column = cluster.columns.label(key)
-                    counts = np.zeros(len(column.values), dtype=np.int64)
+                    counts = np.zeros(len(column.values) + 1, dtype=np.int64)
                     if column.codes[row] >= 0:
                         counts[column.codes[row]] = 1
                     yield key, counts

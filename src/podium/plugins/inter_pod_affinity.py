@@ -24,6 +24,9 @@ from podium.framework.plugin import (
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import Namespace, Pod
 
+ANTI: TermKind = "required_anti_affinity"
+PREFERENCES: tuple[tuple[TermKind, int], ...] = (("preferred_affinity", 1), ("preferred_anti_affinity", -1))
+
 
 def scope_of(term: Term, cluster: Cluster) -> Scope:
     """The pods an incoming pod's term means.
@@ -39,26 +42,39 @@ def scope_of(term: Term, cluster: Cluster) -> Scope:
     return Scope(term.namespaces | found, term.selector)
 
 
-def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Term]:
-    """The terms of pods in the cluster that mean the incoming pod."""
+def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owning]:
+    """The terms of pods in the cluster that mean the incoming pod, as questions for how many pods carry them."""
     live = cluster.census.terms[kind]
     if not live:
         return []
     memo, key, version = info.memo, ("existing_terms", kind), (live.version, cluster.store.version)
-    known: tuple[tuple[int, int], list[Term]] | None = memo.get(key)
+    known: tuple[tuple[int, int], list[Owning]] | None = memo.get(key)
     if known is None or known[0] != version:
         labels = cluster.namespace_labels(info.namespace)
-        known = memo[key] = version, live.matching(info.namespace, info.labels, labels)
+        terms = live.matching(info.namespace, info.labels, labels)
+        known = memo[key] = version, [Owning(kind, term) for term in terms]
     return known[1]
 
 
-def scopes_of(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Scope]:
-    """The pods each of the incoming pod's terms means."""
-    memo, key = info.memo, ("scopes", kind)
-    known: tuple[int, list[Scope]] | None = memo.get(key)
+def own_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[tuple[Term, Matching]]:
+    """The incoming pod's terms, each with the question for how many pods it means."""
+    memo, key = info.memo, ("own_terms", kind)
+    known: tuple[int, list[tuple[Term, Matching]]] | None = memo.get(key)
     if known is None or known[0] != cluster.store.version:
         terms: tuple[Term, ...] = getattr(info.terms, kind)
-        known = memo[key] = cluster.store.version, [scope_of(term, cluster) for term in terms]
+        found = [(term, Matching((scope_of(term, cluster),))) for term in terms]
+        known = memo[key] = cluster.store.version, found
+    return known[1]
+
+
+def all_own_terms(info: PodInfo, cluster: Cluster) -> Matching:
+    """The question for how many pods all required affinity terms of the incoming pod mean at once."""
+    memo, key = info.memo, "all_own_terms"
+    known: tuple[int, Matching] | None = memo.get(key)
+    if known is None or known[0] != cluster.store.version:
+        terms = own_terms("required_affinity", info, cluster)
+        question = Matching(tuple(scope for _, one in terms for scope in one.scopes))
+        known = memo[key] = cluster.store.version, question
     return known[1]
 
 
@@ -91,30 +107,20 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
-        if terms is NO_TERMS and not cluster.census.terms["required_anti_affinity"]:
+        if terms is NO_TERMS and not cluster.census.terms[ANTI]:
             return PreFilterResult(SKIP)
-        existing = [
-            (term.topology_key, _owners("required_anti_affinity", term, cluster))
-            for term in existing_terms("required_anti_affinity", state.info, cluster)
-        ]
+        info = state.info
+        existing = [_domains(one, one.term, cluster) for one in existing_terms(ANTI, info, cluster)]
         existing = [(key, counts) for key, counts in existing if counts.any()]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return PreFilterResult(SKIP)
-        scopes = scopes_of("required_affinity", state.info, cluster)
-        everyone = Matching(tuple(scopes))
+        everyone = all_own_terms(info, cluster)
         state[self.name] = _FilterState(
             terms,
-            [(t.topology_key, _matching(everyone, t.topology_key, cluster)) for t in terms.required_affinity],
-            [
-                (term.topology_key, _matching(Matching((scope,)), term.topology_key, cluster))
-                for term, scope in zip(
-                    terms.required_anti_affinity,
-                    scopes_of("required_anti_affinity", state.info, cluster),
-                    strict=True,
-                )
-            ],
+            [_domains(everyone, term, cluster) for term in terms.required_affinity],
+            [_domains(question, term, cluster) for term, question in own_terms(ANTI, info, cluster)],
             existing,
-            all(scope.matches(pod.namespace, pod.metadata.labels) for scope in scopes),
+            all(scope.matches(pod.namespace, pod.metadata.labels) for scope in everyone.scopes),
         )
         return PreFilterResult()
 
@@ -132,18 +138,17 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         found: _FilterState = state[self.name]
         codes = np.zeros(len(nodes), dtype=np.int64)
         for key, counts in found.existing_anti_affinity:
-            codes[rows_with(key, counts, nodes)] = 3
+            np.copyto(codes, 3, where=rows_with(key, counts, nodes))
         for key, counts in found.anti_affinity:
-            codes[rows_with(key, counts, nodes)] = 2
-        codes[~self._affinity_holds(found, nodes)] = 1
-        return Verdict.choose(
-            codes,
-            (
-                Status.unresolvable(self.REASON_AFFINITY),
-                Status.unschedulable(self.REASON_ANTI_AFFINITY),
-                Status.unschedulable(self.REASON_EXISTING),
-            ),
-        )
+            np.copyto(codes, 2, where=rows_with(key, counts, nodes))
+        if found.affinity:
+            np.copyto(codes, 1, where=~self._affinity_holds(found, nodes))
+        return Verdict(codes, self._describe)
+
+    def _describe(self, code: int) -> Status:
+        if code == 1:
+            return Status.unresolvable(self.REASON_AFFINITY)
+        return Status.unschedulable(self.REASON_ANTI_AFFINITY if code == 2 else self.REASON_EXISTING)
 
     def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> Mask:
         holds = np.ones(len(nodes), dtype=np.bool_)
@@ -178,12 +183,13 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Key, weight and pods per domain of the terms in the cluster that pull or push the incoming pod."""
         hard = self._args.hard_pod_affinity_weight
         if hard > 0:
-            for term in existing_terms("required_affinity", info, cluster):
-                yield term.topology_key, hard, _owners("required_affinity", term, cluster)
-        for term in existing_terms("preferred_affinity", info, cluster):
-            yield term.topology_key, term.weight, _owners("preferred_affinity", term, cluster)
-        for term in existing_terms("preferred_anti_affinity", info, cluster):
-            yield term.topology_key, -term.weight, _owners("preferred_anti_affinity", term, cluster)
+            for one in existing_terms("required_affinity", info, cluster):
+                key, counts = _domains(one, one.term, cluster)
+                yield key, hard, counts
+        for kind, sign in PREFERENCES:
+            for one in existing_terms(kind, info, cluster):
+                key, counts = _domains(one, one.term, cluster)
+                yield key, sign * one.term.weight, counts
 
     def score_labels(self, state: CycleState) -> tuple[str, ...]:
         return tuple(state[f"{self.name}/score"])
@@ -203,19 +209,12 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
 def _own_preferences(info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, int, Ints]]:
     """Key, weight and matching pods per domain of the incoming pod's preferred terms."""
-    for term, scope in zip(
-        info.terms.preferred_affinity, scopes_of("preferred_affinity", info, cluster), strict=True
-    ):
-        yield term.topology_key, term.weight, _matching(Matching((scope,)), term.topology_key, cluster)
-    for term, scope in zip(
-        info.terms.preferred_anti_affinity, scopes_of("preferred_anti_affinity", info, cluster), strict=True
-    ):
-        yield term.topology_key, -term.weight, _matching(Matching((scope,)), term.topology_key, cluster)
+    for kind, sign in PREFERENCES:
+        for term, question in own_terms(kind, info, cluster):
+            key, counts = _domains(question, term, cluster)
+            yield key, sign * term.weight, counts
 
 
-def _matching(question: Matching, key: str, cluster: Cluster) -> Ints:
-    return cluster.census.tally(question).by_domain(key).counts
-
-
-def _owners(kind: TermKind, term: Term, cluster: Cluster) -> Ints:
-    return cluster.census.tally(Owning(kind, term)).by_domain(term.topology_key).counts
+def _domains(question: Matching | Owning, term: Term, cluster: Cluster) -> tuple[str, Ints]:
+    """The term's label key, and how many pods there are of what is asked for in each of its domains."""
+    return term.topology_key, cluster.census.tally(question).by_domain(term.topology_key).counts
