@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def per_zone(cluster: Cluster, question: Matching | Owning, mask: RowMask | None
         pytest.param(Matching((Scope(None, GREEN),)), {"a1": 2, "b1": 2}, id="every namespace"),
         pytest.param(Matching((Scope(frozenset(("team",)), EVERYTHING),)), {"b1": 1}, id="all pods of a namespace"),
         pytest.param(Matching((Scope(None, NOTHING),)), {}, id="a selector of nothing"),
-        pytest.param(GREEN_PODS._replace(terminating=False), {"a1": 1, "b1": 1}, id="without pods being deleted"),
+        pytest.param(replace(GREEN_PODS, terminating=False), {"a1": 1, "b1": 1}, id="without pods being deleted"),
         pytest.param(
             Matching((Scope(None, GREEN), Scope(frozenset(("team",)), EVERYTHING))), {"b1": 1}, id="within two scopes"
         ),

@@ -10,7 +10,7 @@ import pytest
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler, Simulation, simulate
-from podium.engine.heat_map import shade
+from podium.engine.heat_map import Shades
 from podium.errors import InputError
 
 
@@ -138,4 +138,4 @@ SHADES = {
 
 @pytest.mark.parametrize(("number", "among", "style"), SHADES.values(), ids=SHADES)
 def test_shades(number: int, among: tuple[int, ...], style: str) -> None:
-    assert shade(number, among) == style
+    assert Shades(among).style(number) == style

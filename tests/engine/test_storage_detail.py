@@ -109,7 +109,9 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
     ),
     "an affinity with other operators": (
         pod_with(uses("data")),
-        bound("data", nodes=[{"key": "disk", "operator": "Exists"}, {"key": "slots", "operator": "Gt", "values": ["3"]}]),
+        bound(
+            "data", nodes=[{"key": "disk", "operator": "Exists"}, {"key": "slots", "operator": "Gt", "values": ["3"]}]
+        ),
         "claim data is bound to data-volume, whose node affinity needs disk present and slots > 3",
     ),
     "an in-tree volume that a driver serves": (

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
 from cluster.facts import facts
@@ -37,9 +37,9 @@ from podium.loop import (
 )
 from podium.objects import Node, Object, Pod
 from podium.objects.pod import PodSchedulingGate
-from world import NODES, OBJECTS, UNBOUND_KINDS, shapes
+from world import NODES, OBJECTS, UNBOUND_KINDS, Shape, shapes
 
-NAMES = tuple(f"p{number}" for number in range(8))
+NAMES = tuple(f"p{number}" for number in range(12))
 KINDS = (*UNBOUND_KINDS, *("small", "large") * 8)
 
 
@@ -80,6 +80,12 @@ class Life(RuleBasedStateMachine):
 
     # -- things happen -----------------------------------------------------------------------------------------------
 
+    @initialize(given=st.lists(shapes, min_size=1, max_size=3))
+    def begin(self, given: list[Shape]) -> None:
+        for name, shape in zip(NODES, [Shape(), *given], strict=False):
+            self.nodes[name] = shape.node(name)
+            self.tell(EventType.ADD, self.nodes[name])
+
     @rule(name=st.sampled_from(NODES), shape=shapes)
     def set_node(self, name: str, shape: Any) -> None:
         if name in self.nodes or any(pod.spec.node_name == name for pod in self.pods.values()):
@@ -91,6 +97,13 @@ class Life(RuleBasedStateMachine):
     def lose_node(self, name: str) -> None:
         if name in self.nodes:
             self.tell(EventType.DELETE, self.nodes.pop(name))
+
+    @rule(kind=st.sampled_from(KINDS), priority=st.sampled_from((0, 5, 9)), number=st.integers(1, 4))
+    def new_pods(self, kind: str, priority: int, number: int) -> None:
+        free = [name for name in NAMES if not any(pod.name == name for pod in self.pods.values())]
+        for name in free[:number]:
+            self.new_pod(name, kind, priority, 1, 1)
+        self.work(number)
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -164,12 +177,13 @@ class Life(RuleBasedStateMachine):
         elif isinstance(instruction, Evict | Nominate):
             self.to_do.append(instruction)
 
-    @rule(fails=st.integers(0, 6))
-    def carry_out(self, fails: int) -> None:
-        """Do the oldest thing that is to be done; the API server may refuse to bind."""
-        if not self.to_do:
-            return
-        instruction = self.to_do.pop(0)
+    @rule(number=st.integers(1, 4), fails=st.integers(0, 6))
+    def carry_out(self, number: int, fails: int) -> None:
+        """Do the oldest things that are to be done; the API server may refuse to bind."""
+        for _ in range(min(number, len(self.to_do))):
+            self.carry_out_one(self.to_do.pop(0), fails)
+
+    def carry_out_one(self, instruction: Instruction, fails: int) -> None:
         key = instruction.pod.key
         current = self.pods.get(key)
         if current is None or current.metadata.uid != instruction.pod.metadata.uid:

@@ -9,13 +9,14 @@ import json
 import pytest
 import yaml
 
-from builders import make_node, make_pod
+from builders import ZONE, make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.errors import InputError
 from podium.objects import Object, Pod
 from podium.report.explanation import Explained, explain_pod, to_document, to_lines, to_rows
 from podium.report.formats import to_json, to_yaml
+from storage_objects import bound, make_claim, make_volume, on_label, pod_with, uses
 
 
 def scheduler(*objects: Object) -> Scheduler:
@@ -188,3 +189,64 @@ def test_the_lines_say_where_the_pod_runs_behind_the_other_words() -> None:
         "scored.",
         "It runs there now: decided again, without it there, it would stay.",
     ]
+
+
+STORED = pod_with(uses("data"))
+ZONES = [make_node(f"node-{zone}", labels={ZONE: zone}) for zone in "abc"]
+
+
+def tail(explanation: Explained, count: int, *, per_node: bool = False) -> list[str]:
+    return [line.text for line in to_lines(explanation, per_node=per_node)][-count:]
+
+
+def test_a_detail_stands_under_the_reason() -> None:
+    apart = explained(STORED, *ZONES, *bound("data", labels={ZONE: "a"}))
+    alike = explained(STORED, *ZONES, *bound("data", nodes=on_label("disk", "ssd")))
+
+    assert tail(apart, 3) == [
+        "       2  VolumeZone: node(s) had no available volume zone",
+        "          node-b, node-c",
+        "          node-b: claim data (volume data-volume) is in zone a, the node is in b",
+    ]
+    assert tail(alike, 3) == [
+        "          node-a, node-b, node-c",
+        "          claim data is bound to data-volume, whose node affinity needs disk in",
+        "          [ssd]",
+    ]
+
+
+def test_details_stand_at_their_nodes() -> None:
+    explanation = explained(STORED, *ZONES, *bound("data", labels={ZONE: "a"}))
+
+    assert tail(explanation, 4, per_node=True) == [
+        "node-b  VolumeZone: node(s) had no available volume zone",
+        "          claim data (volume data-volume) is in zone a, the node is in b",
+        "node-c  VolumeZone: node(s) had no available volume zone",
+        "          claim data (volume data-volume) is in zone a, the node is in c",
+    ]
+    assert [one["detail"] for one in to_document(explanation)["rejected"]] == [
+        "claim data (volume data-volume) is in zone a, the node is in b",
+        "claim data (volume data-volume) is in zone a, the node is in c",
+    ]
+
+
+def test_a_claim_that_keeps_the_pod_from_every_node_is_in_the_words() -> None:
+    assert last_words(explained(STORED, *ZONES)) == "Volume v0 uses claim data, which is not there."
+
+
+def test_a_pod_that_runs_does_not_stand_in_its_own_way() -> None:
+    modes = ("ReadWriteOncePod",)
+    running = pod_with(uses("data"), node="node-a")
+    storage = make_claim("data", volume="v", modes=modes), make_volume("v", modes=modes)
+
+    assert explained(running, *ZONES, *storage).details == {}
+
+
+def test_older_releases_have_no_details() -> None:
+    objects = [*ZONES, *bound("data", labels={ZONE: "a"}), STORED]
+    older = Scheduler(Cluster.from_objects(objects), release="v1.18")
+
+    explanation = explain_pod(older, STORED)
+
+    assert explanation.decision.rejected["node-b"].plugin == "VolumeZone"
+    assert explanation.details == {}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
 from builders import make_node, make_pod
 from podium.cluster import Cluster
-from podium.engine import Simulation, simulate
+from podium.engine import Claimed, Simulation, simulate
 from podium.objects import Object, Pod
 from podium.report.simulation import to_document, to_lines, to_rows, workloads
+from storage_objects import bound, make_claim, make_class, make_volume, pod_with, uses
 
 
 def simulated(*objects: Object) -> Simulation:
@@ -128,6 +130,65 @@ def test_the_document() -> None:
     assert document["utilisation"]["cpu"] == {"allocatable": 4000, "before": 500, "after": 3500}
     assert [(node["node"], node["newPods"]) for node in document["nodes"]] == [("a", 3), ("b", 2)]
     assert document["nodes"][0]["utilisation"]["example.com/gpu"] == {"allocatable": 2, "before": 0, "after": 2}
+
+
+def storage() -> Simulation:
+    return simulated(
+        make_node("a"),
+        make_class("fast"),
+        make_class("local", "kubernetes.io/no-provisioner"),
+        *bound("old"),
+        make_claim("new", "5Gi", storage_class="fast"),
+        make_claim("kept", storage_class="local"),
+        make_volume("pv-1", storage_class="local"),
+        pod_with(uses("old", "new", "kept")),
+    )
+
+
+def test_claims_are_shown_with_their_volumes() -> None:
+    lines = text(storage())
+    start = lines.index("CLAIM         SIZE  CLASS  VOLUME")
+
+    assert lines[start + 1 : start + 5] == [
+        "default/new    5Gi  fast   to be provisioned for a",
+        "default/kept   1Gi  local  pv-1",
+        "default/old    1Gi  -      old-volume, bound already",
+        "",
+    ]
+
+
+def test_where_a_volume_is_provisioned_is_shown() -> None:
+    made = Claimed("default/new", "default/pod", "", "fast", "provisioned", None, "a", {"zone": "z"})
+    undecided = Claimed("default/other", "default/pod", "1Gi", "", "undecided")
+
+    lines = text(replace(storage(), claims=(made, undecided)))
+
+    assert "default/new       -  fast   to be provisioned for a (zone=z)" in lines
+    assert "default/other   1Gi  -      not decided: no plugin binds volumes" in lines
+
+
+def test_of_many_claims_ten_are_shown() -> None:
+    claims = tuple(
+        Claimed(f"shop/{'long-name' * 9}-{number}", "shop/pod", "1Gi", "", "undecided") for number in range(12)
+    )
+    simulation = replace(storage(), claims=claims)
+
+    assert "and 2 more claims" in text(simulation)
+    assert max(map(len, text(simulation))) <= 80
+    assert len(text(simulation, everything=True)) == len(text(simulation)) + 1
+
+
+def test_the_document_has_claims() -> None:
+    assert to_document(storage())["claims"][1] == {
+        "claim": "default/new",
+        "pod": "default/pod",
+        "size": "5Gi",
+        "storageClass": "fast",
+        "outcome": "provisioned",
+        "volume": None,
+        "node": "a",
+        "topology": {},
+    }
 
 
 def test_csv_has_a_row_per_pod() -> None:

@@ -84,6 +84,15 @@ class Nodes:
         """Requested cpu and memory, shape [2, nodes], with the defaults for containers that request none."""
         return self._table("non_zero")
 
+    def amounts(self, resources: list[str]) -> tuple[Ints, Ints]:
+        """Allocatable and requested of several resources, shape [resource, node]; one that nobody has is zero."""
+        codes, allocatable = self._columns.resources.codes, self._table("allocatable")
+        indices = [codes.get(name, len(allocatable)) for name in resources]
+        if all(index < len(allocatable) for index in indices):
+            return allocatable[indices], self._table("requested")[indices]
+        found = [(self.allocatable(name), self.requested(name)) for name in resources]
+        return np.array([one for one, _ in found]), np.array([other for _, other in found])
+
     def _amount(self, table: str, resource: str) -> Ints:
         amounts = self._table(table)
         index = self._columns.resources.codes.get(resource)

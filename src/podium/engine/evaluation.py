@@ -147,8 +147,9 @@ class Evaluation:
         if self.plan.narrows:
             self._pre_filter_in_order()
             return
+        nodes = self._nodes
         for plugin in self.plan.varying_pre_filter:
-            outcome = plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
+            outcome = plugin.pre_filter(self.state, self.pod, nodes)
             if outcome.status.code is Code.SKIP:
                 self.skipped.add(plugin.name)
             elif outcome != PASS:

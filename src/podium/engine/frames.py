@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from podium.engine.explanation import ranking, scored
@@ -13,40 +14,47 @@ if TYPE_CHECKING:
     from podium.engine.decision import Decision
     from podium.engine.simulate import Simulation
 
+TEXT, TEXTS, NUMBER = "text", "texts", "number"
+
 
 def decision_frame(decision: Decision) -> polars.DataFrame:
     """A row per node: the best first, then those that were rejected, and one weighted score per plugin."""
-    pl = _polars()
     plugins = scored(decision)
-    status = dict.fromkeys(decision.ties, "tied") | {decision.node: "chosen"}
+    best = dict.fromkeys(decision.ties, "tied") | {decision.node: "chosen"}
     rows: list[tuple[Any, ...]] = [
-        (node, status.get(node, "feasible"), None, None, decision.totals.get(node))
-        + tuple(one.weighted[node] for one in plugins)
+        (
+            node,
+            best.get(node, "feasible"),
+            None,
+            None,
+            decision.totals.get(node),
+            *(one.weighted[node] for one in plugins),
+        )
         for node in ranking(decision)
     ]
     rows += [
         (node, "rejected", status.plugin, list(status.reasons), None, *[None] * len(plugins))
         for node, status in decision.rejected.items()
     ]
-    text = {"node": pl.String, "status": pl.String, "plugin": pl.String, "reasons": pl.List(pl.String)}
-    numbers = dict.fromkeys(("total", *(one.plugin for one in plugins)), pl.Int64)
-    return pl.DataFrame(rows, schema={**text, **numbers}, orient="row")
+    text = {"node": TEXT, "status": TEXT, "plugin": TEXT, "reasons": TEXTS}
+    return _frame(rows, {**text, "total": NUMBER, **{one.plugin: NUMBER for one in plugins}})
 
 
 def simulation_frame(simulation: Simulation) -> polars.DataFrame:
     """A row per pod in the order they were decided; of those without a node, `message` says why."""
-    pl = _polars()
     rows = [
         (each.pod.namespace, each.pod.name, each.workload, each.pod.priority, each.node, each.message or None)
         for each in simulation.placements
     ]
-    schema = {"namespace": pl.String, "pod": pl.String, "workload": pl.String, "priority": pl.Int64}
-    return pl.DataFrame(rows, schema={**schema, "node": pl.String, "message": pl.String}, orient="row")
+    about = {"namespace": TEXT, "pod": TEXT, "workload": TEXT, "priority": NUMBER}
+    return _frame(rows, {**about, "node": TEXT, "message": TEXT})
 
 
-def _polars() -> Any:
+def _frame(rows: Sequence[tuple[Any, ...]], columns: Mapping[str, str]) -> polars.DataFrame:
+    """Rows as a frame, each column of the named type."""
     try:
         import polars
     except ImportError:
         raise InputError("data frames need polars: pip install 'podium[frames]'") from None
-    return polars
+    types: dict[str, Any] = {TEXT: polars.String, TEXTS: polars.List(polars.String), NUMBER: polars.Int64}
+    return polars.DataFrame(rows, schema={name: types[kind] for name, kind in columns.items()}, orient="row")

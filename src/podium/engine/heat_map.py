@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from podium.engine.explanation import Scored, ranking, rejections, scored
@@ -22,22 +22,18 @@ def heat_map(decision: Decision, nodes: Sequence[str] | None = None) -> Markup:
 
     Shades are by plugin: the fewest points any of all nodes has are white, the most are dark.
     """
-    plugins = scored(decision)
-    headings = [Heading("Node"), Heading("Total", right=True), *(_heading(one) for one in plugins)]
-    totals = decision.totals
-    rows = [
-        [
-            Cell(node, class_="chosen" if node == decision.node else "", title=_about(node, decision)),
-            Cell(f"{totals[node]:,}", shade(totals[node], totals.values())),
-            *(
-                Cell(
-                    f"{one.weighted[node]:,}", shade(one.weighted[node], one.weighted.values()), title=_parts(one, node)
-                )
-                for one in plugins
-            ),
+    plugins = [(one, Shades(one.weighted.values())) for one in scored(decision)]
+    headings = [Heading("Node"), Heading("Total", right=True), *(_heading(one) for one, _ in plugins)]
+    totals = Shades(decision.totals.values())
+    rows = []
+    for node in ranking(decision) if nodes is None else nodes:
+        name = Cell(node, class_="chosen" if node == decision.node else "", title=_about(node, decision))
+        total = Cell(f"{decision.totals[node]:,}", totals.style(decision.totals[node]))
+        scores = [
+            Cell(f"{one.weighted[node]:,}", shades.style(one.weighted[node]), title=_parts(one, node))
+            for one, shades in plugins
         ]
-        for node in (ranking(decision) if nodes is None else nodes)
-    ]
+        rows.append([name, total, *scores])
     return table(headings, rows, class_="heat")
 
 
@@ -50,15 +46,19 @@ def rejection_table(decision: Decision, most: int | None = None) -> Markup:
     return table([Heading("Rejected", right=True), "Because", "Nodes"], rows)
 
 
-def shade(number: int, among: Iterable[int]) -> str:
-    """The style of a cell: how dark it is says where the number stands among all."""
-    numbers = list(among)
-    low, high = min(numbers), max(numbers)
-    if low == high:
-        return ""
-    depth = (number - low) / (high - low)
-    light = "; color: #fff" if depth > 0.7 else ""
-    return f"background: rgba({SHADE}, {depth * DARKEST:.2f}){light}"
+class Shades:
+    """How dark a cell is says where its number stands among all."""
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        self._low, self._high = min(numbers, default=0), max(numbers, default=0)
+
+    def style(self, number: int) -> str:
+        """The style of a cell; none if all numbers are alike."""
+        if self._low == self._high:
+            return ""
+        depth = (number - self._low) / (self._high - self._low)
+        light = "; color: #fff" if depth > 0.7 else ""
+        return f"background: rgba({SHADE}, {depth * DARKEST:.2f}){light}"
 
 
 def _heading(one: Scored) -> Heading:

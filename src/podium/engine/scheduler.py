@@ -265,8 +265,8 @@ class Scheduler:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
     def _evaluate_again(self, pod: Pod) -> tuple[Evaluation, ExtenderRound] | None:
-        """The last evaluation once more, for a pod made from the same template; None if this pod needs its own."""
-        if self._last is None or self.nominations or not are_alike(pod, self._last[0].pod):
+        """The last evaluation once more, for a pod of the same kind; None if this pod needs its own."""
+        if self._last is None or self.nominations or self.cluster.info_of(pod) is not self._last[0].state.info:
             return None
         self._check_queue(pod, self.framework_of(pod))
         return self._last if self._last[0].again(pod) else None
@@ -283,18 +283,6 @@ class Scheduler:
             return True
         evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.rows = aside
         return False
-
-
-def are_alike(pod: Pod, other: Pod) -> bool:
-    """Whether two pods are copies of one template: everything that scheduling reads of them is one and the same."""
-    one, two = pod.metadata, other.metadata
-    return (
-        pod.spec is other.spec
-        and pod.status is other.status
-        and one.labels is two.labels
-        and one.owner_references is two.owner_references
-        and one.namespace == two.namespace
-    )
 
 
 def _failed_reserve(status: Status) -> str:

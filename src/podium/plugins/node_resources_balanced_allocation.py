@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Aspect, Nodes, PodInfo
-from podium.cluster.columns import Ints
+from podium.cluster.columns import Ints, Mask
 from podium.config.args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
@@ -40,28 +40,26 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         requests = state.info.resources.balanced_requests
-        before, after, present = [], [], []
-        for name in self._resources:
-            request = requests.get(name, 0)
-            if counts_in_score(name, request):
-                allocatable, used = scored_resources(nodes, name, non_zero=False)
-                capacity = np.maximum(allocatable, 1)
-                present.append(allocatable != 0)
-                before.append(np.minimum(used / capacity, 1.0))
-                after.append(np.minimum((used + request) / capacity, 1.0))
+        names = [name for name in self._resources if counts_in_score(name, requests.get(name, 0))]
+        allocatable, used = scored_resources(nodes, names, non_zero=False)
+        with_pod = used + np.array([requests.get(name, 0) for name in names])[:, np.newaxis]
+        fractions = np.minimum(np.stack([with_pod, used]) / np.maximum(allocatable, 1), 1.0)
+        after, before = _evenness(fractions, allocatable != 0)
         half = MAX_NODE_SCORE // 2
-        return half + divide(half + _evenness(after, present) - _evenness(before, present), 2)
+        return half + divide(half + after - before, 2)
 
 
-def _evenness(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Ints:
-    """100 for fractions that are all the same, less by their standard deviation over the resources a node has."""
-    if not fractions:
-        return np.full(1, MAX_NODE_SCORE)
-    if len(fractions) == 2:
-        deviation = np.abs((fractions[0] - fractions[1]) / 2)
-        deviation[~(present[0] & present[1])] = 0.0
+def _evenness(fractions: Floats, present: Mask) -> Ints:
+    """100 for fractions that are all the same, less by their standard deviation over the resources a node has.
+
+    Fractions have the shape [with and without the pod, resource, node].
+    """
+    if len(present) == 2:
+        deviation = np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
+        if not present.all():
+            deviation[:, ~(present[0] & present[1])] = 0.0
     else:
-        deviation = _standard_deviation(fractions, present)
+        deviation = np.array([_standard_deviation(list(some), list(present)) for some in fractions])
     return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
 
 

@@ -30,14 +30,15 @@ UNRESOLVABLE = 1 << 62
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
 
 
-def scored_resources(nodes: Nodes, resource: str, *, non_zero: bool) -> tuple[Ints, Ints]:
-    """Allocatable and already requested, as scoring counts them; untracked resources count as zero."""
-    if resource not in ALWAYS_FIRST and not is_scalar_resource(resource):
-        nothing = np.zeros(len(nodes), dtype=np.int64)
-        return nothing, nothing
-    if non_zero and resource in ("cpu", "memory"):
-        return nodes.allocatable(resource), nodes.non_zero[0 if resource == "cpu" else 1]
-    return nodes.allocatable(resource), nodes.requested(resource)
+def scored_resources(nodes: Nodes, resources: list[str], *, non_zero: bool) -> tuple[Ints, Ints]:
+    """Allocatable and already requested, shape [resource, node], as scoring counts them; untracked ones are zero."""
+    tracked = [name if name in ALWAYS_FIRST or is_scalar_resource(name) else "" for name in resources]
+    allocatable, used = nodes.amounts(tracked)
+    if non_zero:
+        for place, name in enumerate(tracked):
+            if name in ("cpu", "memory"):
+                used[place] = nodes.non_zero[0 if name == "cpu" else 1]
+    return allocatable, used
 
 
 def counts_in_score(resource: str, request: int) -> bool:
@@ -82,13 +83,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needs: list[tuple[str, int]] = state[self.name]
         codes = (nodes.requested("pods") >= nodes.allocatable("pods")).astype(np.int64)
-        for place, (name, amount) in enumerate(needs, 1):
-            allocatable = nodes.allocatable(name)
-            short = amount > allocatable - nodes.requested(name)
+        names = [name for name, _ in needs]
+        if needs:
+            allocatable, used = nodes.amounts(names)
+            amounts = np.array([amount for _, amount in needs])[:, np.newaxis]
+            short = amounts > allocatable - used
             if short.any():
-                codes |= short.astype(np.int64) << place
-                codes[short & (amount > allocatable)] |= UNRESOLVABLE
-        return Verdict(codes, partial(_insufficient, [name for name, _ in needs]))
+                for place, is_short in enumerate(short, 1):
+                    codes |= is_short.astype(np.int64) << place
+                codes[(short & (amounts > allocatable)).any(axis=0)] |= UNRESOLVABLE
+        return Verdict(codes, partial(_insufficient, names))
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         return SUCCESS
@@ -96,27 +100,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
         requests = state.info.resources.score_requests
-        total: Ints | int = np.zeros(len(nodes), dtype=np.int64)
-        weights: Ints | int = 0
-        for spec in self._strategy.resources:
-            request = requests.get(spec.name, 0)
-            if not counts_in_score(spec.name, request):
-                continue
-            allocatable, used = scored_resources(nodes, spec.name, non_zero=True)
-            if self._curve is None and allocatable.all():
-                total = total + self._resource_score(used + request, allocatable) * spec.weight
-                weights = weights + spec.weight
-                continue
-            score = self._resource_score(used + request, np.maximum(allocatable, 1))
-            # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
-            counted = (allocatable != 0) & (score > 0) if self._curve is not None else allocatable != 0
-            total = total + score * counted * spec.weight
-            weights = weights + counted * spec.weight
-        if self._curve is not None:
-            return round_half_away(total / np.maximum(weights, 1))
-        return total // np.maximum(weights, 1)
+        specs = [s for s in self._strategy.resources if counts_in_score(s.name, requests.get(s.name, 0))]
+        if not specs:
+            return np.zeros(len(nodes), dtype=np.int64)
+        allocatable, used = scored_resources(nodes, [spec.name for spec in specs], non_zero=True)
+        used += np.array([requests.get(spec.name, 0) for spec in specs])[:, np.newaxis]
+        weights = np.array([spec.weight for spec in specs])
+        if self._curve is None and allocatable.all():
+            mean: Ints = weights @ self._resource_scores(used, allocatable) // weights.sum()
+            return mean
+        scores = self._resource_scores(used, np.maximum(allocatable, 1))
+        # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
+        counted = allocatable != 0 if self._curve is None else (allocatable != 0) & (scores > 0)
+        total, weight = weights @ (scores * counted), np.maximum(weights @ counted, 1)
+        return round_half_away(total / weight) if self._curve is not None else total // weight
 
-    def _resource_score(self, requested: Ints, capacity: Ints) -> Ints:
+    def _resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
         if self._strategy.type == LEAST_ALLOCATED:
             part = np.maximum(capacity - requested, 0)
         else:
