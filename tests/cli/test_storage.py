@@ -80,7 +80,7 @@ def test_storage_can_be_ignored(tmp_path: Path) -> None:
 
 def test_storage_can_be_ignored_over_time(tmp_path: Path) -> None:
     cluster, events = written(tmp_path / "c.json", *LOST), tmp_path / "events.jsonl"
-    events.write_text(json.dumps({"time": 1, "type": "ADDED", "object": node("n2")}))
+    events.write_text(json.dumps({"time": 1, "event": "add", "object": node("n2")}))
 
     assert run("simulate", "-f", cluster, "--timeline", events).exit_code == 1
     assert run("simulate", "-f", cluster, "--timeline", events, "--assume-volumes").exit_code == 0

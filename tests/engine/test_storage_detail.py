@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders import ZONE, make_node
+from builders import ZONE, expression, make_node
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.storage_detail import claims_detail, storage_details
@@ -109,9 +109,7 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
     ),
     "an affinity with other operators": (
         pod_with(uses("data")),
-        bound(
-            "data", nodes=[{"key": "disk", "operator": "Exists"}, {"key": "slots", "operator": "Gt", "values": ["3"]}]
-        ),
+        bound("data", nodes=[expression("disk", "Exists"), expression("slots", "Gt", "3")]),
         "claim data is bound to data-volume, whose node affinity needs disk present and slots > 3",
     ),
     "an in-tree volume that a driver serves": (
@@ -142,8 +140,9 @@ DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
             make_volume("far", "2Gi", storage_class="local", nodes=on_label(ZONE, "b")),
             make_volume("another", "2Gi", storage_class="other"),
         ],
-        "no PersistentVolume of class local fits claim data (2Gi): 2 too small, 1 not Available, 1 of another volume mode, "
-        "1 without its access modes, 1 reserved for another claim, 1 not usable from this node",
+        "no PersistentVolume of class local fits claim data (2Gi): 2 too small, 1 not Available, "
+        "1 of another volume mode, 1 without its access modes, 1 reserved for another claim, "
+        "1 not usable from this node",
     ),
     "a volume that the pod's other claim takes": (
         pod_with(uses("one", "two")),

@@ -192,6 +192,7 @@ def test_the_lines_say_where_the_pod_runs_behind_the_other_words() -> None:
 
 
 STORED = pod_with(uses("data"))
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 ZONES = [make_node(f"node-{zone}", labels={ZONE: zone}) for zone in "abc"]
 
 
@@ -243,7 +244,8 @@ def test_a_pod_that_runs_does_not_stand_in_its_own_way() -> None:
 
 
 def test_older_releases_have_no_details() -> None:
-    objects = [*ZONES, *bound("data", labels={ZONE: "a"}), STORED]
+    nodes = [make_node(f"node-{zone}", labels={OLD_ZONE: zone}) for zone in "ab"]
+    objects = [*nodes, *bound("data", labels={OLD_ZONE: "a"}), STORED]
     older = Scheduler(Cluster.from_objects(objects), release="v1.18")
 
     explanation = explain_pod(older, STORED)

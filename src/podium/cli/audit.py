@@ -29,6 +29,7 @@ def audit(
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Decide every running pod again, and say which are where they would go now, which drifted, which no longer fit.
@@ -40,6 +41,7 @@ def audit(
     from podium.cli.conditions import exit_code, read_conditions
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
     from podium.cli.progress import progress
+    from podium.cli.writing import write_text
     from podium.cluster import Cluster
 
     conditions = read_conditions(fail_if, NAMES)
@@ -50,6 +52,10 @@ def audit(
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
         found = answers.audit(cluster, settings, registry=registry, on_decided=advance)
+    if html is not None:
+        from podium.report.html.disturbances import audit_page
+
+        write_text(html, audit_page(found))
     _show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))
 

@@ -61,6 +61,7 @@ def capacity(
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Find out how many more pods fit, where, and what stops the next one.
@@ -69,6 +70,7 @@ def capacity(
     """
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
     from podium.cli.templates import read_node, read_pods
+    from podium.cli.writing import write_text
     from podium.errors import InputError
 
     registry = registry_with(plugins)
@@ -88,6 +90,10 @@ def capacity(
         raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
     settings = {"config": read_config(config, objects, registry), "registry": registry}
     answer, needed = _answers(asked, objects, {**settings, "tie_break": tie_break.value, "seed": seed})
+    if html is not None:
+        from podium.report.html.placements import capacity_page
+
+        write_text(html, capacity_page(answer, needed, at_least=at_least))
     _show(answer, needed, output, at_least=at_least, everything=everything, priced=any("=" in text for text in nodes))
     fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
     return 0 if fits else 1

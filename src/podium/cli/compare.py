@@ -53,6 +53,7 @@ def compare(
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Place what is pending in two ways, with two configurations, on two clusters or as two releases would.
@@ -65,6 +66,7 @@ def compare(
     from podium.cli.conditions import exit_code, read_conditions
     from podium.cli.inputs import registry_with
     from podium.cli.progress import progress
+    from podium.cli.writing import write_text
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
@@ -80,6 +82,10 @@ def compare(
             seed=seed,
             on_decided=advance,
         )
+    if html is not None:
+        from podium.report.html.comparisons import comparison_page
+
+        write_text(html, comparison_page(comparison))
     _show(comparison, conditions, output, everything=everything)
     return exit_code(conditions, comparison.values)
 

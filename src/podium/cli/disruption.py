@@ -40,6 +40,7 @@ def drain(
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block.
@@ -59,7 +60,7 @@ def drain(
     checked(cluster, nodes)
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
-    _show(found, conditions, output, everything=everything)
+    _show(found, conditions, output, html, everything=everything)
     return exit_code(conditions, found.values, otherwise=not found.harmless)
 
 
@@ -87,6 +88,7 @@ def fail(
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are violated.
@@ -113,7 +115,7 @@ def fail(
         nodes = dict.fromkeys(name for text in selectors for name in answers.nodes_matching(cluster, text))
         with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, list(nodes), settings, on_decided=advance)
-    _show(case or disruption, conditions, output, everything=everything)
+    _show(case or disruption, conditions, output, html, everything=everything)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
 
 
@@ -162,13 +164,25 @@ def _read(
     )
 
 
-def _show(found: Disruption | WorstCase, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+def _show(
+    found: Disruption | WorstCase,
+    conditions: Sequence[Condition],
+    output: Format,
+    html: str | None,
+    *,
+    everything: bool,
+) -> None:
     from podium.answers import WorstCase
     from podium.cli.conditions import with_conditions
     from podium.cli.output import print_lines, width
     from podium.report.disruption import to_document, to_lines, to_rows, worst_lines
     from podium.report.formats import to_json, to_yaml
 
+    if html is not None:
+        from podium.cli.writing import write_text
+        from podium.report.html.disturbances import disruption_page
+
+        write_text(html, disruption_page(found))
     disruption = found.disruption if isinstance(found, WorstCase) else found
     match output:
         case Format.JSON | Format.YAML:

@@ -40,6 +40,7 @@ def explain(
     sampling: options.Sampled = options.Sampling.ALL,
     assume_volumes: options.AssumeVolumes = False,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Explain why a pod goes to its node, or fits on none.
@@ -50,6 +51,7 @@ def explain(
 
     from podium.cli.finding import find_pod
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.writing import write_text
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.report.explanation import explain_pod
@@ -70,6 +72,10 @@ def explain(
     )
     with closing(scheduler):
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
+    if html is not None:
+        from podium.report.html.decisions import explanation_page
+
+        write_text(html, explanation_page(explained))
     show(explained, output, every_node=every_node, per_node=per_node)
 
 

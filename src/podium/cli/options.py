@@ -53,6 +53,8 @@ TiesOfRelease = Annotated[
 Sampled = Annotated[
     Sampling, typer.Option("--sampling", help="Evaluate all nodes, or as many as kube-scheduler would.")
 ]
+
+
 class Release(StrEnum):
     V1_8 = "v1.8"
     V1_14 = "v1.14"
@@ -67,5 +69,8 @@ Releases = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
 AssumeVolumes = Annotated[
     bool, typer.Option("--assume-volumes", help="Ignore storage: take every volume to be there and usable everywhere.")
+]
+Html = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Also write a report as one HTML file, to open anywhere.")
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]

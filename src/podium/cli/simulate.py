@@ -31,6 +31,7 @@ def simulate(
     sampling: options.Sampled = options.Sampling.ALL,
     assume_volumes: options.AssumeVolumes = False,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
     events: timeline.Events = None,
     until: timeline.Until = None,
@@ -48,12 +49,15 @@ def simulate(
     """
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
     from podium.cli.progress import progress
+    from podium.cli.writing import write_text
     from podium.cluster import Cluster
     from podium.engine import simulate
     from podium.load import expand_workloads
 
     wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
     if any(wishes):
+        if html is not None:
+            raise typer.BadParameter("cannot be used with --timeline; --plot draws one", param_hint="--html")
         scheduling = {
             "tie_break": tie_break,
             "seed": seed,
@@ -83,6 +87,10 @@ def simulate(
             assume_volumes=assume_volumes,
             on_decided=lambda placement: advance(),
         )
+    if html is not None:
+        from podium.report.html.placements import simulation_page
+
+        write_text(html, simulation_page(simulation))
     _show(simulation, output, everything=everything)
     return 0 if simulation.fits else 1
 

@@ -53,6 +53,7 @@ def tune(
     everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
@@ -93,6 +94,10 @@ def tune(
         )
     if out is not None:
         write_text(out, f"{to_yaml(found.document)}\n")
+    if html is not None:
+        from podium.report.html.comparisons import tuning_page
+
+        write_text(html, tuning_page(found))
     _show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
 

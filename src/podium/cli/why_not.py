@@ -32,6 +32,7 @@ def why_not(
     tie_break: options.Ties = options.TieBreak.RANDOM,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it.
@@ -42,6 +43,7 @@ def why_not(
     from podium import answers
     from podium.cli.finding import find_pod
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.writing import write_text
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
@@ -58,6 +60,10 @@ def why_not(
         seed=seed,
         most=most,
     )
+    if html is not None:
+        from podium.report.html.decisions import why_not_page
+
+        write_text(html, why_not_page(answer))
     _show(answer, output)
     return 0 if answer.goes_there else 1
 

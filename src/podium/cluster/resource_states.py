@@ -44,12 +44,23 @@ class ResourceStates:
                 self._ids.clear()
                 self._dirty.update(range(size))
                 self.epoch += 1
-            rows = np.fromiter(self._dirty, np.int64, len(self._dirty))
-            self._of_row[rows] = self._states(rows)
-            self._dirty.clear()
+            if len(self._dirty) == 1:
+                self._read_one(self._dirty.pop())
+            else:
+                self._read_many(np.fromiter(self._dirty, np.int64, len(self._dirty)))
+                self._dirty.clear()
         return self._of_row[: self._columns.size]
 
-    def _states(self, rows: Ints) -> list[int]:
+    def _read_one(self, row: int) -> None:
+        """What `_read_many` does, for the one row that the placing of a pod changes."""
+        columns = self._columns
+        tables = (columns.allocatable, columns.requested, columns.non_zero)
+        state = self._ids.setdefault(b"".join([table[:, row].tobytes() for table in tables]), len(self._ids))
+        self._make_room()
+        self._of_row[row] = state
+        self.examples[state] = row
+
+    def _read_many(self, rows: Ints) -> None:
         columns, ids = self._columns, self._ids
         tables = (columns.allocatable, columns.requested, columns.non_zero)
         resources = np.concatenate([table[:, rows] for table in tables]).T
@@ -58,8 +69,11 @@ class ResourceStates:
             ids.setdefault(fingerprints[start : start + length], len(ids))
             for start in range(0, len(fingerprints), length)
         ]
-        missing = len(ids) - len(self.examples)
+        self._make_room()
+        self._of_row[rows] = states
+        self.examples[states] = rows
+
+    def _make_room(self) -> None:
+        missing = len(self._ids) - len(self.examples)
         if missing > 0:
             self.examples = np.concatenate([self.examples, np.zeros(missing + self.FEWEST, dtype=np.int64)])
-        self.examples[states] = rows
-        return states

@@ -251,7 +251,7 @@ class Plans:
     def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
-        self._keys: LeastRecentlyUsed[tuple[Hashable, ...]] = LeastRecentlyUsed(1 << 16)
+        self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
         self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
@@ -259,7 +259,10 @@ class Plans:
         self._keeping = [(plugin, plugin.reads) for plugin in plugins if plugin.reads is not None]
 
     def of(self, info: PodInfo) -> Plan:
-        keys = self._keys.get_or_make(info.signature, lambda: tuple(plugin.key(info) for plugin, _ in self._keeping))
+        return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
+
+    def _plan(self, info: PodInfo) -> Plan:
+        keys = tuple([plugin.key(info) for plugin, _ in self._keeping])
         return self._plans.get_or_make(keys, lambda: self._make_plan(keys, info))
 
     def _merged(self, filters: tuple[FilterResults, ...], scores: tuple[tuple[int, ScoreResults], ...]) -> RowOutcomes:

@@ -55,7 +55,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self._adds_preferences = bool(added and added.preferred)
 
     def key(self, info: PodInfo) -> Hashable:
-        return _encode((info.pod.spec.node_selector, _affinity(info.pod)))
+        selector, affinity = info.pod.spec.node_selector, _affinity(info.pod)
+        return None if selector is None and affinity is None else _encode((selector, affinity))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         affinity = _affinity(pod)

@@ -68,7 +68,7 @@ def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator
     yield Line(f"{title:{left}}  BECAUSE OF", "bold")
     for move, start in zip(moves, starts, strict=True):
         mark = "*" if move.cause.knock_on else " "
-        yield from wrapped(_because(move), width, first=f"{start:{left}}{mark} ", then=" " * 8)
+        yield from wrapped(because(move), width, first=f"{start:{left}}{mark} ", then=" " * 8)
     if len(moves) < len(comparison.moves):
         yield Line(f"and {counted(len(comparison.moves) - len(moves), 'more pod')}", "dim")
     if any(move.cause.points for move in moves):
@@ -77,7 +77,8 @@ def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator
         yield from wrapped("* only because others went elsewhere first", width, style="dim")
 
 
-def _because(move: Move) -> str:
+def because(move: Move) -> str:
+    """The plugin that is responsible, and by how many points; or that it rejects a node, or that it was a tie."""
     points = move.cause.points.get(move.cause.plugin)
     if points:
         return f"{move.cause.plugin} {points:+,}"

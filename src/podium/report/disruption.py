@@ -85,12 +85,13 @@ def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: 
         lines += wrapped(listed(names, len(names) if everything else NAMED), width)
         lines += wrapped(reason, width, first="    ", then="    ", style="red")
         for pin in pins:
-            lines += wrapped(_pinned(pin), width, first="    ", then="      ")
+            lines += wrapped(pinned(pin), width, first="    ", then="      ")
     rest = len(pods) - sum(len(names) for _, names in shown)
     return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
 
 
-def _pinned(pin: Pin) -> str:
+def pinned(pin: Pin) -> str:
+    """A constraint that rules out nodes, in words."""
     nodes = counted(pin.nodes, "node")
     what = f"{pin.kind} ({pin.what})" if pin.what else pin.kind
     alone = ": without it, it would fit" if pin.alone else ""

@@ -39,7 +39,11 @@ def bar(usage: Usage, resource: str) -> Markup:
     before, after = usage.before.get(resource, 0), usage.after.get(resource, 0)
     if not of:
         return element("span", "-", class_="dim")
-    parts = [_part("kept", 0, min(before, after), of), _part("more", before, after, of), _part("less", after, before, of)]
+    parts = [
+        _part("kept", 0, min(before, after), of),
+        _part("more", before, after, of),
+        _part("less", after, before, of),
+    ]
     text = share(after, of) if before == after else f"{share(before, of)} → {share(after, of)}"
     about = f"{amount(resource, after)} of {amount(resource, of)}"
     return element("span", element("span", *filter(None, parts), class_="bar", title=about), text)

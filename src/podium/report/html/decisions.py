@@ -7,7 +7,6 @@ from podium.engine import Decision
 from podium.engine.explanation import not_looked_at, scored, why, words
 from podium.engine.heat_map import heat_map, rejection_table
 from podium.engine.markup import Cell, Heading, Markup, element, table
-from podium.engine.preemption.choice import Candidate
 from podium.report import why_not as why_not_text
 from podium.report.explanation import Explained, about_running
 from podium.report.html.page import UNLIMITED, opening, page, scrolling, section
@@ -48,16 +47,25 @@ def decision_sections(decision: Decision) -> list[Markup | None]:
         )
         if scored(decision)
         else None,
-        section("Evicting pods makes room", _candidates(decision.candidates)) if decision.candidates else None,
+        section("Evicting pods makes room", _candidates(decision)) if decision.candidates else None,
         section(f"Rejected: {len(decision.rejected):,} nodes", rejection_table(decision), note=unseen)
         if decision.rejected
         else None,
     ]
 
 
-def _candidates(candidates: tuple[Candidate, ...]) -> Markup:
-    rows = [(candidate.node, ", ".join(pod.key for pod in candidate.victims)) for candidate in candidates]
-    return table(["Node", "Pods to evict"], rows)
+def _candidates(decision: Decision) -> Markup:
+    order = sorted(decision.candidates, key=lambda one: (one.node != decision.nominated, one.costs, one.node))
+    rows = [
+        (
+            Cell(one.node, class_="chosen" if one.node == decision.nominated else ""),
+            one.pdb_violations,
+            one.victims[0].priority,
+            ", ".join(pod.key for pod in one.victims),
+        )
+        for one in order
+    ]
+    return table(["Node", Heading("Budgets violated", right=True), Heading("Highest", right=True), "Victims"], rows)
 
 
 def _blockers(answer: WhyNot) -> Markup | None:

@@ -21,9 +21,7 @@ def page(title: str, words: Sequence[str], *sections: Markup | None, good: bool 
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         # Nothing of a report needs anything but the report.
-        element(
-            "meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"
-        ),
+        element("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
         element("title", title),
         element("style", Markup(STYLE)),
     )

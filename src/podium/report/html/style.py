@@ -37,6 +37,7 @@ th { font-weight: 600; color: var(--dim); white-space: nowrap; background: var(-
 .bar .less { background: repeating-linear-gradient(45deg, #c3cad4 0 3px, #e6eaf0 3px 6px); }
 .bars td { white-space: nowrap; padding: 3px 12px; font-variant-numeric: tabular-nums; }
 .key .bar { width: 22px; margin-left: 14px; margin-right: 5px; }
+pre { background: var(--panel); padding: 12px 16px; font-size: 13px; overflow-x: auto; white-space: pre-wrap; }
 ol { margin: 0; padding-left: 26px; } li { margin: 4px 0; max-width: 90ch; }
 footer { color: var(--dim); font-size: 12px; padding-top: 26px; padding-bottom: 30px; }
 @media print {
