@@ -130,8 +130,8 @@ def test_names_cannot_be_markup() -> None:
 
 SHADES = {
     "the fewest are white": (0, (0, 5, 10), "background: rgba(37, 99, 175, 0.00)"),
-    "some are in between": (5, (0, 5, 10), "background: rgba(37, 99, 175, 0.38)"),
-    "the most are dark": (10, (0, 5, 10), "background: rgba(37, 99, 175, 0.75); color: #fff"),
+    "some are in between": (5, (0, 5, 10), "background: rgba(37, 99, 175, 0.47)"),
+    "the most are dark": (10, (0, 5, 10), "background: rgba(37, 99, 175, 0.95); color: #fff"),
     "all alike say nothing": (7, (7, 7), ""),
 }
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 SHADE = "37, 99, 175"
 """Red, green and blue."""
-DARKEST = 0.75
+DARKEST = 0.95
+LIGHT_TEXT = 0.8
+"""How deep a shade has to be for white text to read better than black."""
 
 
 def heat_map(decision: Decision, nodes: Sequence[str] | None = None) -> Markup:
@@ -57,7 +59,7 @@ class Shades:
         if self._low == self._high:
             return ""
         depth = (number - self._low) / (self._high - self._low)
-        light = "; color: #fff" if depth > 0.7 else ""
+        light = "; color: #fff" if depth > LIGHT_TEXT else ""
         return f"background: rgba({SHADE}, {depth * DARKEST:.2f}){light}"
 
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 VOID = frozenset({"br", "meta"})
+LONGEST_NAME = 40
 
 
 class Markup(str):
@@ -65,7 +66,13 @@ def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], c
     return element("table", element("thead", element("tr", *head)), element("tbody", *body), class_=class_)
 
 
+def _is_name(cell: Cell) -> bool:
+    """Whether the content is one short word, which is better not broken at its hyphens."""
+    text = str(cell.content)
+    return not isinstance(cell.content, Markup) and " " not in text and len(text) <= LONGEST_NAME
+
+
 def _cell(content: object, column: Heading) -> Markup:
     cell = content if isinstance(content, Cell) else Cell(content)
-    classes = " ".join(filter(None, ("right" if column.right else "", cell.class_)))
+    classes = " ".join(filter(None, ("right" if column.right else "", "name" if _is_name(cell) else "", cell.class_)))
     return element("td", cell.content, class_=classes, style=cell.style, title=cell.title)

@@ -13,7 +13,7 @@ from podium.config.args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
-from podium.plugins.node_resources_fit import counts_in_score, scored_resources
+from podium.plugins.node_resources_fit import Asked, asked_resources
 from podium.plugins.normalize import divide
 
 Floats = NDArray[np.float64]
@@ -29,21 +29,20 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         super().__init__(args)
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
             args = NodeResourcesBalancedAllocationArgs()
-        self._resources = [spec.name for spec in args.resources]
+        self._resources = args.resources
 
     def key(self, info: PodInfo) -> Hashable:
-        return tuple(info.resources.balanced_requests.get(name, 0) for name in self._resources)
+        return tuple(info.resources.balanced_requests.get(spec.name, 0) for spec in self._resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-        requests = state.info.resources.balanced_requests
-        return SUCCESS if any(requests.get(name, 0) for name in self._resources) else SKIP
+        asked = asked_resources(self._resources, state.info.resources.balanced_requests)
+        state[f"{self.name}/score"] = asked
+        return SUCCESS if asked.amounts.any() else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        requests = state.info.resources.balanced_requests
-        names = [name for name in self._resources if counts_in_score(name, requests.get(name, 0))]
-        allocatable, used = scored_resources(nodes, names, non_zero=False)
-        with_pod = used + np.array([requests.get(name, 0) for name in names])[:, np.newaxis]
-        fractions = np.minimum(np.stack([with_pod, used]) / np.maximum(allocatable, 1), 1.0)
+        asked: Asked = state[f"{self.name}/score"]
+        allocatable, used = nodes.amounts(asked.names)
+        fractions = np.minimum(np.array([used + asked.amounts, used]) / np.maximum(allocatable, 1), 1.0)
         after, before = _evenness(fractions, allocatable != 0)
         half = MAX_NODE_SCORE // 2
         return half + divide(half + after - before, 2)

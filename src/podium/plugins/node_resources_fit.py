@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ScoringStrategy
+from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -28,22 +29,27 @@ TOO_MANY_PODS = 1
 UNRESOLVABLE = 1 << 62
 
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
+NON_ZERO = {"cpu": 0, "memory": 1}
+"""The resources that containers which request none count for something in the score, and their place there."""
 
 
-def scored_resources(nodes: Nodes, resources: list[str], *, non_zero: bool) -> tuple[Ints, Ints]:
-    """Allocatable and already requested, shape [resource, node], as scoring counts them; untracked ones are zero."""
-    tracked = [name if name in ALWAYS_FIRST or is_scalar_resource(name) else "" for name in resources]
-    allocatable, used = nodes.amounts(tracked)
-    if non_zero:
-        for place, name in enumerate(tracked):
-            if name in ("cpu", "memory"):
-                used[place] = nodes.non_zero[0 if name == "cpu" else 1]
-    return allocatable, used
+class Asked(NamedTuple):
+    """What a pod asks of the resources that count in a score; arrays have the shape [resource, 1]."""
+
+    names: list[str]
+    """Empty for a resource the scheduler does not track: no node has any."""
+    amounts: Ints
+    weights: Ints
 
 
-def counts_in_score(resource: str, request: int) -> bool:
-    """A scalar resource the pod does not ask for says nothing about the node."""
-    return request != 0 or not is_scalar_resource(resource)
+def asked_resources(resources: Iterable[ResourceSpec], requests: Mapping[str, int]) -> Asked:
+    """The resources that count; a scalar resource the pod does not ask for says nothing about the node."""
+    counted = [r for r in resources if requests.get(r.name, 0) != 0 or not is_scalar_resource(r.name)]
+    return Asked(
+        [r.name if r.name in ALWAYS_FIRST or is_scalar_resource(r.name) else "" for r in counted],
+        np.array([[requests.get(r.name, 0)] for r in counted], dtype=np.int64).reshape(-1, 1),
+        np.array([r.weight for r in counted], dtype=np.int64),
+    )
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -86,7 +92,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         names = [name for name, _ in needs]
         if needs:
             allocatable, used = nodes.amounts(names)
-            amounts = np.array([amount for _, amount in needs])[:, np.newaxis]
+            amounts = np.array([[amount] for _, amount in needs])
             short = amounts > allocatable - used
             if short.any():
                 for place, is_short in enumerate(short, 1):
@@ -95,24 +101,27 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return Verdict(codes, partial(_insufficient, names))
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        requests = state.info.resources.score_requests
+        state[f"{self.name}/score"] = asked_resources(self._strategy.resources, requests)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
-        requests = state.info.resources.score_requests
-        specs = [s for s in self._strategy.resources if counts_in_score(s.name, requests.get(s.name, 0))]
-        if not specs:
+        asked: Asked = state[f"{self.name}/score"]
+        if not asked.names:
             return np.zeros(len(nodes), dtype=np.int64)
-        allocatable, used = scored_resources(nodes, [spec.name for spec in specs], non_zero=True)
-        used += np.array([requests.get(spec.name, 0) for spec in specs])[:, np.newaxis]
-        weights = np.array([spec.weight for spec in specs])
+        allocatable, used = nodes.amounts(asked.names)
+        for place, name in enumerate(asked.names):
+            if name in NON_ZERO:
+                used[place] = nodes.non_zero[NON_ZERO[name]]
+        used += asked.amounts
         if self._curve is None and allocatable.all():
-            mean: Ints = weights @ self._resource_scores(used, allocatable) // weights.sum()
+            mean: Ints = asked.weights @ self._resource_scores(used, allocatable) // asked.weights.sum()
             return mean
         scores = self._resource_scores(used, np.maximum(allocatable, 1))
         # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
         counted = allocatable != 0 if self._curve is None else (allocatable != 0) & (scores > 0)
-        total, weight = weights @ (scores * counted), np.maximum(weights @ counted, 1)
+        total, weight = asked.weights @ (scores * counted), np.maximum(asked.weights @ counted, 1)
         return round_half_away(total / weight) if self._curve is not None else total // weight
 
     def _resource_scores(self, requested: Ints, capacity: Ints) -> Ints:

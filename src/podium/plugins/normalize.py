@@ -20,8 +20,10 @@ def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
 
 def divide(numerator: Ints, denominator: int | Ints) -> Ints:
     """Integer division that drops the fraction, as Go's does; NumPy's rounds down."""
-    magnitude = np.abs(numerator) // denominator
-    return np.where(numerator < 0, -magnitude, magnitude)
+    quotient: Ints = numerator // denominator
+    # Rounded down, a negative quotient that is not whole is one too small.
+    quotient += (numerator < 0) & (quotient * denominator != numerator)
+    return quotient
 
 
 def round_half_away(numbers: NDArray[np.float64]) -> Ints:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from podium.cluster import Cluster
 from podium.engine import Usage
-from podium.engine.markup import Cell, Markup, element, table
+from podium.engine.markup import Markup, element, table
 from podium.report.amounts import amount, share
 from podium.report.html.page import scrolling, section
 from podium.resources import CPU, MEMORY
@@ -24,10 +24,7 @@ def usages(before: Cluster | None, after: Cluster) -> dict[str, Usage]:
 
 def bar_section(title: str, nodes: Mapping[str, Usage], resources: Sequence[str] = SHOWN) -> Markup:
     """A table of bars, a row per node by name; what came and what went is marked where nodes changed."""
-    rows = [
-        (Cell(name, class_="name"), *(bar(usage, resource) for resource in resources))
-        for name, usage in sorted(nodes.items())
-    ]
+    rows = [(name, *(bar(usage, resource) for resource in resources)) for name, usage in sorted(nodes.items())]
     changed = any(usage.before != usage.after for usage in nodes.values())
     content = scrolling(table(["Node", *(resource.rpartition("/")[2] for resource in resources)], rows, class_="bars"))
     return section(title, *([_key()] if changed else []), content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podium.answers import Comparison, Tuning
 from podium.engine.markup import Cell, Heading, Markup, element, table
+from podium.engine.text import counted
 from podium.report import comparison as comparison_text
 from podium.report import tuning as tuning_text
 from podium.report.comparison import MEASURES, because
@@ -15,7 +16,7 @@ from podium.report.html.page import UNLIMITED, opening, page, scrolling, section
 def comparison_page(comparison: Comparison) -> str:
     """Which pods move and why, the measures before and after, and how full the nodes are both ways."""
     words = opening(comparison_text.to_lines(comparison, width=UNLIMITED))
-    title = f"{comparison.before.name} compared with {comparison.after.name}"
+    title = f"Comparison of {comparison.before.name} and {comparison.after.name}"
     return page(title, words, *comparison_sections(comparison))
 
 
@@ -36,9 +37,9 @@ def comparison_sections(comparison: Comparison) -> list[Markup | None]:
     """The parts of a report about two ways."""
     return [
         _measures(comparison),
-        _moves(comparison) if comparison.moves else None,
         _spread(comparison) if comparison.spread else None,
         bar_section("How full the nodes are", usages(comparison.before.cluster, comparison.after.cluster)),
+        _moves(comparison) if comparison.moves else None,
     ]
 
 
@@ -58,7 +59,7 @@ def _moves(comparison: Comparison) -> Markup:
     ]
     note = "* only because others went elsewhere first" if any(move.cause.knock_on for move in comparison.moves) else ""
     content = scrolling(table(["Pod", "Workload", "Before", "After", "Because of"], rows))
-    return section(f"Go elsewhere: {len(comparison.moves):,} pods", content, note=note)
+    return section(f"Go elsewhere: {counted(len(comparison.moves), 'pod')}", content, note=note)
 
 
 def _spread(comparison: Comparison) -> Markup:

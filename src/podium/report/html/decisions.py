@@ -7,6 +7,7 @@ from podium.engine import Decision
 from podium.engine.explanation import not_looked_at, scored, why, words
 from podium.engine.heat_map import heat_map, rejection_table
 from podium.engine.markup import Cell, Heading, Markup, element, table
+from podium.engine.text import counted
 from podium.report import why_not as why_not_text
 from podium.report.explanation import Explained, about_running
 from podium.report.html.page import UNLIMITED, opening, page, scrolling, section
@@ -38,7 +39,7 @@ def decision_sections(decision: Decision) -> list[Markup | None]:
     """The parts of a report about one decision."""
     fits = f"{len(decision.feasible):,} of {decision.node_count:,} nodes fit"
     rest = not_looked_at(decision)
-    unseen = f"No filter looked at {rest:,} more nodes." if rest and not decision.error else ""
+    unseen = f"No filter looked at {counted(rest, 'more node')}." if rest and not decision.error else ""
     return [
         section(
             f"Scores: {fits}",
@@ -48,7 +49,7 @@ def decision_sections(decision: Decision) -> list[Markup | None]:
         if scored(decision)
         else None,
         section("Evicting pods makes room", _candidates(decision)) if decision.candidates else None,
-        section(f"Rejected: {len(decision.rejected):,} nodes", rejection_table(decision), note=unseen)
+        section(f"Rejected: {counted(len(decision.rejected), 'node')}", rejection_table(decision), note=unseen)
         if decision.rejected
         else None,
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from podium.answers import Audit, Audited, Disrupted, Disruption, Finding, Pin, WorstCase
 from podium.engine.markup import Cell, Heading, Markup, element, table
+from podium.engine.text import counted
 from podium.report import audit as audit_text
 from podium.report import disruption as disruption_text
 from podium.report.html.bars import bar_section, usages
@@ -68,9 +69,13 @@ def audit_page(audit: Audit) -> str:
     return page(
         "Audit of running pods",
         opening(audit_text.to_lines(audit, width=UNLIMITED)),
-        section(f"No longer fit: {len(unfit):,} pods", scrolling(_reasons(unfit))) if unfit else None,
-        section(f"Would go elsewhere: {len(drifted):,} pods", scrolling(_drifted(drifted))) if drifted else None,
-        section(f"Cannot be decided: {len(undecided):,} pods", scrolling(_reasons(undecided))) if undecided else None,
+        section(f"No longer fit: {counted(len(unfit), 'pod')}", scrolling(_reasons(unfit))) if unfit else None,
+        section(f"Would go elsewhere: {counted(len(drifted), 'pod')}", scrolling(_drifted(drifted)))
+        if drifted
+        else None,
+        section(f"Cannot be decided: {counted(len(undecided), 'pod')}", scrolling(_reasons(undecided)))
+        if undecided
+        else None,
         good=not unfit,
     )
 

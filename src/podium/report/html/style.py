@@ -19,7 +19,7 @@ p { margin: 0 0 8px; max-width: 78ch; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13.5px; min-width: 40%; }
 th, td { padding: 5px 12px; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; }
+  overflow-wrap: break-word; }
 th { font-weight: 600; color: var(--dim); white-space: nowrap; background: var(--panel); vertical-align: bottom; }
 .right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .chosen { font-weight: 700; color: var(--green); }
