@@ -182,8 +182,9 @@ class Life(RuleBasedStateMachine):
     @rule(number=st.integers(1, 4), fails=st.integers(0, 6))
     def carry_out(self, number: int, fails: int) -> None:
         """Do the oldest things that are to be done; the API server may refuse to bind."""
-        for _ in range(min(number, len(self.to_do))):
-            self.carry_out_one(self.to_do.pop(0), fails)
+        for _ in range(number):
+            if self.to_do:
+                self.carry_out_one(self.to_do.pop(0), fails)
 
     def carry_out_one(self, instruction: Instruction, fails: int) -> None:
         key = instruction.pod.key

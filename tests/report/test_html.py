@@ -115,12 +115,12 @@ def test_the_same_input_gives_the_same_report(folder: Path) -> None:
 CONTENTS = {
     "the heat map": (("explain", "web"), ("Scores: 2 of 3 nodes fit", "NodeResourcesFit", "idle")),
     "the rejections": (("explain", "web"), ("Rejected: 1 node", "NodeResourcesFit: Insufficient cpu")),
-    "the bars": (("simulate",), ("How full the nodes get", "50% → 75%", "as before")),
+    "the bars": (("simulate",), ("How full the nodes get", "0% → 50%", "as before")),
     "what is pending": (("simulate",), ("Stay pending", "default/big")),
     "suggestions": (("why-not", "web", "full"), ("Any one of these sends it there", "evict default/all (priority 0)")),
-    "measures": (("compare", "--config", "packing.yaml"), ("nodes in use", "Go elsewhere: 3 pods")),
+    "measures": (("compare", "--config", "packing.yaml"), ("nodes in use", "Go elsewhere: 2 pods")),
     "fates": (("drain", "busy"), ("What becomes of the pods", "no controller makes it again")),
-    "drift": (("audit",), ("Would go elsewhere: 1 pod", "busy-one")),
+    "drift": (("audit",), ("Would go elsewhere: 2 pods", "busy-one")),
     "settings": (("tune", "--trials", "3", "--jobs", "1"), ("MostAllocated", "The configuration", "kind: KubeSched")),
 }
 

@@ -32,7 +32,8 @@ class Scheduler:
     """Decides pods on a cluster as kube-scheduler would.
 
     `decide` says where a pod would go and why, and changes nothing; `place` also puts it there. `schedule` puts it
-    there without collecting the reasons: the same decision, faster.
+    there without collecting the reasons: the same decision, faster. With `assume_volumes` storage is ignored: every
+    volume is taken to be there and usable everywhere.
     """
 
     def __init__(
@@ -51,7 +52,6 @@ class Scheduler:
     ) -> None:
         self.setup = setup = release_of(release).set_up(config, options=options, registry=registry)
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
-        # Without the plugins that look at storage, every volume is taken to be there and usable everywhere.
         config = ignoring(setup.config, STORAGE_PLUGINS) if assume_volumes else setup.config
         self.cluster, self.config, conduct = cluster, config, setup.conduct
         self.frameworks = {profile.scheduler_name: Framework(profile, setup.registry) for profile in config.profiles}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from podium.answers import Comparison, Tuning
+from podium.engine.explanation import TITLES
 from podium.engine.markup import Cell, Heading, Markup, element, table
 from podium.engine.text import counted
 from podium.report import comparison as comparison_text
@@ -11,6 +12,8 @@ from podium.report.comparison import MEASURES, because
 from podium.report.formats import to_yaml
 from podium.report.html.bars import bar_section, usages
 from podium.report.html.page import UNLIMITED, opening, page, scrolling, section
+
+MOST_TRIALS = 20
 
 
 def comparison_page(comparison: Comparison) -> str:
@@ -100,10 +103,10 @@ def _trials(tuning: Tuning) -> Markup:
             trial.knobs.strategy or "-",
             *trial.knobs.weights.values(),
         )
-        for trial in best[:20]
+        for trial in best[:MOST_TRIALS]
     ]
     numbers = [Heading(name, right=True) for name in ("Value", "Pending")]
-    weights = [Heading(name, right=True) for name in tuning.today.knobs.weights]
-    content = scrolling(table([Heading("Trial", right=True), *numbers, "Strategy", *weights], rows, class_="heat"))
-    note = f"The best {len(rows):,} of {len(tuning.trials):,}; the weights of the plugins stand below their names."
+    weights = [Heading(TITLES.get(name, name), right=True, explained=name) for name in tuning.today.knobs.weights]
+    content = scrolling(table([Heading("Trial", right=True), *numbers, "Strategy", *weights], rows))
+    note = f"The best {len(rows):,} of {len(tuning.trials):,}, with the weights of plugins, whose names are shortened."
     return section("What was tried", content, note=note)
