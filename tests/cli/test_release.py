@@ -92,3 +92,18 @@ def test_verify_can_fail_and_agree() -> None:
     code, out, _ = run("verify", family, "--release", "v1.18", "--limit", "1")
     assert code == 1
     assert "cases agree" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(("capacity", "web"), id="capacity"),
+        pytest.param(("drain", "small"), id="drain"),
+        pytest.param(("fail", "node=small"), id="fail"),
+        pytest.param(("audit",), id="audit"),
+    ],
+)
+def test_answers_of_an_old_release(command: tuple[str, ...], cluster: str) -> None:
+    code, out, err = run(*command, "-f", cluster, "--release", "v1.14", "-o", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["apiVersion"] == "podium/v1"

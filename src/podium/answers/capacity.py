@@ -17,6 +17,7 @@ from podium.engine import Decision, Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.framework import Registry
+from podium.legacy import CURRENT
 from podium.objects import Pod, PodStatus
 from podium.plugins import IN_TREE
 
@@ -85,6 +86,7 @@ def capacity(
     limit: int = 0,
     exclude_nodes: Iterable[str] = (),
     registry: Registry = IN_TREE,
+    release: str = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> Capacity:
@@ -99,7 +101,8 @@ def capacity(
     wanted = limit or None
     nodes: list[Counter[str]] = [Counter() for _ in templates]
     stopped_by: Decision | None = None
-    with closing(Scheduler(cluster, config, registry=registry, tie_break=tie_break, seed=seed)) as scheduler:
+    made = Scheduler(cluster, config, registry=registry, release=release, tie_break=tie_break, seed=seed)
+    with closing(made) as scheduler:
         for place, pod in islice(pods_of(templates, turns, cluster), wanted):
             node = None if pod.spec.scheduling_gates else scheduler.schedule(pod)
             if node is None:

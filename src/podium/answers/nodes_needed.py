@@ -18,6 +18,7 @@ from podium.engine.select import TieBreak
 from podium.engine.simulate import in_queue_order
 from podium.errors import InputError
 from podium.framework import Registry
+from podium.legacy import CURRENT
 from podium.load.daemon_sets import daemon_tolerations, should_run
 from podium.objects import DaemonSet, Node, ObjectMeta, Pod
 from podium.plugins import IN_TREE
@@ -89,6 +90,7 @@ def nodes_needed(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
+    release: str = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> NodesNeeded:
@@ -102,16 +104,19 @@ def nodes_needed(
     if len(set(names)) < len(names):
         raise InputError(f"node templates {', '.join(names)}: each must have a name of its own")
     cluster = cluster.fork()
-    with closing(Scheduler(cluster, config, registry=registry, tie_break=tie_break, seed=seed)) as scheduler:
+
+    def scheduler_on(nodes: Cluster) -> Scheduler:
+        return Scheduler(nodes, config, registry=registry, release=release, tie_break=tie_break, seed=seed)
+
+    with closing(scheduler_on(cluster)) as scheduler:
         waiting = [pod for pod in pods if _waits_for_a_node(pod, scheduler)]
         rest = [pod for pod in in_queue_order(waiting, scheduler) if scheduler.schedule(pod) is None]
-        settings = scheduler.config
 
     def left(counts: Counts) -> tuple[str, ...]:
         trial = cluster.fork()
         for number, template in zip(counts, templates, strict=True):
             add_nodes(trial, template.node, number)
-        with closing(Scheduler(trial, settings, registry=registry, tie_break=tie_break, seed=seed)) as scheduler:
+        with closing(scheduler_on(trial)) as scheduler:
             return tuple(pod.key for pod in rest if scheduler.schedule(pod) is None)
 
     if not rest:

@@ -28,6 +28,7 @@ def audit(
     fail_if: FailIf = [],  # noqa: B006
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
+    release: options.Releases = options.Release.V1_36,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -48,10 +49,10 @@ def audit(
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    settings = read_config(config, objects, registry)
+    settings = read_config(config, objects, registry, release.value)
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
-        found = answers.audit(cluster, settings, registry=registry, on_decided=advance)
+        found = answers.audit(cluster, settings, registry=registry, release=release.value, on_decided=advance)
     if html is not None:
         from podium.report.html.disturbances import audit_page
 

@@ -60,6 +60,7 @@ def capacity(
     everything: options.All = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
+    release: options.Releases = options.Release.V1_36,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -88,8 +89,9 @@ def capacity(
         raise InputError("--nodes-needed must know for how many pods: say --at-least N")
     if not asked.templates and not nodes:
         raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
-    settings = {"config": read_config(config, objects, registry), "registry": registry}
-    answer, needed = _answers(asked, objects, {**settings, "tie_break": tie_break.value, "seed": seed})
+    settings = {"config": read_config(config, objects, registry, release.value), "registry": registry}
+    wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed}
+    answer, needed = _answers(asked, objects, {**settings, **wishes})
     if html is not None:
         from podium.report.html.placements import capacity_page
 

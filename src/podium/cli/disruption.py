@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,6 +39,7 @@ def drain(
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
+    release: options.Releases = options.Release.V1_36,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -53,9 +54,8 @@ def drain(
     from podium.cli.progress import progress
 
     conditions = read_conditions(fail_if, NAMES)
-    cluster, settings = _read(
-        files, config, plugins, tie_break=tie_break.value, seed=seed, preempt=preempt, verbose=verbose
-    )
+    wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
+    cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
     nodes = list(dict.fromkeys(nodes))
     checked(cluster, nodes)
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
@@ -87,6 +87,7 @@ def fail(
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
+    release: options.Releases = options.Release.V1_36,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -104,9 +105,8 @@ def fail(
     if bool(selectors) == (worst is not None):
         raise InputError("say which nodes fail: by label, such as zone=eu-1a, or --any N for the worst N")
     conditions = read_conditions(fail_if, NAMES)
-    cluster, settings = _read(
-        files, config, plugins, tie_break=tie_break.value, seed=seed, preempt=preempt, verbose=verbose
-    )
+    wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
+    cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
     case: WorstCase | None = None
     if worst is not None:
         case = _worst(cluster, worst, settings, most)
@@ -145,10 +145,8 @@ def _read(
     files: Sequence[str],
     config: str | None,
     plugins: Sequence[str],
+    wishes: dict[str, Any],
     *,
-    tie_break: str,
-    seed: int,
-    preempt: bool,
     verbose: bool,
 ) -> tuple[Cluster, Settings]:
     from podium.answers import Settings
@@ -158,10 +156,8 @@ def _read(
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    settings = read_config(config, objects, registry)
-    return Cluster.from_objects(objects), Settings(
-        config=settings, registry=registry, tie_break=tie_break, seed=seed, preempt=preempt
-    )
+    settings = read_config(config, objects, registry, wishes["release"])
+    return Cluster.from_objects(objects), Settings(config=settings, registry=registry, **wishes)
 
 
 def _show(
