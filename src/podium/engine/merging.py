@@ -71,6 +71,8 @@ class StateOutcomes:
 
     __slots__ = ("_cluster", "_epoch", "_filters", "_known", "_scores")
 
+    FEW = 256
+
     def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
         self._filters, self._scores, self._cluster = filters, scores, cluster
         self._epoch = -1
@@ -83,11 +85,6 @@ class StateOutcomes:
         if 4 * len(states) >= len(of_row) == cluster.node_count:
             return self._ask(Nodes(cluster))
         self._prepare(states)
-        unknown = np.flatnonzero(self._known[: len(states)] == UNKNOWN)
-        examples = states.examples[unknown]
-        usable = (of_row[examples] == unknown) & cluster.columns.alive[examples]
-        if usable.any():
-            self._known[unknown[usable]] = self._ask(Nodes(cluster, examples[usable]))
         return self._of(np.arange(len(of_row)), of_row)
 
     def of(self, rows: Ints) -> Ints:
@@ -107,6 +104,9 @@ class StateOutcomes:
 
     def _of(self, rows: Ints, of_row: Codes) -> Ints:
         outcome = self._known[of_row]
+        if (outcome == UNKNOWN).any():
+            self._learn()
+            outcome = self._known[of_row]
         is_unknown = outcome == UNKNOWN
         if is_unknown.any():
             places = np.flatnonzero(is_unknown & self._cluster.columns.alive[rows])
@@ -115,6 +115,17 @@ class StateOutcomes:
             self._known[list(one_of_each)] = self._ask(Nodes(self._cluster, asked))
             outcome = self._known[of_row]
         return outcome
+
+    def _learn(self) -> None:
+        """Ask about the states that are not known yet, all at once while they are few: that takes hardly longer."""
+        cluster, states = self._cluster, self._cluster.resource_states
+        unknown = np.flatnonzero(self._known[: len(states)] == UNKNOWN)
+        if len(unknown) > max(self.FEW, cluster.columns.size // 4):
+            return
+        examples = states.examples[unknown]
+        usable = (states.read()[examples] == unknown) & cluster.columns.alive[examples]
+        if usable.any():
+            self._known[unknown[usable]] = self._ask(Nodes(cluster, examples[usable]))
 
     def _prepare(self, states: ResourceStates) -> None:
         """Make room for all states there are; start over when they mean something else."""

@@ -125,13 +125,15 @@ class SchedulerLoop:
             self._waiting_pod_is(old, pod, now)
 
     def _pod_is_bound(self, old: Pod | None, pod: Pod, now: float) -> None:
+        if pod.key in self.waiting:
+            # Somebody else was faster.
+            self.scheduler.unreserve(self._stop_assuming(pod.key))
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
             for change in pod_changes(old, pod):
                 self.queue.move_all(change, now)
             return
         self.assumed.pop(pod.key, None)
-        self.waiting.reject(pod.key, "", "the pod was bound while it waited")
         self.scheduler.forget_nomination(pod)
         self.queue.remove(pod.key)
         self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now)
@@ -178,13 +180,17 @@ class SchedulerLoop:
         return key in self.assumed or key in self.waiting
 
     def _assumed_pod_gone(self, key: str, now: float) -> None:
-        """An assumed pod is deleted: give back at once what it took; if it waits, that fails of itself."""
-        if key in self.waiting:
-            self.waiting.reject(key, "", "the pod was deleted while it waited")
-            return
-        _, assumed = self.assumed.pop(key)
+        """An assumed pod is deleted: give back at once what it took."""
+        assumed = self._stop_assuming(key)
         self.scheduler.unreserve(assumed)
         self._forget(assumed, now)
+
+    def _stop_assuming(self, key: str) -> Assumed:
+        """A pod that is to be bound, or waits for that, no longer is."""
+        if key in self.assumed:
+            return self.assumed.pop(key)[1]
+        self.queue.done(key)
+        return self.waiting.take(key).assumed
 
     def _note_nomination(self, pod: Pod) -> None:
         if pod.status.nominated_node_name:

@@ -98,7 +98,7 @@ class History:
         )
 
     def result(self, end: float) -> TimelineResult:
-        return TimelineResult(tuple(self.log), tuple(self.lives), tuple(self.samples), round_time(end))
+        return TimelineResult(tuple(self.log), tuple(self.lives), tuple(self.samples), end)
 
 
 def round_time(time: float) -> float:

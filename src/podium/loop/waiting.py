@@ -60,6 +60,10 @@ class WaitingPods:
     def add(self, waiting: WaitingPod) -> None:
         self._pods[waiting.assumed.pod.key] = waiting
 
+    def take(self, key: str) -> WaitingPod:
+        """Take out a pod that need not wait any more."""
+        return self._pods.pop(key)
+
     def take_ready(self, now: float) -> list[WaitingPod]:
         """Take out the pods that are through or out of time; those rejected say so."""
         ready = [waiting for waiting in self._pods.values() if self._is_ready(waiting, now)]
