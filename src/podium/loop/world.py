@@ -182,7 +182,11 @@ class World:
         status = replace(pod.status, phase=RUNNING, start_time=self._moment(), nominated_node_name="")
         pod = replace(pod, spec=replace(pod.spec, node_name=node), status=status)
         self._update(pod)
-        self._begin(pod, life)
+        if node in self.loop.cluster.rows:
+            self._begin(pod, life)
+        else:
+            # The node went while the pod waited at Permit.
+            self._lose(pod)
 
     def preempt(self, pod: Pod, by: Pod, node: str) -> None:
         """The scheduler wants a pod gone to make room for another one."""
@@ -275,11 +279,15 @@ class World:
         self.draining.discard(node.name)
         self._report(EventType.DELETE, node)
         for pod in lost:
-            life = self.history.current[pod.key]
-            self._note("lost", pod=pod.key, node=node.name)
-            self._end(pod)
-            if not pod.terminating and not _is_daemon(pod):
-                self._recreate(pod, life, 0.0)
+            self._lose(pod)
+
+    def _lose(self, pod: Pod) -> None:
+        """A pod is gone with its node; its controller makes another one, unless that one would belong there too."""
+        life = self.history.current[pod.key]
+        self._note("lost", pod=pod.key, node=life.node)
+        self._end(pod)
+        if not pod.terminating and not _is_daemon(pod):
+            self._recreate(pod, life, 0.0)
 
     def _drain(self, name: str) -> None:
         """Evict the pods of a node that budgets let go, and come back later for the others."""
