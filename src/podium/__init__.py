@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from podium.framework import SKIP as SKIP
     from podium.framework import SUCCESS as SUCCESS
     from podium.framework import WAIT as WAIT
+    from podium.framework import Action as Action
     from podium.framework import BindPlugin as BindPlugin
+    from podium.framework import ClusterEvent as ClusterEvent
     from podium.framework import Code as Code
     from podium.framework import CycleState as CycleState
     from podium.framework import FilterPlugin as FilterPlugin
@@ -56,6 +58,11 @@ if TYPE_CHECKING:
     from podium.load import Objects as Objects
     from podium.load import expand_workloads as expand_workloads
     from podium.load import load as load
+    from podium.loop import SchedulerLoop as SchedulerLoop
+    from podium.loop import Surroundings as Surroundings
+    from podium.loop import Timeline as Timeline
+    from podium.loop import TimelineResult as TimelineResult
+    from podium.loop import read_timeline as read_timeline
     from podium.plugins import IN_TREE as IN_TREE
 
 _NAMES = {
@@ -85,7 +92,9 @@ _NAMES = {
         "SelectorError",
     ),
     "podium.framework": (
+        "Action",
         "BindPlugin",
+        "ClusterEvent",
         "Code",
         "CycleState",
         "FilterPlugin",
@@ -115,6 +124,13 @@ _NAMES = {
         "expand_workloads",
         "load",
     ),
+    "podium.loop": (
+        "SchedulerLoop",
+        "Surroundings",
+        "Timeline",
+        "TimelineResult",
+        "read_timeline",
+    ),
     "podium.plugins": ("IN_TREE",),
 }
 """Where each public name lives. They are imported on first use, so that `podium --help` does not wait for NumPy."""
@@ -126,9 +142,11 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "WAIT",
+    "Action",
     "Aspect",
     "BindPlugin",
     "Cluster",
+    "ClusterEvent",
     "Code",
     "ConfigError",
     "CycleState",
@@ -159,16 +177,21 @@ __all__ = [
     "Registry",
     "ReservePlugin",
     "Scheduler",
+    "SchedulerLoop",
     "ScorePlugin",
     "SelectorError",
     "Simulation",
     "Status",
+    "Surroundings",
+    "Timeline",
+    "TimelineResult",
     "Usage",
     "Verdict",
     "__version__",
     "check_plugin",
     "expand_workloads",
     "load",
+    "read_timeline",
     "simulate",
 ]
 

@@ -120,12 +120,13 @@ def tune(
 ) -> Tuning:
     """Search the weights and the scoring strategy of a profile, the first unless named, for the smallest objective.
 
-    The pods that are pending are placed with each configuration; with `replay` the running ones too, as `compare` does.
-    One that leaves a more important pod pending than another does is never better. `config` is a configuration
-    document, the default one unless given. The budget is a number of `trials` or of `seconds`, or whichever is used up
-    first; with trials alone the same seed gives the same result, with any number of `jobs`, which are processes: None for one
-    per processor. `objective` is a name of `OBJECTIVES`, a function as `module:function`, or a function of a
-    Simulation; one that other processes cannot import is tried in this one. `on_tried` is called after each trial.
+    The pods that are pending are placed with each configuration; with `replay` the running ones too, as `compare`
+    does. One that leaves a more important pod pending than another does is never better. `config` is a
+    configuration document, the default one unless given. The budget is a number of `trials` or of `seconds`, or
+    whichever is used up first; with trials alone the same seed gives the same result, with any number of `jobs`,
+    which are processes: None for one per processor. `objective` is a name of `OBJECTIVES`, a function as
+    `module:function`, or a function of a Simulation; one that other processes cannot import is tried in this one.
+    `on_tried` is called after each trial.
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()

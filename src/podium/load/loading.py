@@ -58,6 +58,10 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+RELEASED_AFTER = 4096
+"""How many objects are decoded before the memory of their text is given back."""
+
+
 class _Loading:
     """What has been seen so far, over all sources."""
 
@@ -72,7 +76,9 @@ class _Loading:
     def objects(self, source: Source) -> Iterator[Object]:
         for document in read_documents(source):
             try:
-                for entry in entries(document):
+                for number, entry in enumerate(entries(document), 1):
+                    if number % RELEASED_AFTER == 0:
+                        document.release()
                     obj = self._object(entry)
                     if obj is not None:
                         yield obj

@@ -51,6 +51,13 @@ class Document(NamedTuple):
     """Of JSON, where it has one: reading finds the kind and the items in the same pass."""
     found: bool = False
     """Whether a directory search turned it up, rather than the user naming its file."""
+    mapped: mmap.mmap | None = None
+    """The mapped file that `value` is a part of."""
+
+    def release(self) -> None:
+        """Give back the memory of what was read of a mapped file; it is read again from the file if need be."""
+        if self.mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self.mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def load_documents(source: Source) -> Iterator[tuple[str, object]]:
@@ -181,7 +188,9 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
             raise _NotJSONError(_json_problem(error, text, position), position, number) from None
         number += 1
         end = start + length
-        yield Document(f"{name} document {number}", name, msgspec.Raw(view[start:end]), envelope)
+        mapped = text if isinstance(text, mmap.mmap) else None
+        value = msgspec.Raw(view[start:end])
+        yield Document(f"{name} document {number}", name, value, envelope, mapped=mapped)
         start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
 
 
