@@ -261,7 +261,7 @@ def replace_node(pod: Pod, node_name: str) -> Pod:
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=40, stateful_step_count=40)
+TestLife.settings = settings(max_examples=60, stateful_step_count=40)
 
 
 # -- simulations -----------------------------------------------------------------------------------------------------

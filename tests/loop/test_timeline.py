@@ -94,6 +94,11 @@ def test_a_pod_without_a_lifetime_runs_until_it_is_deleted() -> None:
     assert story(result, "bind", "delete") == ["0 bind p a", "50 delete p", "60 bind q a"]
 
 
+def test_a_pod_that_was_told_to_end_before_the_beginning_ends() -> None:
+    objects = [make_node("a", cpu="1"), make_pod("old", node="a", deleted=True, requests=ONE_CPU)]
+    assert story(simulate(objects, at(0, "add", pod("p"))), "gone", "bind") == ["1 gone old a", "1 bind p a"]
+
+
 def test_pods_that_wait_at_the_end_are_told_apart() -> None:
     result = simulate([make_node("a", cpu="1")], at(0, "add", pod("p")), at(5, "add", pod("q")), until=100)
     assert [life.pod for life in result.unplaced] == ["default/q"]
@@ -416,8 +421,8 @@ def test_writers_give_tables_and_data() -> None:
 @pytest.mark.parametrize("tie_break", ["random", "first", "round-robin"])
 def test_the_same_events_and_seed_give_the_same_log(tie_break: str) -> None:
     def run(seed: int) -> bytes:
-        events = hour_events(7, nodes=8, pods=250, failing=0.25, seconds=900)
-        return Timeline(hour_nodes(8), events, tie_break=tie_break, seed=seed).run().log_lines()
+        events = hour_events(7, nodes=6, pods=150, failing=0.2, seconds=900)
+        return Timeline(hour_nodes(6), events, tie_break=tie_break, seed=seed).run().log_lines()
 
     assert run(1) == run(1)
     if tie_break == "random":

@@ -215,7 +215,9 @@ class World:
         self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
 
     def _begin(self, pod: Pod, life: Life) -> None:
-        """A pod starts to run."""
+        """A pod starts to run, or goes on to end if it was told to before."""
+        if pod.terminating:
+            self.clock.plan(self.surroundings.termination, Terminate(pod.key, life.serial))
         if life.lifetime is not None:
             self.clock.plan(life.lifetime, Finish(pod.key, life.serial))
         self._watch_taints(pod, life)
