@@ -82,6 +82,8 @@ def worst_nodes(
     among equals.
     """
     names = sorted(cluster.rows)
+    if len(names) < 2:
+        raise InputError("there is only one node; without it nothing is left to go to")
     if not 1 <= number < len(names):
         raise InputError(f"cannot lose {number} of {len(names)} nodes; from 1 to {len(names) - 1} can fail")
     possible = comb(len(names), number)
@@ -188,8 +190,8 @@ def _worst_of(found: Sequence[tuple[Badness, Nodes]], keep: int) -> list[tuple[B
 
 
 def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) -> list[Nodes]:
-    share = max(most // (1 + BEAM * (number - 1)), 1)
-    considered = names[:share]
+    share = most // (1 + BEAM * (number - 1))
+    considered = names[: max(share, number)]
     beam = trials.worst(((name,) for name in considered), BEAM)
     for size in range(2, number + 1):
         beam = trials.worst(_extended(beam, considered), 1 if size == number else BEAM)
