@@ -83,6 +83,12 @@ def test_pods_of_a_mix_take_turns_until_one_does_not_fit() -> None:
     assert answer.stopped_by.pod == "default/small-4"
 
 
+def test_a_mix_may_be_of_huge_numbers() -> None:
+    answer = asked(make_pod("a"), make_pod("b"), nodes=zoned("a1"), mix=[10**20, 1], limit=2)
+
+    assert [fits.count for fits in answer.fits] == [2, 0]
+
+
 def test_excluded_nodes_are_not_there() -> None:
     answer = asked(make_pod("web", requests={"cpu": "1"}), nodes=zoned("a1", "b1"), exclude_nodes=["a1"])
 

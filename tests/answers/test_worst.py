@@ -82,6 +82,13 @@ def test_a_bounded_search_says_so() -> None:
     assert found.possible == 15
 
 
+def test_a_search_that_may_try_next_to_nothing_still_finds_a_set() -> None:
+    found = worst_nodes(uneven(), 3, most=1)
+
+    assert len(found.disruption.nodes) == 3
+    assert not found.exhaustive
+
+
 def test_the_worst_zone() -> None:
     found = worst_domain(uneven(), "zone")
 

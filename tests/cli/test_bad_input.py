@@ -189,6 +189,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "a plugin module that is not there": (arguments("--plugin", "not_there:Mine"), "cannot be imported"),
     "a plugin class that is not there": (plugin("x = 1", number="1"), "has no class 'Mine'"),
     "a plugin that breaks on import": (plugin("1 / 0", number="2"), "cannot be imported: division by zero"),
+    "a plugin that ends the program on import": (plugin("raise SystemExit(0)", number="6"), "cannot be imported"),
     "a plugin without a name": (
         plugin("from podium import FilterPlugin\nclass Mine(FilterPlugin): ...", number="3"),
         "plugin class Mine has no name",

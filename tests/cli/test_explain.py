@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +192,20 @@ def test_the_same_input_gives_the_same_output() -> None:
     one, two = (run("explain", "web-5f7c9-new", "-f", EXAMPLE, "-o", "json").stdout for _ in range(2))
 
     assert one == two
+
+
+def test_a_plugin_that_no_profile_names_is_mentioned(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from podium import FilterPlugin\n\n\nclass Mine(FilterPlugin):\n    name = 'Mine'\n"
+    )
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from podium.cli import main; main()"
+    arguments = ["explain", "web-5f7c9-new", "-n", "shop", "-f", "-", "--plugin", "mine:Mine"]
+    example = subprocess.run([sys.executable, "-c", CODE, "example", "shop"], capture_output=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), *arguments], input=example.stdout, capture_output=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert b"plugin Mine is in no profile, so it does not run" in result.stderr
+
+
+CODE = "from podium.cli import main; main()"

@@ -57,7 +57,9 @@ def test_document(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_may_not_evict_anything(tmp_path: Path) -> None:
-    assert "makes room" not in run(tmp_path, "weak", "--preempt")
+    said = run(tmp_path, "weak", "--preempt")
+    assert "Evicting pods was tried: none of a lower priority makes room." in said
+    assert "makes room on" not in said
     assert json.loads(run(tmp_path, "weak", "--preempt", "-o", "json"))["preemption"] is None
 
 

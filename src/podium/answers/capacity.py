@@ -116,10 +116,10 @@ def capacity(
 def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> Iterator[tuple[int, Pod]]:
     """Pods of the templates in turn, without end, each with the place of its template; numbered, no name twice."""
     makers = [_numbered(as_template(template), cluster) for template in templates]
-    turns = [place for place, number in enumerate(mix) for _ in range(number)]
     while True:
-        for place in turns:
-            yield place, next(makers[place])
+        for place, number in enumerate(mix):
+            for _ in range(number):
+                yield place, next(makers[place])
 
 
 def as_template(pod: Pod) -> Pod:

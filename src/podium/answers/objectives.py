@@ -51,7 +51,7 @@ def objective_named(name: str) -> Objective:
         raise InputError(f"objective {name!r} is not one of {known}, nor a function as module:function")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a user's module may fail in any way; the user needs to know which and how
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way; say which and how
         raise InputError(f"objective {name!r}: module {module_name!r} cannot be imported: {error}") from error
     function: Objective | None = getattr(module, function_name, None)
     if not callable(function):

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Release, Releases
+from podium.cli.options import Release, ReleasesOfCases
 
 
 def bench(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
-    release: Releases = Release.V1_36,
+    release: ReleasesOfCases = Release.V1_36,
 ) -> None:
     """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
     import gc

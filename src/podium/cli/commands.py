@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ class Commands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         try:
+            if sys.stdout is None:  # the shell's `>&-`
+                raise PodiumError("stdout is closed; there is nowhere to write to")
             code = super().main(args, standalone_mode=False, **extra) or 0
         except (PodiumError, UsageError) as error:
             code = fail(error)
@@ -37,7 +40,11 @@ class Commands(TyperGroup):
         except Exception as error:
             if os.environ.get(TRACEBACK):
                 raise
-            code = fail(f"unexpected {type(error).__name__}: {error} (set {TRACEBACK}=1 to see where it comes from)")
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                code = fail("no space left to write to")
+            else:
+                kind = type(error).__name__
+                code = fail(f"unexpected {kind}: {error} (set {TRACEBACK}=1 to see where it comes from)")
         if standalone_mode:
             sys.exit(code)
         return code

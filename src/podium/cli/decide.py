@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Plugins, Release, Releases
+from podium.cli.options import Plugins, Release, ReleasesOfCases
 
 
 def decide(
@@ -15,7 +15,7 @@ def decide(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain or gzip; `-` for stdin."),
     ] = ["-"],  # noqa: B006
-    release: Releases = Release.V1_36,
+    release: ReleasesOfCases = Release.V1_36,
     plugins: Plugins = [],  # noqa: B006
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.

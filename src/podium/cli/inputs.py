@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from podium.cli.output import remark, warn
@@ -53,6 +53,7 @@ def read_config(
     from podium.load import load_documents
 
     if file is None and objects.scheduler_config is None:
+        _mention_unused(registry, frozenset())
         return None
     if file is None:
         where, document = "schedulerConfig of the input", objects.scheduler_config
@@ -62,7 +63,9 @@ def read_config(
             raise InputError(f"has {len(documents)} documents; a configuration is one {CONFIGURATION}", file)
         document = documents[0][1]
     if release == CURRENT:
-        return parse_config(document, registry.points, where)
+        config = parse_config(document, registry.points, where)
+        _mention_unused(registry, {ref.name for p in config.profiles for refs in p.points.values() for ref in refs})
+        return config
     if not isinstance(document, dict):
         raise InputError("is not a configuration; it must be an object with apiVersion and kind", where)
     try:
@@ -70,6 +73,12 @@ def read_config(
     except InputError as error:
         raise error.at(where) from None
     return document
+
+
+def _mention_unused(registry: Registry, used: Set[str]) -> None:
+    for name in registry.asked_for:
+        if name not in used:
+            warn(f"plugin {name} is in no profile, so it does not run: enable it in a configuration, with --config")
 
 
 def registry_with(plugins: Sequence[str]) -> Registry:

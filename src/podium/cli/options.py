@@ -66,6 +66,10 @@ Releases = Annotated[
     Release,
     typer.Option("--release", help="Which release of kube-scheduler to be; --config is a Policy for the old ones."),
 ]
+ReleasesOfCases = Annotated[
+    Release,
+    typer.Option("--release", help="Which release of kube-scheduler to be; for the old ones a `config` is a Policy."),
+]
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
 AssumeVolumes = Annotated[
     bool, typer.Option("--assume-volumes", help="Ignore storage: take every volume to be there and usable everywhere.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Plugins, Release, Releases
+from podium.cli.options import Plugins, Release, ReleasesOfCases
 from podium.cli.progress import progress
 
 
@@ -16,7 +16,7 @@ def verify(
         list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain or gzip; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
-    release: Releases = Release.V1_36,
+    release: ReleasesOfCases = Release.V1_36,
     plugins: Plugins = [],  # noqa: B006
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""

@@ -156,6 +156,9 @@ def _why_nowhere(decision: Decision) -> Iterator[str]:
     if decision.nominated is not None:
         yield from preemption_words(decision)
         return
+    if "preemption: " in decision.post_filter_message:
+        yield "Evicting pods was tried: none of a lower priority makes room."
+        return
     helpful = sum(status.code is Code.UNSCHEDULABLE for status in decision.rejected.values())
     if helpful == decision.node_count:
         yield "Evicting pods could make room on each of them."

@@ -17,6 +17,8 @@ class Registry(dict[str, type[Plugin]]):
 
     def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
         super().__init__()
+        self.asked_for: list[str] = []
+        """The plugins that a user named one by one, and so expects to run."""
         for plugin in plugins:
             self.register(plugin)
 
@@ -40,7 +42,9 @@ class Registry(dict[str, type[Plugin]]):
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             registry.register(_load(entry.value, f"entry point {entry.name!r}"))
         for path in extra:
-            registry.register(_load(path, "--plugin"))
+            plugin = _load(path, "--plugin")
+            registry.register(plugin)
+            registry.asked_for.append(plugin.name)
         return registry
 
 
@@ -50,7 +54,7 @@ def _load(path: str, where: str) -> type[Plugin]:
         raise InputError(f"plugin {path!r} is not of the form module:Class", where)
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a user's module may fail in any way; the user needs to know which and how
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way; say which and how
         raise InputError(f"plugin module {module_name!r} cannot be imported: {error}", where) from error
     plugin: type[Plugin] | None = getattr(module, class_name, None)
     if plugin is None:

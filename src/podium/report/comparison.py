@@ -31,9 +31,11 @@ def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = F
 
 
 def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
-    pods, moved = len(comparison.after.nodes), len(comparison.moves)
+    pods, moved = len(comparison.after.nodes) - len(comparison.only_after), len(comparison.moves)
     names = f"{comparison.after.name} than with {comparison.before.name}"
-    if not moved:
+    if not pods:
+        yield from wrapped(f"No pod goes elsewhere with {names}: there is none to compare.", width)
+    elif not moved:
         yield from wrapped(f"None of {counted(pods, 'pod')} goes elsewhere with {names}.", width, style="green")
     else:
         verb = "goes" if moved == 1 else "go"
