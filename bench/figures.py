@@ -20,7 +20,7 @@ class Figure(NamedTuple):
     """
 
     name: str
-    kind: Literal["schedule", "load", "build", "command"] = "schedule"
+    kind: Literal["schedule", "load", "build", "command", "hour"] = "schedule"
     shape: str = "basic"
     nodes: int = NODES
     pods: int = PODS
@@ -130,5 +130,8 @@ LOADING = (
     Figure("help", "command", arguments=("--help",), processes=1, repetitions=10, seconds=0.3),
 )
 
-FIGURES = (*SHAPES, *GROWING, LARGE, *LOADING)
+HOUR = Figure("hour", "hour", nodes=1_000, pods=20_000, processes=1, repetitions=2, is_quick=False, seconds=60.0)
+"""An hour of cluster life: pods that come and go, and one node in a hundred that fails."""
+
+FIGURES = (*SHAPES, *GROWING, LARGE, *LOADING, HOUR)
 BY_NAME = {figure.name: figure for figure in FIGURES}

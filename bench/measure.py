@@ -17,11 +17,13 @@ from pathlib import Path
 import msgspec
 
 from bench.figures import BY_NAME, DUMP, Figure
+from bench.hour import hour_events, hour_nodes
 from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
 from bench.shapes import case
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.load import load
+from podium.loop import Timeline
 from podium.objects import Object, Pod
 
 ROOT = Path(__file__).parent.parent
@@ -70,6 +72,8 @@ def samples(figure: Figure, dump: Path | None = None) -> Iterator[Sample]:
     """Measure in this process."""
     if figure.kind == "schedule":
         yield from _schedule(figure)
+    elif figure.kind == "hour":
+        yield from _hour(figure)
     elif dump is None:
         raise ValueError(f"{figure.name} needs a dump")
     elif figure.kind == "load":
@@ -91,6 +95,12 @@ def _schedule(figure: Figure) -> Iterator[Sample]:
         fitting = len(pods) - placed.count(None)
         if fitting != figure.fitting:
             raise BrokenError(f"{figure.name}: {fitting} of {len(pods)} pods were scheduled, not {figure.fitting}")
+
+
+def _hour(figure: Figure) -> Iterator[Sample]:
+    nodes, events = hour_nodes(figure.nodes), hour_events(0, figure.nodes, figure.pods)
+    for _ in range(figure.repetitions):
+        yield take([lambda: Timeline(nodes, events).run()])
 
 
 def _objects(figure: Figure) -> tuple[list[Object], list[Pod]]:

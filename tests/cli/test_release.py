@@ -107,3 +107,8 @@ def test_answers_of_an_old_release(command: tuple[str, ...], cluster: str) -> No
     code, out, err = run(*command, "-f", cluster, "--release", "v1.14", "-o", "json")
     assert (code, err) == (0, "")
     assert json.loads(out)["apiVersion"] == "podium/v1"
+
+
+def test_verbose_says_which_results_came_from_the_cache(cluster: str) -> None:
+    _, _, err = run("explain", "web", "-f", cluster, "--release", "v1.8", "-v")
+    assert "results known from earlier pods of this kind: none" in err

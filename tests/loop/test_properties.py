@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
+from bench.hour import hour_events, hour_nodes
 from cluster.facts import facts
 from loop.driving import with_plugins
-from loop.generate import hour_events, hour_nodes
 from loop.test_timeline import at, budget, node, pod
 from pod_kinds import pod_of
 from podium.cluster import Cluster

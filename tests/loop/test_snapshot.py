@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.hour import hour_events, hour_nodes
 from builders import make_node, make_pod
 from cluster.facts import facts
 from loop.driving import Driver, with_plugins
-from loop.generate import hour_events, hour_nodes
 from loop.test_cycle import Pairs
 from loop.test_timeline import at, budget, node, pod, workload
 from podium.errors import InputError

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bench.hour import hour_events, hour_nodes
 from builders import make_node, make_object, make_pod
-from loop.generate import hour_events, hour_nodes
 from podium.loop import Surroundings, Timeline, TimelineResult
 from podium.objects import Object
 

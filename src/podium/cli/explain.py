@@ -72,6 +72,11 @@ def explain(
     )
     with closing(scheduler):
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
+    if verbose:
+        from podium.cli.output import remark
+
+        known = ", ".join(explained.decision.kept)
+        remark(f"results known from earlier pods of this kind: {known or 'none'}")
     if html is not None:
         from podium.report.html.decisions import explanation_page
 

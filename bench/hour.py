@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from builders import HOSTNAME, ZONE, make_node
+from bench.shapes import HOST as HOSTNAME
+from bench.shapes import ZONE
+from podium.load import load
 from podium.objects import Node
 
 Fields = dict[str, Any]
@@ -16,10 +18,13 @@ APPS = 40
 
 def hour_nodes(count: int) -> list[Node]:
     """Nodes of 16 cores in three zones."""
-    return [
-        make_node(f"node-{i:04}", cpu="16", memory="64Gi", labels={HOSTNAME: f"node-{i:04}", ZONE: "abc"[i % 3]})
-        for i in range(count)
-    ]
+    return load([_node(i) for i in range(count)]).of(Node)
+
+
+def _node(number: int) -> Fields:
+    name, size = f"node-{number:04}", {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    metadata = {"name": name, "labels": {HOSTNAME: name, ZONE: "abc"[number % 3]}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": size}}
 
 
 def hour_events(seed: int, nodes: int, pods: int, *, failing: float = 0.01, seconds: int = 3600) -> list[Fields]:
@@ -28,11 +33,8 @@ def hour_events(seed: int, nodes: int, pods: int, *, failing: float = 0.01, seco
     events = [_arrival(i, chance, seconds) for i in range(pods)]
     for i in chance.sample(range(nodes), int(nodes * failing)):
         at = chance.uniform(0.1, 0.7) * seconds
-        metadata = {"name": f"node-{i:04}", "labels": {HOSTNAME: f"node-{i:04}", ZONE: "abc"[i % 3]}}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
-        allocatable = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-        events.append({"time": at, "event": "delete", "object": node})
-        events.append({"time": at + 600, "event": "add", "object": {**node, "status": {"allocatable": allocatable}}})
+        events.append({"time": at, "event": "delete", "object": _node(i)})
+        events.append({"time": at + 600, "event": "add", "object": _node(i)})
     return events
 
 
