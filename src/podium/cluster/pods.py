@@ -174,12 +174,28 @@ class PodInfos:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._known: dict[bytes, PodInfo] = {}
+        self._last: tuple[Pod, PodInfo] | None = None
 
     def of(self, pod: Pod) -> PodInfo:
+        if self._last is not None and _are_copies(pod, self._last[0]):
+            return self._last[1]
         key = signature(pod)
         info = self._known.get(key)
         if info is None:
             if len(self._known) >= self.LIMIT:
                 self._known.clear()
             info = self._known[key] = PodInfo(key, pod, self._columns)
+        self._last = pod, info
         return info
+
+
+def _are_copies(pod: Pod, other: Pod) -> bool:
+    """Whether two pods were made from one template: all that scheduling reads of them is one and the same object."""
+    one, two = pod.metadata, other.metadata
+    return (
+        pod.spec is other.spec
+        and pod.status is other.status
+        and one.labels is two.labels
+        and one.owner_references is two.owner_references
+        and one.namespace == two.namespace
+    )
