@@ -114,6 +114,7 @@ def seconds(text: str) -> float:
     """A time on the command line: seconds, or a duration such as 1h30m."""
     from podium.config.durations import SECOND, parse_duration
     from podium.errors import InputError
+    from podium.loop.timeline_events import LONGEST
 
     try:
         time = float(text)
@@ -122,8 +123,8 @@ def seconds(text: str) -> float:
             time = parse_duration(text) / SECOND
         except ValueError:
             raise InputError(f"{text!r} is not a time such as 3600 or 1h30m") from None
-    if not 0 <= time < float("inf"):
-        raise InputError(f"{text!r} is not a time from 0 on")
+    if not 0 <= time <= LONGEST:
+        raise InputError(f"{text!r} is not a time from 0 on, up to ten years")
     return time
 
 

@@ -23,6 +23,8 @@ from podium.objects import Node, Object, Pod
 
 STDIN = "-"
 LIFETIME = "podium/lifetime"
+LONGEST = 10 * 366 * 86_400
+"""The last second there can be: samples are taken all the time until then."""
 """The annotation that says how long a pod runs."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -187,8 +189,8 @@ def _time(time: float | str, where: str) -> float | datetime:
         except ValueError:
             raise InputError(f"time {time!r} is neither seconds nor like 2026-01-31T09:30:00Z", where) from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if not 0 <= time < float("inf"):
-        raise InputError(f"time {time} is not a number of seconds from 0 on", where)
+    if not 0 <= time <= LONGEST:
+        raise InputError(f"time {time} is not a number of seconds from 0 on, up to ten years", where)
     return float(time)
 
 
