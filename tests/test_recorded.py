@@ -220,3 +220,8 @@ def test_names_the_line_that_cannot_be_read(text: bytes, problem: str, tmp_path:
 
     assert problem in str(raised.value)
     assert str(raised.value).startswith(str(file))
+
+
+def test_what_is_no_pod_is_not_dropped() -> None:
+    case = Case(name="odd", pods=[{"kind": "Node", "metadata": {"name": "n"}}])
+    assert decide(case)["error"] == "pod 1 of case 'odd' is a Node; move it to its objects"

@@ -156,6 +156,9 @@ def decide(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) -> 
 
 def prepare(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) -> tuple[Scheduler, list[Pod]]:
     """A scheduler on the case's cluster, and the pods to give it."""
+    for number, item in enumerate(case.pods, 1):
+        if item.get("kind", "Pod") != "Pod":
+            raise InputError(f"pod {number} of case {case.name!r} is a {item['kind']}; move it to its objects")
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
     options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
     scheduler = Scheduler(cluster, case.config, registry=registry, release=release, options=options, tie_break="first")

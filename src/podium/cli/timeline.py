@@ -131,15 +131,16 @@ def seconds(text: str) -> float:
 def _write_files(wishes: Wishes, result: TimelineResult) -> None:
     import msgspec
 
+    # The plot comes first: its name or a missing library may be refused, and then nothing is written at all.
+    if wishes.plot is not None:
+        from podium.loop import write_plot
+
+        write_plot(result, wishes.plot)
     if wishes.log is not None:
         _write(wishes.log, result.log_lines())
     if wishes.samples is not None:
         is_json = wishes.samples.endswith(".json")
         _write(wishes.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
-    if wishes.plot is not None:
-        from podium.loop import write_plot
-
-        write_plot(result, wishes.plot)
 
 
 def _show(result: TimelineResult, output: str) -> None:
