@@ -94,6 +94,9 @@ class Fenced(PreFilterPlugin, FilterPlugin):
 
     name = "Fenced"
 
+    def concerns(self, info: PodInfo) -> bool:
+        return info.labels.get("color") == "green"
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         if pod.metadata.labels.get("color") != "green":
             return PreFilterResult(SKIP)
@@ -105,4 +108,27 @@ class Fenced(PreFilterPlugin, FilterPlugin):
         return Status.unschedulable("node(s) were fenced") if too_many else SUCCESS
 
 
-USER_PLUGINS = (Crowded, Labelled, Headroom, Served, Fenced)
+class Packed(FilterPlugin, ScorePlugin):
+    """Both forms, reading resources alone."""
+
+    name = "Packed"
+    reads = Aspect.RESOURCES
+
+    def key(self, info: PodInfo) -> Hashable:
+        return len(info.pod.spec.containers)
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        is_full = node.requested("pods") >= 6
+        return Status.unschedulable("node(s) were packed") if is_full else SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        return Verdict.reject(nodes.requested("pods") >= 6, "node(s) were packed")
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return node.requested("pods") * len(pod.spec.containers)
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        return nodes.requested("pods") * len(pod.spec.containers)
+
+
+USER_PLUGINS = (Crowded, Labelled, Headroom, Served, Fenced, Packed)

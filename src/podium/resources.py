@@ -35,11 +35,12 @@ _Amounts = dict[str, Fraction]
 _Items = tuple[tuple[str, Quantity], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PodResources:
     """A pod's requests in scheduler units, once for every reader that counts them differently.
 
-    Pods that ask for the same share one instance: read the dicts, never change them.
+    Pods that ask for the same share one instance, which therefore can stand for what they ask for: read the dicts,
+    never change them.
     """
 
     requests: dict[str, int]

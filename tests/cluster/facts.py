@@ -48,7 +48,7 @@ def _node_facts(cluster: Cluster, row: int) -> dict[str, Any]:
     return {
         "allocatable": {name: int(n) for name in columns.resources.values if (n := nodes.allocatable(name)[0])},
         "requested": {name: int(n) for name in columns.resources.values if (n := nodes.requested(name)[0])},
-        "non_zero": nodes.non_zero[:, 0].tolist(),
+        "non_zero": [int(nodes.non_zero_requested(name)[0]) for name in ("cpu", "memory")],
         "labels": {
             key: column.values.values[column.codes[row]]
             for key, column in columns.labels.items()

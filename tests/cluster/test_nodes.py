@@ -33,7 +33,8 @@ def test_all_nodes_at_once() -> None:
 
 def test_what_pods_without_requests_count_for_in_scores() -> None:
     mebi = 1024 * 1024
-    assert CLUSTER.nodes.non_zero[:, 1].tolist() == [1500 + 100, 2 * 200 * mebi]
+    requested = [int(CLUSTER.nodes.non_zero_requested(name)[1]) for name in ("cpu", "memory")]
+    assert requested == [1500 + 100, 2 * 200 * mebi]
 
 
 def test_some_nodes_in_the_order_asked_for() -> None:

@@ -370,3 +370,33 @@ class Unhashable(Reads):
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return 0
+
+
+class Unconcerned(FilterPlugin):
+    name = "Unconcerned"
+
+    def concerns(self, info: PodInfo) -> bool:
+        return False
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return Status.unschedulable("node(s) were there")
+
+
+class UnconcernedPreFilter(PreFilterPlugin):
+    name = "UnconcernedPreFilter"
+
+    def concerns(self, info: PodInfo) -> bool:
+        return False
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PreFilterResult()
+
+
+class UnconcernedPreScore(PreScorePlugin):
+    name = "UnconcernedPreScore"
+
+    def concerns(self, info: PodInfo) -> bool:
+        return False
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        return SUCCESS

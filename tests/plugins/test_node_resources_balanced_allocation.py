@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from builders import decide, make_node, make_pod, scores, with_args
+from podium.config.args import NodeResourcesBalancedAllocationArgs, ResourceSpec
+from podium.framework.check import check_plugin
+from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 
 PLUGIN = "NodeResourcesBalancedAllocation"
 
@@ -49,3 +52,12 @@ def test_with_three_resources_it_is_the_standard_deviation() -> None:
     config = with_args(PLUGIN, resources=three)
     # 1/4, 2/8, 1/2: mean 1/3, deviation sqrt((2 * (1/12)^2 + (1/6)^2) / 3) = 0.1178; 88. 50 + (50 - 12) / 2.
     assert balance({"cpu": "1", "memory": "2Gi", "example.com/gpu": 1}, config=config) == 69
+
+
+@pytest.mark.parametrize("names", [("cpu",), ("cpu", "memory"), ("cpu", "memory", "example.com/gpu")])
+def test_one_node_at_a_time_it_says_the_same(names: tuple[str, ...]) -> None:
+    args = NodeResourcesBalancedAllocationArgs(resources=tuple(ResourceSpec(name) for name in names))
+    nodes = [make_node(f"n{gpus}", cpu="7", memory="9Gi", gpu=gpus) for gpus in range(3)]
+    there = [make_pod(f"p{n}", node=f"n{n}", requests={"cpu": f"{n + 1}100m", "memory": f"{n}Gi"}) for n in range(3)]
+    pod = make_pod("asks", requests={"cpu": "300m", "memory": "1Gi", "example.com/gpu": 1})
+    check_plugin(NodeResourcesBalancedAllocation, args, objects=[*nodes, *there, pod])

@@ -5,6 +5,17 @@ from typing import Any
 import pytest
 
 from builders import decide, make_node, make_pod, rejections, scores, with_args
+from podium.config.args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from podium.framework.check import check_plugin
+from podium.plugins.node_resources_fit import NodeResourcesFit
 
 PLUGIN = "NodeResourcesFit"
 UNSCHEDULABLE, UNRESOLVABLE = "Unschedulable", "UnschedulableAndUnresolvable"
@@ -174,3 +185,26 @@ def test_a_node_beyond_its_capacity_scores_as_empty_handed() -> None:
     most = scores(decide([*nodes, *crowd], make_pod(), strategy("MostAllocated", resources=EVEN)), PLUGIN)
     assert most is not None
     assert most["tiny"] == 100
+
+
+FOUR_RESOURCES = tuple(
+    ResourceSpec(name, weight)
+    for weight, name in enumerate(("cpu", "memory", "ephemeral-storage", "example.com/gpu"), 1)
+)
+HILL = tuple(UtilizationShapePoint(*point) for point in ((0, 0), (30, 7), (70, 10), (100, 1)))
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        ScoringStrategy(type=LEAST_ALLOCATED, resources=FOUR_RESOURCES),
+        ScoringStrategy(type=MOST_ALLOCATED, resources=FOUR_RESOURCES),
+        ScoringStrategy(type=REQUESTED_TO_CAPACITY_RATIO, resources=FOUR_RESOURCES, shape=HILL),
+    ],
+    ids=lambda strategy: strategy.type,
+)
+@pytest.mark.parametrize("memory", ["8Gi", "100Pi"])
+def test_one_node_at_a_time_it_says_the_same(strategy: ScoringStrategy, memory: str) -> None:
+    large = make_node("large", cpu="7", memory=memory, gpu=3, ephemeral_storage="3Gi")
+    pod = make_pod("asks", requests={"cpu": "300m", "memory": "1Gi", "example.com/gpu": 1})
+    check_plugin(NodeResourcesFit, NodeResourcesFitArgs(scoring_strategy=strategy), objects=[large, NODE, THERE, pod])

@@ -22,6 +22,8 @@ H = TypeVar("H", bound=Hashable)
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+NON_ZERO = FIXED_RESOURCES[:2]
+"""The resources of which a container that requests none counts for something in scores."""
 
 
 class Interned(Generic[H]):
@@ -88,7 +90,7 @@ class Columns:
             self.resources.code(name)
         self.allocatable: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
-        self.non_zero: Ints = np.zeros((2, capacity), dtype=np.int64)
+        self.non_zero: Ints = np.zeros((len(NON_ZERO), capacity), dtype=np.int64)
         self.labels: dict[str, LabelColumn] = {}
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
         self.taints: Codes = np.zeros(capacity, dtype=np.int32)

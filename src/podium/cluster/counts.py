@@ -16,7 +16,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from podium.cluster.changes import ChangeLog
-from podium.cluster.columns import Columns, Interned, Ints, Mask
+from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask
 from podium.cluster.pods import Cohort, Term
 from podium.selectors import Labels, Selector
 
@@ -143,7 +143,18 @@ class RowMask:
 class DomainTally:
     """A tally summed over the nodes that share a label's value, by the code of the value."""
 
-    __slots__ = ("_columns", "_key", "_labels_log", "_mask", "_seen", "_tally", "counts", "nodes")
+    __slots__ = (
+        "_columns",
+        "_key",
+        "_labels_log",
+        "_mask",
+        "_occupied",
+        "_seen",
+        "_tally",
+        "counts",
+        "nodes",
+        "occupied",
+    )
 
     STALE = (-1, -1, -1)
 
@@ -154,6 +165,9 @@ class DomainTally:
         """Pods per domain; and a zero in the end, at index -1, for the nodes that lack the label."""
         self.nodes: Ints = self.counts
         """Nodes per domain, and a zero in the end; a domain without nodes does not exist."""
+        self.occupied = 0
+        """How many domains have pods."""
+        self._occupied: Mask | None = None
 
     def _state(self) -> tuple[int, int, int]:
         """What of the nodes the sums were made from: label changes, mask version, distinct values."""
@@ -166,13 +180,23 @@ class DomainTally:
         state = self._state()
         if state != self._seen:
             self._seen = state
-            codes = self._columns.label(self._key).codes[: self._columns.size]
+            codes = self._codes()
             chosen = codes >= 0 if mask is None else (codes >= 0) & mask
             domains = codes[chosen]
             self.nodes = np.bincount(domains, minlength=state[2] + 1)
             self.counts = np.zeros(state[2] + 1, dtype=np.int64)
             np.add.at(self.counts, domains, self._tally.per_row()[chosen])
+            self.occupied, self._occupied = int(np.count_nonzero(self.counts)), None
         return self
+
+    def occupied_rows(self) -> Mask:
+        """Whether each row is in a domain that has pods, as of the last `read`."""
+        if self._occupied is None:
+            self._occupied = (self.counts > 0)[self._codes()]
+        return self._occupied
+
+    def _codes(self) -> Codes:
+        return self._columns.label(self._key).codes[: self._columns.size]
 
     def change(self, row: int, amount: int) -> None:
         """Count `amount` more pods on a row, unless nodes changed so that the next read starts over anyway."""
@@ -180,9 +204,19 @@ class DomainTally:
         if self._state() != self._seen:
             self._seen = self.STALE
             return
-        code = self._columns.label(self._key).codes[row]
+        code = self._columns.label(self._key).codes.item(row)
         if code >= 0 and (mask is None or mask[row]):
-            self.counts[code] += amount
+            before = self.counts.item(code)
+            self.counts[code] = before + amount
+            if (before > 0) != (before + amount > 0):
+                self._occupy(row, code, before + amount > 0)
+
+    def _occupy(self, row: int, code: int, is_occupied: bool) -> None:
+        """Note that the domain got its first pod, or lost its last."""
+        self.occupied += 1 if is_occupied else -1
+        if self._occupied is not None:
+            alone = self.nodes.item(code) == 1 and self._mask is None
+            self._occupied[row if alone else self._codes() == code] = is_occupied
 
 
 class Tally:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster.columns import Codes, Ints, Mask
+from podium.cluster.columns import NON_ZERO, Codes, Ints, Mask
 from podium.cluster.groups import Groups
 from podium.objects import Node, Pod, Taint
 from podium.selectors import NodeMatcher, NodeTerm, Requirement
@@ -58,6 +58,11 @@ class Nodes:
         rows = self._rows
         return np.arange(self._columns.size) if rows is None else rows
 
+    def rows_where(self, mask: Mask) -> Ints:
+        """Those of the rows that are marked."""
+        rows = self._rows
+        return np.flatnonzero(mask) if rows is None else rows[mask]
+
     def of(self, rows: Ints) -> Nodes:
         """The view of some rows of the same cluster."""
         return Nodes(self.cluster, rows)
@@ -79,19 +84,9 @@ class Nodes:
         """What the pods on the nodes request of a resource; "pods" is how many there are."""
         return self._amount("requested", resource)
 
-    @property
-    def non_zero(self) -> Ints:
-        """Requested cpu and memory, shape [2, nodes], with the defaults for containers that request none."""
-        return self._table("non_zero")
-
-    def amounts(self, resources: list[str]) -> tuple[Ints, Ints]:
-        """Allocatable and requested of several resources, shape [resource, node]; one that nobody has is zero."""
-        codes, allocatable = self._columns.resources.codes, self._table("allocatable")
-        indices = [codes.get(name, len(allocatable)) for name in resources]
-        if all(index < len(allocatable) for index in indices):
-            return allocatable[indices], self._table("requested")[indices]
-        found = [(self.allocatable(name), self.requested(name)) for name in resources]
-        return np.array([one for one, _ in found]), np.array([other for _, other in found])
+    def non_zero_requested(self, resource: str) -> Ints:
+        """What is requested, with the defaults for containers that request no cpu or no memory."""
+        return self._amount("non_zero" if resource in NON_ZERO else "requested", resource)
 
     def _amount(self, table: str, resource: str) -> Ints:
         amounts = self._table(table)
@@ -174,10 +169,10 @@ class Nodes:
 class NodeInfo:
     """One node: the object, the pods on it, and what is left."""
 
-    __slots__ = ("_cluster", "row")
+    __slots__ = ("_cluster", "_columns", "row")
 
     def __init__(self, cluster: Cluster, row: int) -> None:
-        self._cluster = cluster
+        self._cluster, self._columns = cluster, cluster.columns
         self.row = row
 
     @property
@@ -201,11 +196,14 @@ class NodeInfo:
         return self._cluster.pods_on(self.row)
 
     def allocatable(self, resource: str) -> int:
-        return self._one(self._cluster.columns.allocatable, resource)
+        return self._one(self._columns.allocatable, resource)
 
     def requested(self, resource: str) -> int:
-        return self._one(self._cluster.columns.requested, resource)
+        return self._one(self._columns.requested, resource)
 
-    def _one(self, table: NDArray[Any], resource: str) -> int:
-        index = self._cluster.columns.resources.codes.get(resource)
-        return 0 if index is None or index >= len(table) else int(table[index, self.row])
+    def non_zero_requested(self, resource: str) -> int:
+        return self._one(self._columns.non_zero if resource in NON_ZERO else self._columns.requested, resource)
+
+    def _one(self, table: Ints, resource: str) -> int:
+        index = self._columns.resources.codes.get(resource)
+        return 0 if index is None or index >= len(table) else table.item(index, self.row)

@@ -11,7 +11,7 @@ from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
 from podium.engine.merging import INFEASIBLE
-from podium.engine.plan import Plan, ScoreStep
+from podium.engine.plan import Plan
 from podium.errors import PluginError
 from podium.framework import Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
 from podium.framework.framework import Weighted
@@ -82,7 +82,7 @@ class Evaluation:
         self.fresh = plan.fresh
         """The plugins that keep results, but had none for this kind of pod."""
         if plan.fresh:
-            plan.fresh = frozenset()
+            plan.forget_fresh()
         plan.catch_up()
         self._pre_filter()
         self._filter()
@@ -91,8 +91,9 @@ class Evaluation:
     def is_plain(self) -> bool:
         """Whether the kept results alone decide which nodes are feasible, and no filter had to be asked."""
         narrowed = self.rows is not None or self.looked_at is not None or self._allowed is not None
-        asked = any(plugin.name not in self.skipped for plugin in self.plan.varying_filter)
-        return not narrowed and not asked and not self.plan.narrows
+        outline = self.plan.outline
+        asked = any(plugin.name not in self.skipped for plugin in outline.varying_filter)
+        return not narrowed and not asked and not outline.narrows
 
     def again(self, pod: Pod) -> bool:
         """Evaluate another pod of the same spec on the cluster as it is now; False if that takes more than this did.
@@ -101,10 +102,10 @@ class Evaluation:
         """
         self.plan.catch_up()
         nodes = self.cluster.nodes
-        for plugin in self.plan.varying_pre_filter:
+        for plugin in self.plan.outline.varying_pre_filter:
             if plugin.pre_filter(self.state, pod, nodes).status.code is not Code.SKIP:
                 return False
-        if any(results.may_have_errors for results in self.plan.kept_filters):
+        if self.plan.may_have_errors:
             return False
         self.pod, self.rows = pod, None
         self.skipped_scores.clear()
@@ -113,7 +114,7 @@ class Evaluation:
     @property
     def kept(self) -> tuple[str, ...]:
         """The plugins whose results were known from earlier pods."""
-        return tuple(sorted(self.plan.kept_by - self.fresh))
+        return tuple(sorted(self.plan.parts.keys() - self.fresh))
 
     @property
     def feasible_count(self) -> int:
@@ -143,12 +144,13 @@ class Evaluation:
     # -- filtering -------------------------------------------------------------------------------------------------
 
     def _pre_filter(self) -> None:
-        self.skipped.update(self.plan.skipped)
-        if self.plan.narrows:
+        outline = self.plan.outline
+        self.skipped.update(outline.skipped)
+        if outline.narrows:
             self._pre_filter_in_order()
             return
         nodes = self._nodes
-        for plugin in self.plan.varying_pre_filter:
+        for plugin in outline.varying_pre_filter:
             outcome = plugin.pre_filter(self.state, self.pod, nodes)
             if outcome.status.code is Code.SKIP:
                 self.skipped.add(plugin.name)
@@ -160,8 +162,9 @@ class Evaluation:
         """PreFilter where a plugin rejects the pod or leaves only some nodes: then the order matters."""
         names: frozenset[str] | None = None
         narrowing: set[str] = set()
-        for plugin, known in self.plan.pre_filter:
-            outcome = known or plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
+        for plugin in self.plan.outline.pre_filter:
+            known = self.plan.parts.get(plugin.name)
+            outcome = known.pre_filter if known else plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
             code = outcome.status.code
             if code is Code.SKIP:
                 self.skipped.add(plugin.name)
@@ -188,7 +191,7 @@ class Evaluation:
 
     def _unsee_after(self, last: PreFilterPlugin) -> None:
         """Forget what plugins left behind that PreFilter did not get to in this order."""
-        plugins = [step.plugin for step in self.plan.pre_filter]
+        plugins = self.plan.outline.pre_filter
         for plugin in plugins[plugins.index(last) + 1 :]:
             self.state.pop(plugin.name, None)
 
@@ -202,10 +205,9 @@ class Evaluation:
             return
         if self.looked_at is not None:
             self.rows = self.looked_at[self.plan.feasible[self.looked_at]]
-        for results in self.plan.kept_filters:
-            if results.may_have_errors:
-                self.statuses()
-        for plugin in self.plan.varying_filter:
+        if self.plan.may_have_errors:
+            self.statuses()
+        for plugin in self.plan.outline.varying_filter:
             if plugin.name not in self.skipped and self.feasible_count:
                 self._narrow(plugin)
 
@@ -215,9 +217,9 @@ class Evaluation:
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is None or not groups.are_few:
             nodes = self._feasible_nodes()
-            rejected = self._run(plugin, nodes).codes != 0
-            if rejected.any():
-                self.rows = nodes.rows[~rejected]
+            codes = self._run(plugin, nodes).codes
+            if codes.any():
+                self.rows = nodes.rows_where(codes == 0)
             return
         passing = self._run(plugin, Nodes(self.cluster, groups.first)).codes == 0
         if passing.all():
@@ -230,8 +232,9 @@ class Evaluation:
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
         verdict = plugin.filter(self.state, self.pod, nodes)
-        if (verdict.codes < 0).any():
-            raise PluginError(plugin.name, f"failed: {verdict.describe(int(verdict.codes.min())).message}")
+        lowest = verdict.codes.min(initial=0)
+        if lowest < 0:
+            raise PluginError(plugin.name, f"failed: {verdict.describe(int(lowest)).message}")
         return verdict
 
     def statuses(self) -> dict[int, Status]:
@@ -242,9 +245,10 @@ class Evaluation:
         found: dict[int, Status] = {}
         collects = self.plan.conduct.collects_all_reasons
         undecided = np.flatnonzero(self.cluster.columns.alive) if self.looked_at is None else self.looked_at
-        for plugin, results in self.plan.filter:
+        for plugin in self.plan.outline.filter:
             if plugin.name in self.skipped or not len(undecided):
                 continue
+            results = self.plan.filter_results(plugin)
             if results is None:
                 verdict = self._run(plugin, Nodes(self.cluster, undecided))
             else:
@@ -281,13 +285,13 @@ class Evaluation:
         Rows that are not feasible rank below all others. A score that is the same everywhere is left out.
         """
         plan = self.plan
-        for _, results in plan.final_scores:
-            if results.may_be_invalid:
+        if plan.may_be_invalid:
+            for results in plan.final_scores():
                 results.catch_up()
                 check_scores(results.plugin.name, results.values[self.feasible_rows], plan.conduct.score_range)
         self._run_pre_score()
-        steps = [step for step in plan.varying_score if step.weighted.plugin.name not in self.skipped_scores]
-        scores = [self._score_one(step) for step in steps if not step.is_uniform]
+        varying = [each for each in plan.outline.varying_score if each.plugin.name not in self.skipped_scores]
+        scores = [self._score_one(each) for each in varying if not plan.is_uniform(each.plugin)]
         self._varying = {scored.plugin: scored for scored in scores}
         if self.rows is None and all(scored.groups is not None for scored in scores):
             return self._rank_by_groups(scores)
@@ -314,20 +318,21 @@ class Evaluation:
 
     def _run_pre_score(self) -> None:
         self._nodes = self._feasible_nodes()
-        for plugin in self.plan.varying_pre_score:
+        for plugin in self.plan.outline.varying_pre_score:
             status = plugin.pre_score(self.state, self.pod, self._nodes)
             if status.code is Code.SKIP:
                 self.skipped_scores.add(plugin.name)
             elif status.code is not Code.SUCCESS:
                 raise PluginError(plugin.name, f"failed in PreScore: {status.message}")
 
-    def _score_one(self, step: ScoreStep) -> Scored:
+    def _score_one(self, weighted: Weighted) -> Scored:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
-        (plugin, weight), results, nodes = step.weighted, step.results, self._nodes
+        (plugin, weight), nodes = weighted, self._nodes
+        results = self.plan.score_results(plugin)
         labels = plugin.score_labels(self.state) if results is None else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
-            return self._score_groups(step.weighted, groups)
+            return self._score_groups(weighted, groups)
         if results is None:
             raw = plugin.score(self.state, self.pod, nodes)
         else:
@@ -360,14 +365,15 @@ class Evaluation:
 
     def scores(self) -> Iterator[Scored]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
-        for step in self.plan.score:
-            plugin, weight = step.weighted
-            if step.is_final and step.results is not None:
-                step.results.catch_up()
-                raw = step.results.values[self.feasible_rows]
+        for weighted in self.plan.outline.score:
+            plugin, weight = weighted
+            results = self.plan.score_results(plugin)
+            if results is not None and not plugin.normalizes:
+                results.catch_up()
+                raw = results.values[self.feasible_rows]
                 yield Scored(plugin.name, weight, raw, raw)
             elif plugin.name not in self.skipped_scores:
-                yield (self._varying.get(plugin.name) or self._score_one(step)).of(self.feasible_rows)
+                yield (self._varying.get(plugin.name) or self._score_one(weighted)).of(self.feasible_rows)
 
 
 def joined(one: Status, other: Status) -> Status:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Codes, Ints, Mask
 from podium.cluster.resource_states import ResourceStates
 from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
@@ -34,6 +34,8 @@ class RowOutcomes:
         self.values: Ints = np.zeros(0, dtype=np.int64)
         self.generation = 0
         """Counts the times that all rows were merged anew."""
+        self.may_have_errors = self.may_be_invalid = False
+        """Whether a filter was seen to fail, or a score outside the range."""
 
     def catch_up(self) -> list[int]:
         """Bring `values` up to date with the cluster; the heads of the logs it is up to date with."""
@@ -48,6 +50,7 @@ class RowOutcomes:
         self._heads, self._versions = heads, versions
         for results in self._results:
             results.catch_up()
+        self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
         size = cluster.columns.size
         places = slice(size) if rows is None else np.fromiter(rows, np.int64, len(rows))
         merged = total(
@@ -69,22 +72,46 @@ class StateOutcomes:
     The plugins look at one node of each state, and the other nodes take over what they said.
     """
 
-    __slots__ = ("_cluster", "_epoch", "_filters", "_known", "_scores")
+    __slots__ = (
+        "_cluster",
+        "_epoch",
+        "_filters",
+        "_has_node_forms",
+        "_known",
+        "_scores",
+        "may_be_invalid",
+        "may_have_errors",
+    )
 
-    FEW = 256
+    FEW_NODES = 8
+    """Up to so many are asked about one by one: arrays take their time even when they are short."""
+    FEW_STATES = 256
 
     def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
         self._filters, self._scores, self._cluster = filters, scores, cluster
+        results: list[Results] = [*filters, *(each for _, each in scores)]
+        self._has_node_forms = all(each.has_node_form for each in results)
         self._epoch = -1
         self._known: Ints = np.zeros(0, dtype=np.int64)
+        self.may_have_errors = self.may_be_invalid = False
 
-    def of_all(self) -> Ints:
-        """The outcome of every row."""
+    def of_all(self, wanted: Mask) -> Ints:
+        """The outcome of every row that is wanted; of the others it does not matter."""
         cluster, states = self._cluster, self._cluster.resource_states
         of_row = states.read()
-        if 4 * len(states) >= len(of_row) == cluster.node_count:
-            return self._ask(Nodes(cluster))
+        count = int(np.count_nonzero(wanted))
+        if 4 * len(states) >= count:
+            if 2 * count > len(of_row) == cluster.node_count:
+                return self._ask_all(Nodes(cluster))
+            outcome = np.zeros(len(of_row), dtype=np.int64)
+            rows = np.flatnonzero(wanted)
+            outcome[rows] = self._ask_all(Nodes(cluster, rows))
+            return outcome
         self._prepare(states)
+        outcome = self._known[of_row]
+        if outcome.min(initial=0) > UNKNOWN:
+            return outcome
+        self._learn(states)
         return self._of(np.arange(len(of_row)), of_row)
 
     def of(self, rows: Ints) -> Ints:
@@ -104,28 +131,25 @@ class StateOutcomes:
 
     def _of(self, rows: Ints, of_row: Codes) -> Ints:
         outcome = self._known[of_row]
-        if (outcome == UNKNOWN).any():
-            self._learn()
-            outcome = self._known[of_row]
-        is_unknown = outcome == UNKNOWN
-        if is_unknown.any():
-            places = np.flatnonzero(is_unknown & self._cluster.columns.alive[rows])
-            one_of_each = dict(zip(of_row[places].tolist(), rows[places].tolist(), strict=True))
-            asked = np.array(list(one_of_each.values()), dtype=np.int64)
-            self._known[list(one_of_each)] = self._ask(Nodes(self._cluster, asked))
-            outcome = self._known[of_row]
-        return outcome
+        if outcome.min(initial=0) > UNKNOWN:
+            return outcome
+        alive = self._cluster.columns.alive
+        found = zip(of_row.tolist(), rows.tolist(), outcome.tolist(), strict=True)
+        one_of_each = {state: row for state, row, known in found if known == UNKNOWN and alive.item(row)}
+        for state, answer in zip(one_of_each, self._ask(list(one_of_each.values())), strict=True):
+            self._known[state] = answer
+        return self._known[of_row]
 
-    def _learn(self) -> None:
+    def _learn(self, states: ResourceStates) -> None:
         """Ask about the states that are not known yet, all at once while they are few: that takes hardly longer."""
-        cluster, states = self._cluster, self._cluster.resource_states
+        cluster = self._cluster
         unknown = np.flatnonzero(self._known[: len(states)] == UNKNOWN)
-        if len(unknown) > max(self.FEW, cluster.columns.size // 4):
+        if len(unknown) > max(self.FEW_STATES, cluster.columns.size // 4):
             return
         examples = states.examples[unknown]
         usable = (states.read()[examples] == unknown) & cluster.columns.alive[examples]
         if usable.any():
-            self._known[unknown[usable]] = self._ask(Nodes(cluster, examples[usable]))
+            self._known[unknown[usable]] = self._ask(examples[usable].tolist())
 
     def _prepare(self, states: ResourceStates) -> None:
         """Make room for all states there are; start over when they mean something else."""
@@ -135,21 +159,42 @@ class StateOutcomes:
         if missing > 0:
             self._known = np.concatenate([self._known, np.full(missing + len(states), UNKNOWN)])
 
-    def _ask(self, nodes: Nodes) -> Ints:
-        return total(
+    def _ask(self, rows: list[int]) -> Ints | list[int]:
+        if not self._has_node_forms or len(rows) > self.FEW_NODES:
+            return self._ask_all(Nodes(self._cluster, np.array(rows, dtype=np.int64)))
+        outcome = [self._ask_one(NodeInfo(self._cluster, row)) for row in rows]
+        self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
+        return outcome
+
+    def _ask_one(self, node: NodeInfo) -> int:
+        for results in self._filters:
+            if results.evaluate_node(node):
+                return INFEASIBLE
+        return sum([weight * results.evaluate_node(node) for weight, results in self._scores])
+
+    def _ask_all(self, nodes: Nodes) -> Ints:
+        outcome = total(
             [results.evaluate(nodes) for results in self._filters],
             [(weight, results.evaluate(nodes)) for weight, results in self._scores],
             np.ones(len(nodes), dtype=np.bool_),
         )
+        self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
+        return outcome
+
+
+def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple[bool, bool]:
+    """Whether one of the filters was seen to fail, and whether a score outside the range was seen."""
+    return any(each.may_have_errors for each in filters), any(each.may_be_invalid for _, each in scores)
 
 
 def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], start: Mask) -> Ints:
     """The weighted sum of scores; INFEASIBLE where `start` is false or a filter rejects."""
-    passing = start.copy()
-    for values in codes:
-        passing &= values == 0
-    merged = np.zeros(len(passing), dtype=np.int64)
+    merged = np.zeros(len(start), dtype=np.int64)
     for weight, values in scores:
-        merged += weight * values
-    merged[~passing] = INFEASIBLE
+        merged += values if weight == 1 else weight * values
+    for values in codes:
+        if values.any():
+            merged[values != 0] = INFEASIBLE
+    if not start.all():
+        merged[~start] = INFEASIBLE
     return merged

@@ -10,32 +10,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
-from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes
+from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
+from podium.engine.outline import Outline
+from podium.engine.parts import Part
 from podium.engine.results import FilterResults, ScoreResults, changed_rows
-from podium.framework import (
-    SUCCESS,
-    Code,
-    CycleState,
-    FilterPlugin,
-    Framework,
-    Plugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-)
-from podium.framework.framework import Weighted
+from podium.framework import Framework, Plugin, ScorePlugin
 from podium.legacy.conduct import Conduct
 
 V = TypeVar("V")
-RowOutcomesOf = Callable[[tuple[FilterResults, ...], tuple[tuple[int, ScoreResults], ...]], RowOutcomes]
 
 
 class LeastRecentlyUsed(OrderedDict[Hashable, V]):
@@ -56,62 +45,6 @@ class LeastRecentlyUsed(OrderedDict[Hashable, V]):
         return found
 
 
-class Part:
-    """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
-
-    __slots__ = ("filter", "plugin", "pre_filter", "pre_score", "score", "state")
-
-    def __init__(self, plugin: Plugin, reads: Aspect, info: PodInfo, cluster: Cluster) -> None:
-        self.plugin = plugin
-        self.state = CycleState(info)
-        self.pre_filter: PreFilterResult | None = None
-        self.filter: FilterResults | None = None
-        self.score: ScoreResults | None = None
-        self.pre_score = SUCCESS
-        if isinstance(plugin, PreFilterPlugin):
-            self.pre_filter = plugin.pre_filter(self.state, info.pod, cluster.nodes)
-        if isinstance(plugin, FilterPlugin):
-            self.filter = FilterResults(cluster, reads, plugin, info.pod, self.state)
-        if isinstance(plugin, PreScorePlugin):
-            self.pre_score = plugin.pre_score(self.state, info.pod, cluster.nodes)
-        if isinstance(plugin, ScorePlugin):
-            self.score = ScoreResults(cluster, reads, plugin, info.pod, self.state)
-
-
-class PreFilterStep(NamedTuple):
-    """A PreFilter plugin, with its outcome if that is known beforehand."""
-
-    plugin: PreFilterPlugin
-    outcome: PreFilterResult | None
-
-
-class FilterStep(NamedTuple):
-    """A Filter plugin, with its results if they are kept; otherwise it runs for every pod."""
-
-    plugin: FilterPlugin
-    results: FilterResults | None
-
-
-class ScoreStep(NamedTuple):
-    """A Score plugin, with its raw scores if they are kept; otherwise it runs for every pod."""
-
-    weighted: Weighted
-    results: ScoreResults | None
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the raw scores are the final ones, whichever nodes are feasible."""
-        return self.results is not None and not self.weighted.plugin.normalizes
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all nodes are known to get the same score."""
-        if self.results is None or not self.weighted.plugin.normalizes_by_max:
-            return False
-        self.results.catch_up()
-        return self.results.uniform is not None
-
-
 class Plan:
     """The parts of one kind of pod under one profile, merged per node.
 
@@ -120,69 +53,20 @@ class Plan:
     """
 
     def __init__(
-        self,
-        framework: Framework,
-        parts: dict[str, Part],
-        cluster: Cluster,
-        conduct: Conduct,
-        row_outcomes: RowOutcomesOf,
-        fresh: frozenset[str] = frozenset(),
+        self, outline: Outline, parts: dict[str, Part], cluster: Cluster, conduct: Conduct, rows: RowOutcomes
     ) -> None:
-        self._cluster, self.conduct = cluster, conduct
-        self.kept_by, self.fresh = frozenset(parts), fresh
-        """The plugins whose results are kept; and those of which nothing was kept before this plan's first pod."""
+        self.outline, self.parts, self._cluster, self.conduct = outline, parts, cluster, conduct
+        self.fresh = frozenset([name for name, part in parts.items() if part.is_fresh])
+        """The plugins of which nothing was kept before this plan's first pod."""
         self.state = {key: value for part in parts.values() for key, value in part.state.items()}
         """What the parts' plugins left for their later extension points."""
-        self._set_up_filters(framework, parts)
-        self._set_up_scores(framework, parts)
-        self._set_up_merging(row_outcomes)
-
-    def _set_up_filters(self, framework: Framework, parts: dict[str, Part]) -> None:
-        self.pre_filter = [
-            PreFilterStep(plugin, parts[plugin.name].pre_filter if plugin.name in parts else None)
-            for plugin in framework.pre_filter
-        ]
-        known = [(step.plugin.name, step.outcome) for step in self.pre_filter if step.outcome is not None]
-        self.skipped = frozenset(name for name, outcome in known if outcome.status.code is Code.SKIP)
-        """The plugins that are known to skip Filter."""
-        self.varying_pre_filter = [step.plugin for step in self.pre_filter if step.outcome is None]
-        self.narrows = any(name not in self.skipped and outcome != PreFilterResult() for name, outcome in known)
-        """Whether a known outcome rejects the pod or leaves only some nodes."""
-        # A plugin that rejects the pod for good need not have left anything for its Filter.
-        hopeless = {name for name, outcome in known if outcome.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
-        self.filter = [
-            FilterStep(plugin, parts[plugin.name].filter if plugin.name in parts else None)
-            for plugin in framework.filter
-            if plugin.name not in self.skipped | hopeless
-        ]
-        self.varying_filter = [step.plugin for step in self.filter if step.results is None]
-        self.kept_filters = [step.results for step in self.filter if step.results is not None]
-
-    def _set_up_scores(self, framework: Framework, parts: dict[str, Part]) -> None:
-        # One that failed is asked again, when there is something to score, and may fail then.
-        known = {name for name, part in parts.items() if part.pre_score.code in (Code.SUCCESS, Code.SKIP)}
-        self.varying_pre_score = [plugin for plugin in framework.pre_score if plugin.name not in known]
-        pre_scored = {plugin.name for plugin in framework.pre_score}
-        skipped = {name for name, part in parts.items() if part.pre_score.code is Code.SKIP and name in pre_scored}
-        self.score = [
-            ScoreStep(weighted, parts[weighted.plugin.name].score if weighted.plugin.name in parts else None)
-            for weighted in framework.score
-            if weighted.plugin.name not in skipped
-        ]
-        self.varying_score = [step for step in self.score if not step.is_final]
-        self.final_scores = [(s.weighted.weight, s.results) for s in self.score if s.is_final and s.results is not None]
-        self.scores_one = not framework.score
-        """Without any score plugin every node scores 1."""
-
-    def _set_up_merging(self, row_outcomes: RowOutcomesOf) -> None:
-        filters = [results for results in self.kept_filters if results.reads_only_resources]
-        scores = [(w, results) for w, results in self.final_scores if results.reads_only_resources]
-        self._states = StateOutcomes(filters, scores, self._cluster)
-        self._rows = row_outcomes(
-            tuple(results for results in self.kept_filters if not results.reads_only_resources),
-            tuple((w, results) for w, results in self.final_scores if not results.reads_only_resources),
+        self._rows = rows
+        self._states = StateOutcomes(
+            filters_of(parts, outline.kept_filters.by_state),
+            scores_of(parts, outline.final_scores.by_state, outline.weights),
+            cluster,
         )
-        self._logs = [self._cluster.logs[Aspect.RESOURCES], *self._rows.logs]
+        self._logs = [cluster.logs[Aspect.RESOURCES], *rows.logs]
         self._heads: list[int] = []
         self._generation = -1
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
@@ -191,6 +75,45 @@ class Plan:
         """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
         self.feasible_count = 0
         self._feasible_in: dict[int, tuple[Groups, Ints]] = {}
+
+    def filter_results(self, plugin: Plugin) -> FilterResults | None:
+        """What is kept of a plugin's Filter; None if it runs for every pod."""
+        part = self.parts.get(plugin.name)
+        return None if part is None else part.filter
+
+    def score_results(self, plugin: Plugin) -> ScoreResults | None:
+        """What is kept of a plugin's raw scores; None if it runs for every pod."""
+        part = self.parts.get(plugin.name)
+        return None if part is None else part.score
+
+    def final_scores(self) -> list[ScoreResults]:
+        """The kept scores that no other node can change."""
+        kept = self.outline.final_scores
+        return [results for _, results in scores_of(self.parts, kept.by_state + kept.by_row, self.outline.weights)]
+
+    def is_uniform(self, plugin: ScorePlugin) -> bool:
+        """Whether all nodes are known to get the same score from a plugin."""
+        results = self.score_results(plugin)
+        if results is None or not plugin.normalizes_by_max:
+            return False
+        results.catch_up()
+        return results.uniform is not None
+
+    def forget_fresh(self) -> None:
+        """Note that a pod was decided: what was said of it is known from now on."""
+        self.fresh = frozenset()
+        for part in self.parts.values():
+            part.is_fresh = False
+
+    @property
+    def may_have_errors(self) -> bool:
+        """Whether a filter with kept results was seen to fail."""
+        return self._states.may_have_errors or self._rows.may_have_errors
+
+    @property
+    def may_be_invalid(self) -> bool:
+        """Whether a final score outside the range was seen; it matters only on a feasible node."""
+        return self._states.may_be_invalid or self._rows.may_be_invalid
 
     # -- catching up -----------------------------------------------------------------------------------------------
 
@@ -210,7 +133,7 @@ class Plan:
             self._merge(np.fromiter(rows, np.int64, len(rows)))
 
     def _merge_all(self) -> None:
-        self.total = self._states.of_all() + self._rows.values
+        self.total = self._states.of_all(self._rows.values > INFEASIBLE // 2) + self._rows.values
         self.feasible = self.total > INFEASIBLE // 2
         self.feasible_count = int(np.count_nonzero(self.feasible))
         self._feasible_in.clear()
@@ -242,6 +165,16 @@ class Plan:
         return known[1]
 
 
+def filters_of(parts: dict[str, Part], names: tuple[str, ...]) -> tuple[FilterResults, ...]:
+    """The kept results of these filters."""
+    return tuple([results for name in names if (results := parts[name].filter) is not None])
+
+
+def scores_of(parts: dict[str, Part], names: tuple[str, ...], weights: dict[str, int]) -> WeightedScores:
+    """The kept raw scores of these plugins, each with its weight."""
+    return tuple([(weights[name], results) for name in names if (results := parts[name].score) is not None])
+
+
 class Plans:
     """The plans of one profile on one cluster."""
 
@@ -254,29 +187,35 @@ class Plans:
         self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
+        self._outlines: LeastRecentlyUsed[Outline] = LeastRecentlyUsed(most)
         self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
-        plugins = framework.plugins.values() if keep else ()
-        self._keeping = [(plugin, plugin.reads) for plugin in plugins if plugin.reads is not None]
+        plugins = framework.plugins.values()
+        self._keeping = [(plugin, plugin.reads) for plugin in plugins if keep and plugin.reads is not None]
+        self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
+        """The plugins that have nothing to do with some pods."""
 
     def of(self, info: PodInfo) -> Plan:
         return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
 
     def _plan(self, info: PodInfo) -> Plan:
         keys = tuple([plugin.key(info) for plugin, _ in self._keeping])
-        return self._plans.get_or_make(keys, lambda: self._make_plan(keys, info))
+        unconcerned = frozenset([plugin.name for plugin in self._choosy if not plugin.concerns(info)])
+        return self._plans.get_or_make((keys, unconcerned), lambda: self._make_plan(keys, unconcerned, info))
 
-    def _merged(self, filters: tuple[FilterResults, ...], scores: tuple[tuple[int, ScoreResults], ...]) -> RowOutcomes:
-        """The row outcomes of these results, the same for all plans that have them."""
-        return self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
-
-    def _make_plan(self, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
-        named = [(plugin.name, key) for (plugin, _), key in zip(self._keeping, keys, strict=True)]
-        fresh = frozenset(name for name, key in named if (name, key) not in self._parts)
-        parts = self._make_parts(keys, info)
-        return Plan(self._framework, parts, self._cluster, self._conduct, self._merged, fresh)
-
-    def _make_parts(self, keys: tuple[Hashable, ...], info: PodInfo) -> dict[str, Part]:
-        return {
+    def _make_plan(self, keys: tuple[Hashable, ...], unconcerned: frozenset[str], info: PodInfo) -> Plan:
+        parts = {
             plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, reads, info, self._cluster))
             for (plugin, reads), key in zip(self._keeping, keys, strict=True)
         }
+        courses = tuple([part.course for part in parts.values()])
+        outline = self._outlines.get_or_make((courses, unconcerned), lambda: self._outline(parts, unconcerned))
+        return Plan(outline, parts, self._cluster, self._conduct, self._merged(outline, parts))
+
+    def _merged(self, outline: Outline, parts: dict[str, Part]) -> RowOutcomes:
+        """The row outcomes of a plan's parts, the same for all plans that have these."""
+        filters = filters_of(parts, outline.kept_filters.by_row)
+        scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
+        return self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
+
+    def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> Outline:
+        return Outline(self._framework, {name: part.course for name, part in parts.items()}, unconcerned)

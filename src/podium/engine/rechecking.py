@@ -36,17 +36,18 @@ class Recheck:
         self, plan: Plan, state: CycleState, pod: Pod, skipped: set[str], cluster: Cluster, nominations: Nominations
     ) -> None:
         self._state, self._pod, self._cluster, self._nominations = state, pod, cluster, nominations
-        running = [step for step in plan.filter if step.plugin.name not in skipped]
-        self._steps = [_Step(plugin, results if _is_fixed(plugin) else None) for plugin, results in running]
+        running = [plugin for plugin in plan.outline.filter if plugin.name not in skipped]
+        self._steps = [_Step(each, plan.filter_results(each) if _is_fixed(each) else None) for each in running]
         self._changing = [step for step in self._steps if step.results is None]
         self._passes_fixed = np.ones(cluster.columns.size, dtype=np.bool_)
         for _, results in self._steps:
             if results is not None:
                 results.catch_up()
                 self._passes_fixed &= results.values == 0
-        followers = [step.plugin for step in plan.pre_filter if step.plugin.name not in skipped]
+        followers = [plugin for plugin in plan.outline.pre_filter if plugin.name not in skipped]
         self._followers = [plugin for plugin in followers if _follows_pods(plugin)]
-        self.rows_are_independent = not self._followers and all(step.results is not None for step in running)
+        kept = all(plan.filter_results(plugin) is not None for plugin in running)
+        self.rows_are_independent = not self._followers and kept
         """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
 
     def state(self) -> CycleState:

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
-from podium.framework import CycleState, FilterPlugin, ScorePlugin, Status, Verdict
+from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
@@ -33,14 +33,12 @@ class Results:
         "logs",
         "reads_images",
         "reads_objects",
-        "reads_only_resources",
         "values",
     )
 
     def __init__(self, cluster: Cluster, reads: Aspect) -> None:
         self._cluster = cluster
         self.reads_images, self.reads_objects, followed = _what_matters(reads)
-        self.reads_only_resources = reads == Aspect.RESOURCES
         self.logs = [cluster.logs[aspect] for aspect in followed]
         """The changes that matter row by row."""
         self._cursors: list[int] = []
@@ -66,6 +64,15 @@ class Results:
 
     def evaluate(self, nodes: Nodes) -> Ints:
         """Ask the plugin."""
+        raise NotImplementedError
+
+    @property
+    def has_node_form(self) -> bool:
+        """Whether the plugin can be asked about one node at a time without arrays."""
+        raise NotImplementedError
+
+    def evaluate_node(self, node: NodeInfo) -> int:
+        """Ask the plugin about one node; takes a fraction of the time that arrays of one take."""
         raise NotImplementedError
 
     def record(self, nodes: Nodes) -> Ints:
@@ -118,6 +125,17 @@ class FilterResults(Results):
     def evaluate(self, nodes: Nodes) -> Ints:
         return self._ask(nodes).codes
 
+    @property
+    def has_node_form(self) -> bool:
+        return type(self.plugin).filter_node is not FilterPlugin.filter_node
+
+    def evaluate_node(self, node: NodeInfo) -> int:
+        status = self.plugin.filter_node(self._state, self._pod, node)
+        if status is SUCCESS:
+            return 0
+        self.may_have_errors = self.may_have_errors or status.code is Code.ERROR
+        return int(status != SUCCESS)
+
     def record(self, nodes: Nodes) -> Ints:
         # Codes mean something within one verdict only, so those to be kept are exchanged for codes of our own.
         verdict = self._ask(nodes)
@@ -129,7 +147,7 @@ class FilterResults(Results):
 
     def _ask(self, nodes: Nodes) -> Verdict:
         verdict = self.plugin.filter(self._state, self._pod, nodes)
-        self.may_have_errors = self.may_have_errors or bool((verdict.codes < 0).any())
+        self.may_have_errors = self.may_have_errors or bool(verdict.codes.min(initial=0) < 0)
         return verdict
 
     def describe(self, code: int) -> Status:
@@ -152,5 +170,15 @@ class ScoreResults(Results):
         raw = self.plugin.score(self._state, self._pod, nodes)
         if not self.may_be_invalid:
             # Seen as unsigned, a negative score is a large one.
-            self.may_be_invalid = bool((raw.view(np.uint64) > MAX_NODE_SCORE).any())
+            self.may_be_invalid = bool(raw.view(np.uint64).max(initial=0) > MAX_NODE_SCORE)
         return raw
+
+    @property
+    def has_node_form(self) -> bool:
+        return type(self.plugin).score_node is not ScorePlugin.score_node
+
+    def evaluate_node(self, node: NodeInfo) -> int:
+        score = self.plugin.score_node(self._state, self._pod, node)
+        if not 0 <= score <= MAX_NODE_SCORE:
+            self.may_be_invalid = True
+        return score

@@ -178,7 +178,7 @@ class Scheduler:
         def by_node(values: Ints) -> dict[str, int]:
             return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
 
-        total = np.full(len(rows), int(evaluation.plan.scores_one and not self._extenders), dtype=np.int64)
+        total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self._extenders), dtype=np.int64)
         scores = []
         for scored in evaluation.scores():
             total += scored.normalized * scored.weight
@@ -205,7 +205,7 @@ class Scheduler:
 
     def _reserve(self, evaluation: Evaluation, node_name: str) -> Status:
         """Run Reserve; when one plugin fails, Unreserve all in reverse order."""
-        plugins = self.framework_of(evaluation.pod).reserve
+        plugins = evaluation.plan.outline.reserve
         for plugin in plugins:
             status = plugin.reserve(evaluation.state, evaluation.pod, node_name)
             if status != SUCCESS:

@@ -22,7 +22,7 @@ from podium.framework.plugin import (
     points_of,
 )
 from podium.framework.samples import Change, Samples
-from podium.framework.status import SUCCESS, Status
+from podium.framework.status import SUCCESS, Code, Status
 from podium.objects import Object
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
@@ -61,6 +61,7 @@ def check_plugin(plugin: type[Plugin], args: object = None, *, objects: Iterable
     _check_views(make(), samples)
     _check_forms(make(), samples)
     _check_labels(make(), samples)
+    _check_concerns(make(), samples)
     _check_normalizing(make(), samples)
     if plugin.reads is not None:
         _check_key(make(), samples)
@@ -162,6 +163,22 @@ def _check_labels(plugin: Plugin, samples: Samples) -> None:
                         f"says in {point}_labels that only {', '.join(labels) or 'nothing'} counts, but nodes {other} "
                         f"and {name}, which agree in that, get {value} and {values[place]}",
                     )
+
+
+def _check_concerns(plugin: Plugin, samples: Samples) -> None:
+    """A pod the plugin has nothing to do with passes everywhere and gets no scores."""
+    cluster = samples.cluster()
+    for pod in samples.pods:
+        if call(plugin.name, "concerns", plugin.concerns, cluster.infos.of(pod)):
+            continue
+        outcome = Answers(plugin, pod, cluster).outcome()
+        says = f"says in `concerns` that it has nothing to do with pod {pod.name}, but its"
+        if outcome.pre_filter is not None and outcome.pre_filter.status.code is not Code.SKIP:
+            raise PluginError(plugin.name, f"{says} pre_filter does not return SKIP")
+        if outcome.statuses is not None and set(outcome.statuses) != {SUCCESS}:
+            raise PluginError(plugin.name, f"{says} filter rejects nodes")
+        if outcome.pre_score is not None and outcome.pre_score.code is not Code.SKIP:
+            raise PluginError(plugin.name, f"{says} pre_score does not return SKIP")
 
 
 def _check_normalizing(plugin: Plugin, samples: Samples) -> None:

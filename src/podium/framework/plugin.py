@@ -51,6 +51,14 @@ class Plugin:
         """What of a pod the results depend on: pods with equal keys share results. By default, the whole spec."""
         return info.signature
 
+    def concerns(self, info: PodInfo) -> bool:
+        """Whether the plugin has anything to do with pods of this spec; by default, it has.
+
+        With others it is not asked at all, which saves time. For them its PreFilter and PreScore must skip, and its
+        Filter and Reserve do nothing. A plugin that says what it `reads` is asked once and needs no such answer.
+        """
+        return True
+
     def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
         """Whether an event may make a pod fit that this plugin rejected; by default, any event may.
 

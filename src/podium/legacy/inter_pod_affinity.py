@@ -21,13 +21,7 @@ from podium.legacy.reasons import (
 )
 from podium.legacy.rules import OfRelease
 from podium.objects import Pod
-from podium.plugins.inter_pod_affinity import (
-    InterPodAffinity,
-    all_own_terms,
-    existing_terms,
-    own_terms,
-    rows_with,
-)
+from podium.plugins.inter_pod_affinity import InterPodAffinity, all_own_terms, existing_terms, own_terms
 
 _KIND: TermKind = "required_anti_affinity"
 
@@ -103,7 +97,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         codes[_any(found.anti_affinity, nodes)] = 3
         for (key, counts), waived in zip(found.affinity, found.waived, strict=True):
             if not waived:
-                codes[~rows_with(key, counts, nodes)] = 2
+                codes[~_rows_with(key, counts, nodes)] = 2
         codes[_any(found.existing, nodes)] = 1
         return Verdict.choose(codes, tuple(map(self._status, self._reasons())))
 
@@ -138,9 +132,14 @@ def _domains(key: str, question: Matching, cluster: Cluster) -> tuple[str, Ints]
     return key, cluster.census.tally(question).by_domain(key).counts
 
 
+def _rows_with(key: str, counts: Ints, nodes: Nodes) -> Mask:
+    """Whether each node is in a domain with a count above zero."""
+    return counts.take(nodes.codes(key)) > 0
+
+
 def _any(domains: list[tuple[str, Ints]], nodes: Nodes) -> Mask:
     """Whether each node is in one of the domains that have pods."""
     mask = np.zeros(len(nodes), dtype=np.bool_)
     for key, counts in domains:
-        mask |= rows_with(key, counts, nodes)
+        mask |= _rows_with(key, counts, nodes)
     return mask

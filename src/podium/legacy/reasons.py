@@ -94,10 +94,6 @@ def rejection(reasons: Sequence[Reason], rules: Rules) -> Status:
 class NodePredicate(OfRelease, FilterPlugin):
     """A filter that looks at one node at a time. Define `check`; None means that the pod fits."""
 
-    def concerns(self, pod: Pod) -> bool:
-        """Whether any node could fail for this pod."""
-        return True
-
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
@@ -105,6 +101,6 @@ class NodePredicate(OfRelease, FilterPlugin):
         return self.check(pod, node) or SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        if not self.concerns(pod):
+        if not self.concerns(state.info):
             return Verdict.choose(np.zeros(len(nodes), dtype=np.int64), ())
         return super().filter(state, pod, nodes)

@@ -45,8 +45,8 @@ class VolumePredicate(NodePredicate):
         volumes = info.pod.spec.volumes
         return (info.namespace, msgspec.json.encode(volumes)) if volumes else None
 
-    def concerns(self, pod: Pod) -> bool:
-        return bool(pod.spec.volumes)
+    def concerns(self, info: PodInfo) -> bool:
+        return bool(info.pod.spec.volumes)
 
 
 class NoDiskConflict(VolumePredicate):
@@ -134,8 +134,8 @@ class NoVolumeNodeConflict(VolumePredicate):
         super().__init__(args)
         self._enabled = isinstance(args, LocalVolumeArgs) and args.enabled
 
-    def concerns(self, pod: Pod) -> bool:
-        return self._enabled and super().concerns(pod)
+    def concerns(self, info: PodInfo) -> bool:
+        return self._enabled and super().concerns(info)
 
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:

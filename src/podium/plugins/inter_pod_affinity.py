@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.counts import Matching, Owning, Scope, TermKind
+from podium.cluster.counts import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.pods import NO_TERMS, Term, Terms
 from podium.config.args import InterPodAffinityArgs
 from podium.framework.plugin import (
@@ -78,18 +79,24 @@ def all_own_terms(info: PodInfo, cluster: Cluster) -> Matching:
     return known[1]
 
 
-def rows_with(key: str, counts: Ints, nodes: Nodes) -> Mask:
-    """Whether each node is in a domain with a count above zero."""
-    return counts.take(nodes.codes(key)) > 0
+class Domains(NamedTuple):
+    """How many pods there are of what a term asks for, by the values of its label key."""
+
+    key: str
+    tally: DomainTally
+
+    def occupied(self, nodes: Nodes) -> Mask:
+        """Whether each node is in a domain with such pods."""
+        return nodes.take(self.tally.occupied_rows())
 
 
 @dataclass(slots=True)
 class _FilterState:
     terms: Terms
-    affinity: list[tuple[str, Ints]]
-    """Per required term: its key, and how many pods match all terms per domain."""
-    anti_affinity: list[tuple[str, Ints]]
-    existing_anti_affinity: list[tuple[str, Ints]]
+    affinity: list[Domains]
+    """Per required term, the pods that match all terms."""
+    anti_affinity: list[Domains]
+    existing_anti_affinity: list[Domains]
     matches_itself: bool
 
 
@@ -111,7 +118,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return PreFilterResult(SKIP)
         info = state.info
         existing = [_domains(one, one.term, cluster) for one in existing_terms(ANTI, info, cluster)]
-        existing = [(key, counts) for key, counts in existing if counts.any()]
+        existing = [domains for domains in existing if domains.tally.occupied]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return PreFilterResult(SKIP)
         everyone = all_own_terms(info, cluster)
@@ -132,17 +139,18 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_labels(self, state: CycleState) -> tuple[str, ...]:
         found: _FilterState = state[self.name]
-        return tuple({key: None for key, _ in (*found.affinity, *found.anti_affinity, *found.existing_anti_affinity)})
+        domains = (*found.affinity, *found.anti_affinity, *found.existing_anti_affinity)
+        return tuple(dict.fromkeys([each.key for each in domains]))
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         found: _FilterState = state[self.name]
         codes = np.zeros(len(nodes), dtype=np.int64)
-        for key, counts in found.existing_anti_affinity:
-            np.copyto(codes, 3, where=rows_with(key, counts, nodes))
-        for key, counts in found.anti_affinity:
-            np.copyto(codes, 2, where=rows_with(key, counts, nodes))
+        for domains in found.existing_anti_affinity:
+            codes[domains.occupied(nodes)] = 3
+        for domains in found.anti_affinity:
+            codes[domains.occupied(nodes)] = 2
         if found.affinity:
-            np.copyto(codes, 1, where=~self._affinity_holds(found, nodes))
+            codes[~self._affinity_holds(found, nodes)] = 1
         return Verdict(codes, self._describe)
 
     def _describe(self, code: int) -> Status:
@@ -153,9 +161,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> Mask:
         holds = np.ones(len(nodes), dtype=np.bool_)
         # The first pod of a group that wants to be together may go anywhere that has the labels.
-        is_first = found.matches_itself and not any(counts.any() for _, counts in found.affinity)
-        for key, counts in found.affinity:
-            holds &= nodes.codes(key) >= 0 if is_first else rows_with(key, counts, nodes)
+        is_first = found.matches_itself and not any(domains.tally.occupied for domains in found.affinity)
+        for domains in found.affinity:
+            holds &= nodes.codes(domains.key) >= 0 if is_first else domains.occupied(nodes)
         return holds
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
@@ -174,22 +182,20 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _topology_scores(self, info: PodInfo, cluster: Cluster) -> dict[str, Ints]:
         """Per label key, the score of each of its domains; empty when no pod matters."""
         scores: dict[str, Ints] = {}
-        for key, weight, counts in (*_own_preferences(info, cluster), *self._existing_preferences(info, cluster)):
-            if counts.any():
-                scores[key] = scores.get(key, 0) + weight * counts
+        for weight, (key, tally) in (*_own_preferences(info, cluster), *self._existing_preferences(info, cluster)):
+            if tally.occupied:
+                scores[key] = scores.get(key, 0) + weight * tally.counts
         return scores
 
-    def _existing_preferences(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, int, Ints]]:
-        """Key, weight and pods per domain of the terms in the cluster that pull or push the incoming pod."""
+    def _existing_preferences(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, Domains]]:
+        """Weight and pods of the terms in the cluster that pull or push the incoming pod."""
         hard = self._args.hard_pod_affinity_weight
         if hard > 0:
             for one in existing_terms("required_affinity", info, cluster):
-                key, counts = _domains(one, one.term, cluster)
-                yield key, hard, counts
+                yield hard, _domains(one, one.term, cluster)
         for kind, sign in PREFERENCES:
             for one in existing_terms(kind, info, cluster):
-                key, counts = _domains(one, one.term, cluster)
-                yield key, sign * one.term.weight, counts
+                yield sign * one.term.weight, _domains(one, one.term, cluster)
 
     def score_labels(self, state: CycleState) -> tuple[str, ...]:
         return tuple(state[f"{self.name}/score"])
@@ -207,14 +213,12 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (float(MAX_NODE_SCORE) * ((scores - lowest) / float(highest - lowest))).astype(np.int64)
 
 
-def _own_preferences(info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, int, Ints]]:
-    """Key, weight and matching pods per domain of the incoming pod's preferred terms."""
+def _own_preferences(info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, Domains]]:
+    """Weight and matching pods of the incoming pod's preferred terms."""
     for kind, sign in PREFERENCES:
         for term, question in own_terms(kind, info, cluster):
-            key, counts = _domains(question, term, cluster)
-            yield key, sign * term.weight, counts
+            yield sign * term.weight, _domains(question, term, cluster)
 
 
-def _domains(question: Matching | Owning, term: Term, cluster: Cluster) -> tuple[str, Ints]:
-    """The term's label key, and how many pods there are of what is asked for in each of its domains."""
-    return term.topology_key, cluster.census.tally(question).by_domain(term.topology_key).counts
+def _domains(question: Matching | Owning, term: Term, cluster: Cluster) -> Domains:
+    return Domains(term.topology_key, cluster.census.tally(question).by_domain(term.topology_key))

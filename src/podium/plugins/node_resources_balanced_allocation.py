@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.config.args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
@@ -32,34 +35,79 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._resources = args.resources
 
     def key(self, info: PodInfo) -> Hashable:
-        return tuple(info.resources.balanced_requests.get(spec.name, 0) for spec in self._resources)
+        return info.resources
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         asked = asked_resources(self._resources, state.info.resources.balanced_requests)
         state[f"{self.name}/score"] = asked
-        return SUCCESS if asked.amounts.any() else SKIP
+        return SUCCESS if any(each.amount for each in asked) else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        asked: Asked = state[f"{self.name}/score"]
-        allocatable, used = nodes.amounts(asked.names)
-        fractions = np.minimum(np.array([used + asked.amounts, used]) / np.maximum(allocatable, 1), 1.0)
-        after, before = _evenness(fractions, allocatable != 0)
+        asked: list[Asked] = state[f"{self.name}/score"]
+        before, after, present = [], [], []
+        for name, amount, _ in asked:
+            capacity, used = nodes.allocatable(name), nodes.requested(name)
+            present.append(None if capacity.all() else capacity != 0)
+            if present[-1] is not None:
+                capacity = np.maximum(capacity, 1)
+            before.append(_fraction(used, capacity))
+            after.append(_fraction(used + amount, capacity))
         half = MAX_NODE_SCORE // 2
-        return half + divide(half + after - before, 2)
+        return divide(_evenness(after, present) - _evenness(before, present) + half, 2) + half
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        asked: list[Asked] = state[f"{self.name}/score"]
+        before, after = [], []
+        for name, amount, _ in asked:
+            capacity = float(node.allocatable(name))
+            if capacity:
+                used = node.requested(name)
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + amount) / capacity, 1.0))
+        half = MAX_NODE_SCORE // 2
+        # Positive or not, the fraction is dropped.
+        return half + int((half + _evenness_of(after) - _evenness_of(before)) / 2)
 
 
-def _evenness(fractions: Floats, present: Mask) -> Ints:
+def _fraction(used: Ints, capacity: Ints) -> Floats:
+    fraction: Floats = used / capacity
+    return np.minimum(fraction, 1.0, out=fraction)
+
+
+def _evenness(fractions: list[Floats], present: list[Mask | None]) -> Ints:
     """100 for fractions that are all the same, less by their standard deviation over the resources a node has.
 
-    Fractions have the shape [with and without the pod, resource, node].
+    `present` says which nodes have each resource; None for all.
     """
     if len(present) == 2:
-        deviation = np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
-        if not present.all():
-            deviation[:, ~(present[0] & present[1])] = 0.0
+        deviation = fractions[0] - fractions[1]
+        deviation /= 2
+        np.abs(deviation, out=deviation)
+        for mask in present:
+            if mask is not None:
+                deviation *= mask
     else:
-        deviation = np.array([_standard_deviation(list(some), list(present)) for some in fractions])
-    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+        masks = [
+            np.ones(len(some), dtype=np.bool_) if mask is None else mask
+            for some, mask in zip(fractions, present, strict=True)
+        ]
+        deviation = _standard_deviation(fractions, masks)
+    np.subtract(1, deviation, out=deviation)
+    deviation *= float(MAX_NODE_SCORE)
+    return deviation.astype(np.int64)
+
+
+def _evenness_of(fractions: list[float]) -> int:
+    """What `_evenness` says, of one node and the resources it has."""
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        # Added up one by one: Python's sum() makes up for what rounding loses, which kube-scheduler does not.
+        mean = reduce(add, fractions) / len(fractions)
+        squares = reduce(add, [(each - mean) * (each - mean) for each in fractions])
+        deviation = math.sqrt(squares / len(fractions))
+    return int((1 - deviation) * float(MAX_NODE_SCORE))
 
 
 def _standard_deviation(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Floats:

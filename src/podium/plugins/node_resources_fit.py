@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
@@ -22,34 +22,30 @@ from podium.framework.plugin import (
 )
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.objects import Pod
-from podium.plugins.normalize import round_half_away
+from podium.plugins.normalize import int64, round_half_away
 from podium.resources import is_extended_resource, is_scalar_resource
 
-TOO_MANY_PODS = 1
 UNRESOLVABLE = 1 << 62
 
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
-NON_ZERO = {"cpu": 0, "memory": 1}
-"""The resources that containers which request none count for something in the score, and their place there."""
 
 
 class Asked(NamedTuple):
-    """What a pod asks of the resources that count in a score; arrays have the shape [resource, 1]."""
+    """What a pod asks of a resource that counts in a score."""
 
-    names: list[str]
+    name: str
     """Empty for a resource the scheduler does not track: no node has any."""
-    amounts: Ints
-    weights: Ints
+    amount: int
+    weight: int
 
 
-def asked_resources(resources: Iterable[ResourceSpec], requests: Mapping[str, int]) -> Asked:
+def asked_resources(resources: Iterable[ResourceSpec], requests: Mapping[str, int]) -> list[Asked]:
     """The resources that count; a scalar resource the pod does not ask for says nothing about the node."""
-    counted = [r for r in resources if requests.get(r.name, 0) != 0 or not is_scalar_resource(r.name)]
-    return Asked(
-        [r.name if r.name in ALWAYS_FIRST or is_scalar_resource(r.name) else "" for r in counted],
-        np.array([[requests.get(r.name, 0)] for r in counted], dtype=np.int64).reshape(-1, 1),
-        np.array([r.weight for r in counted], dtype=np.int64),
-    )
+    return [
+        Asked(name if name in ALWAYS_FIRST or is_scalar_resource(name) else "", requests.get(name, 0), weight)
+        for name, weight in resources
+        if requests.get(name, 0) != 0 or not is_scalar_resource(name)
+    ]
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -67,11 +63,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
 
     def key(self, info: PodInfo) -> Hashable:
-        scored = info.resources.score_requests
-        return (
-            tuple(info.resources.requests.items()),
-            tuple(scored.get(spec.name, 0) for spec in self._strategy.resources),
-        )
+        return info.resources
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -81,24 +73,32 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         requests = state.info.resources.requests
         names = [*(name for name in ALWAYS_FIRST if name in requests), *(n for n in requests if n not in ALWAYS_FIRST)]
-        state[self.name] = [
-            (name, requests[name]) for name in names if requests[name] > 0 and not self._is_ignored(name)
-        ]
+        needs = [(name, requests[name]) for name in names if requests[name] > 0 and not self._is_ignored(name)]
+        state[self.name] = [("pods", 1), *needs]
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needs: list[tuple[str, int]] = state[self.name]
-        codes = (nodes.requested("pods") >= nodes.allocatable("pods")).astype(np.int64)
-        names = [name for name, _ in needs]
-        if needs:
-            allocatable, used = nodes.amounts(names)
-            amounts = np.array([[amount] for _, amount in needs])
-            short = amounts > allocatable - used
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        for place, (name, amount) in enumerate(needs):
+            allocatable = nodes.allocatable(name)
+            short = nodes.requested(name) > allocatable - amount
             if short.any():
-                for place, is_short in enumerate(short, 1):
-                    codes |= is_short.astype(np.int64) << place
-                codes[(short & (amounts > allocatable)).any(axis=0)] |= UNRESOLVABLE
-        return Verdict(codes, partial(_insufficient, names))
+                codes |= short.astype(np.int64) << place
+                if name != "pods":
+                    codes[short & (amount > allocatable)] |= UNRESOLVABLE
+        return Verdict(codes, partial(_insufficient, needs))
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        needs: list[tuple[str, int]] = state[self.name]
+        code = 0
+        for place, (name, amount) in enumerate(needs):
+            allocatable = node.allocatable(name)
+            if node.requested(name) > allocatable - amount:
+                code |= 1 << place
+                if name != "pods" and amount > allocatable:
+                    code |= UNRESOLVABLE
+        return _insufficient(needs, code) if code else SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
@@ -107,22 +107,39 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
-        asked: Asked = state[f"{self.name}/score"]
-        if not asked.names:
-            return np.zeros(len(nodes), dtype=np.int64)
-        allocatable, used = nodes.amounts(asked.names)
-        for place, name in enumerate(asked.names):
-            if name in NON_ZERO:
-                used[place] = nodes.non_zero[NON_ZERO[name]]
-        used += asked.amounts
-        if self._curve is None and allocatable.all():
-            mean: Ints = asked.weights @ self._resource_scores(used, allocatable) // asked.weights.sum()
-            return mean
-        scores = self._resource_scores(used, np.maximum(allocatable, 1))
-        # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
-        counted = allocatable != 0 if self._curve is None else (allocatable != 0) & (scores > 0)
-        total, weight = asked.weights @ (scores * counted), np.maximum(asked.weights @ counted, 1)
-        return round_half_away(total / weight) if self._curve is not None else total // weight
+        asked: list[Asked] = state[f"{self.name}/score"]
+        total, weights = np.zeros(len(nodes), dtype=np.int64), np.zeros((), dtype=np.int64)
+        for name, amount, weight in asked:
+            capacity = nodes.allocatable(name)
+            counted = capacity != 0
+            everywhere = counted.all()
+            scores = self._resource_scores(
+                nodes.non_zero_requested(name) + amount, capacity if everywhere else np.maximum(capacity, 1)
+            )
+            if self._curve is not None:
+                # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
+                counted &= scores > 0
+                everywhere = counted.all()
+            if not everywhere:
+                scores *= counted
+            weights = weights + (weight if everywhere else weight * counted)
+            total += scores if weight == 1 else weight * scores
+        weights = np.maximum(weights, 1)
+        return total // weights if self._curve is None else round_half_away(total / weights)
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        asked: list[Asked] = state[f"{self.name}/score"]
+        total = weights = 0
+        for name, amount, weight in asked:
+            capacity = node.allocatable(name)
+            if capacity:
+                score = self._resource_score(node.non_zero_requested(name) + amount, capacity)
+                if self._curve is None or score > 0:
+                    total += weight * score
+                    weights += weight
+        if not weights:
+            return 0
+        return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
 
     def _resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
         if self._strategy.type == LEAST_ALLOCATED:
@@ -133,12 +150,20 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         score: Ints = part // capacity
         return score if self._curve is None else np.take(self._curve, score)
 
+    def _resource_score(self, requested: int, capacity: int) -> int:
+        least = self._strategy.type == LEAST_ALLOCATED
+        part = max(capacity - requested, 0) if least else min(requested, capacity)
+        score = int64(part * MAX_NODE_SCORE) // capacity
+        return score if self._curve is None else int(np.take(self._curve, score))
 
-def _insufficient(needs: list[str], code: int) -> Status:
+
+def _insufficient(needs: list[tuple[str, int]], code: int) -> Status:
     """The status a filter code stands for: one bit per reason, and one for whether eviction is hopeless."""
-    reasons = [f"Insufficient {name}" for place, name in enumerate(needs, 1) if code & (1 << place)]
-    if code & TOO_MANY_PODS:
-        reasons.insert(0, "Too many pods")
+    reasons = [
+        "Too many pods" if name == "pods" else f"Insufficient {name}"
+        for place, (name, _) in enumerate(needs)
+        if code & (1 << place)
+    ]
     return Status.unresolvable(*reasons) if code & UNRESOLVABLE else Status.unschedulable(*reasons)
 
 

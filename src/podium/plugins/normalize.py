@@ -21,8 +21,9 @@ def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
 def divide(numerator: Ints, denominator: int | Ints) -> Ints:
     """Integer division that drops the fraction, as Go's does; NumPy's rounds down."""
     quotient: Ints = numerator // denominator
-    # Rounded down, a negative quotient that is not whole is one too small.
-    quotient += (numerator < 0) & (quotient * denominator != numerator)
+    if numerator.min(initial=0) < 0:
+        # Rounded down, a negative quotient that is not whole is one too small.
+        quotient += (numerator < 0) & (quotient * denominator != numerator)
     return quotient
 
 
@@ -31,3 +32,8 @@ def round_half_away(numbers: NDArray[np.float64]) -> Ints:
     whole = np.trunc(numbers)
     rounded: NDArray[np.float64] = whole + np.where(np.abs(numbers - whole) >= 0.5, np.sign(numbers), 0.0)
     return rounded.astype(np.int64)
+
+
+def int64(number: int) -> int:
+    """The number as 64 bits hold it: what NumPy's and Go's arithmetic makes of one that is too large."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.args import VolumeBindingArgs
 from podium.framework.plugin import (
@@ -56,8 +56,12 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         self._scorer = CapacityScorer(shape) if shape else None
         self._storage = PerCluster(Storage)
 
+    def concerns(self, info: PodInfo) -> bool:
+        # Where capacity counts, a pod without volumes gets scores as well.
+        return bool(info.pod.spec.volumes) or self._scorer is not None
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        if not pod.spec.volumes or not uses_claims(pod):
+        if not uses_claims(pod):
             return SKIPPED
         claims = claims_of(pod, nodes.cluster.store)
         if isinstance(claims, Status):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import NodeInfo, Nodes
+from podium.cluster import NodeInfo, Nodes, PodInfo
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import PersistentVolumeClaim, Pod
@@ -40,9 +40,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         super().__init__(args)
         self._in_use = PerCluster(DisksInUse)
 
+    def concerns(self, info: PodInfo) -> bool:
+        return bool(info.pod.spec.volumes)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        if not pod.spec.volumes:
-            return SKIPPED
         shelf, exclusive = nodes.cluster.store.of(PersistentVolumeClaim), set()
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:

@@ -1,0 +1,64 @@
+"""What one plugin says of one kind of pod: a `Part`, shared by all pods that are the same to the plugin."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from podium.cluster import Aspect, Cluster, PodInfo
+from podium.engine.results import FilterResults, ScoreResults
+from podium.framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+)
+
+
+class Course(NamedTuple):
+    """What follows from a plugin's PreFilter and PreScore for its later extension points."""
+
+    pre_filter: Literal["pass", "skip", "narrow", "hopeless"]
+    """"narrow" where the pod is rejected or only some nodes are left; "hopeless" where nothing can be done about it."""
+    pre_score: Literal["pass", "skip", "fail"]
+
+
+class Part:
+    """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
+
+    __slots__ = ("course", "filter", "is_fresh", "plugin", "pre_filter", "score", "state")
+
+    def __init__(self, plugin: Plugin, reads: Aspect, info: PodInfo, cluster: Cluster) -> None:
+        self.plugin = plugin
+        self.is_fresh = True
+        """Whether no pod was decided with it yet."""
+        self.state = CycleState(info)
+        self.pre_filter = PreFilterResult()
+        self.filter: FilterResults | None = None
+        self.score: ScoreResults | None = None
+        pre_score = SUCCESS
+        if isinstance(plugin, PreFilterPlugin):
+            self.pre_filter = plugin.pre_filter(self.state, info.pod, cluster.nodes)
+        if isinstance(plugin, FilterPlugin):
+            self.filter = FilterResults(cluster, reads, plugin, info.pod, self.state)
+        if isinstance(plugin, PreScorePlugin):
+            pre_score = plugin.pre_score(self.state, info.pod, cluster.nodes)
+        if isinstance(plugin, ScorePlugin):
+            self.score = ScoreResults(cluster, reads, plugin, info.pod, self.state)
+        self.course = _course(self.pre_filter, pre_score)
+
+
+def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
+    scoring: Literal["pass", "skip", "fail"] = "pass"
+    if pre_score.code is not Code.SUCCESS:
+        scoring = "skip" if pre_score.code is Code.SKIP else "fail"
+    if pre_filter.status.code is Code.SKIP:
+        return Course("skip", scoring)
+    if pre_filter.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return Course("hopeless", scoring)
+    return Course("pass" if pre_filter == PreFilterResult() else "narrow", scoring)
