@@ -128,7 +128,7 @@ def _pod(k: int, node: str) -> Fields:
         "resourceVersion": str(10**8 + k),
         "uid": f"p{k:035x}",
     }
-    spec = _pod_spec(app) | {"nodeName": node}
+    spec = _pod_spec(app, k) | {"nodeName": node}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": _pod_status(k)}
 
 
@@ -141,13 +141,15 @@ def _waiting() -> Fields:
         "namespace": namespace,
     }
     status = {"phase": "Pending", "qosClass": "Burstable"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _pod_spec(0), "status": status}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _pod_spec(0, PODS), "status": status}
 
 
-def _pod_spec(app: int) -> Fields:
+def _pod_spec(app: int, k: int) -> Fields:
+    # The API server gives the volume of the token another name for every pod.
+    token = f"kube-api-access-{k * 40503 % (1 << 20):05x}"
     return {
         **_placement(app),
-        "containers": [_container(app)],
+        "containers": [_container(app, token)],
         "dnsPolicy": "ClusterFirst",
         "enableServiceLinks": True,
         "preemptionPolicy": "PreemptLowerPriority",
@@ -162,7 +164,7 @@ def _pod_spec(app: int) -> Fields:
             {"effect": "NoExecute", "key": f"node.kubernetes.io/{why}", "operator": "Exists", "tolerationSeconds": 300}
             for why in ("not-ready", "unreachable")
         ],
-        "volumes": [{"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": _token_sources()}}],
+        "volumes": [{"name": token, "projected": {"defaultMode": 420, "sources": _token_sources()}}],
     }
 
 
@@ -191,7 +193,14 @@ def _token_sources() -> list[Fields]:
     ]
 
 
-def _container(app: int) -> Fields:
+def _resources(app: int) -> Fields:
+    return {
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "requests": {"cpu": f"{100 + app % 8 * 50}m", "memory": f"{256 << app % 3}Mi"},
+    }
+
+
+def _container(app: int, token: str) -> Fields:
     probe = {
         "failureThreshold": 3,
         "httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"},
@@ -204,27 +213,27 @@ def _container(app: int) -> Fields:
         "livenessProbe": probe,
         "name": "main",
         "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
-        "resources": {
-            "limits": {"cpu": "1", "memory": "1Gi"},
-            "requests": {"cpu": f"{100 + app % 8 * 50}m", "memory": f"{256 << app % 3}Mi"},
-        },
+        "resources": _resources(app),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
         "volumeMounts": [
-            {"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "kube-api-access", "readOnly": True}
+            {"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": token, "readOnly": True}
         ],
     }
 
 
 def _pod_status(k: int) -> Fields:
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    resources = _resources(k % APPS)
     container = {
+        "allocatedResources": resources["requests"],
         "containerID": f"containerd://{k * 40503:064x}",
         "image": _image(k % APPS),
         "imageID": f"registry.example.com/shop/app-{k % APPS}@{_digest(k % APPS)}",
         "lastState": {},
         "name": "main",
         "ready": True,
+        "resources": resources,
         "restartCount": 0,
         "started": True,
         "state": {"running": {"startedAt": CREATED}},

@@ -85,11 +85,15 @@ class Difference(NamedTuple):
 
 
 def read_records(source: str) -> Iterator[Record]:
-    """The records of a file of JSON lines, plain or gzip, or of stdin (`-`), as they come in."""
+    """The records of a file of JSON lines, plain or gzip, or of stdin (`-`), as they come in; InputError for none."""
     name = "stdin" if source == STDIN else source
+    is_empty = True
     for number, line in enumerate(_lines(source, name), 1):
         if line.strip():
+            is_empty = False
             yield _record(line, f"{name} line {number}")
+    if is_empty:
+        raise InputError("no cases in it; a case is a line of JSON with `objects` and `pods`", name)
 
 
 def read_case(source: str) -> Case:
@@ -135,33 +139,47 @@ def _record(text: bytes, where: str) -> Record:
 # -- deciding ------------------------------------------------------------------------------------------------------
 
 
-def decide(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) -> dict[str, Any]:
+def decide(
+    case: Case, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+) -> dict[str, Any]:
     """Decide a case's pods in order, each placed before the next; the smallest name wins a tie.
 
     The answer has the shape of a recorded expectation. A case that cannot be used, or whose configuration would be
     refused, has an `error` and no `decisions`; one without pods asks whether its configuration is `accepted`.
     """
     try:
-        scheduler, pods = prepare(case, registry, release)
+        scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
             decisions = [scheduler.place(pod, preempt=case.preempt) for pod in pods]
             answer: dict[str, Any] = {"decisions": [decision.to_dict() for decision in decisions]}
             if release != CURRENT:
-                answer = {"effective": scheduler.setup.effective, "decisions": list(map(legacy_dict, decisions))}
+                warnings = {"warnings": list(scheduler.setup.warnings)} if scheduler.setup.warnings else {}
+                effective = {"effective": scheduler.setup.effective}
+                answer = {**warnings, **effective, "decisions": list(map(legacy_dict, decisions))}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
     return {"name": case.name} | accepted | answer
 
 
-def prepare(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) -> tuple[Scheduler, list[Pod]]:
+def prepare(
+    case: Case, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+) -> tuple[Scheduler, list[Pod]]:
     """A scheduler on the case's cluster, and the pods to give it."""
     for number, item in enumerate(case.pods, 1):
         if item.get("kind", "Pod") != "Pod":
             raise InputError(f"pod {number} of case {case.name!r} is a {item['kind']}; move it to its objects")
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
     options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
-    scheduler = Scheduler(cluster, case.config, registry=registry, release=release, options=options, tie_break="first")
+    scheduler = Scheduler(
+        cluster,
+        case.config,
+        registry=registry,
+        release=release,
+        options=options,
+        tie_break="first",
+        equivalence_cache=equivalence_cache,
+    )
     # Pods get their priority from the classes of the cluster they are created in.
     classes = [item for item in case.objects if item.get("kind") == "PriorityClass"]
     return scheduler, load([*classes, *case.pods]).of(Pod) if case.pods else []
@@ -170,11 +188,14 @@ def prepare(case: Case, registry: Registry = IN_TREE, release: str = CURRENT) ->
 # -- comparing -----------------------------------------------------------------------------------------------------
 
 
-def verify(record: Record, registry: Registry = IN_TREE, release: str = CURRENT) -> list[Difference]:
+def verify(
+    record: Record, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+) -> list[Difference]:
     """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
     if record.expect is None:
         raise InputError(f"case {record.case.name!r} has no recorded decisions to compare with; use `podium decide`")
-    return list(compare(record.case.name, record.expect, decide(record.case, registry, release)))
+    answer = decide(record.case, registry, release, equivalence_cache=equivalence_cache)
+    return list(compare(record.case.name, record.expect, answer))
 
 
 def compare(case: str, expected: Fields, got: Fields) -> Iterator[Difference]:

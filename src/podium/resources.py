@@ -175,7 +175,7 @@ def _asks_of(pod: Pod) -> _PodAsks:
         if asked is None
         else _Ask(_items(asked.requests), _status(status.resources, status.allocated_resources)),
         overhead=_items(spec.overhead),
-        resize_infeasible=_resize_infeasible(pod),
+        resize_infeasible=resize_infeasible(pod),
     )
 
 
@@ -186,7 +186,8 @@ def _init_ask(container: Container, statuses: Mapping[str, _Status | None]) -> _
     return _Ask(_items(container.resources.requests))
 
 
-def _resize_infeasible(pod: Pod) -> bool:
+def resize_infeasible(pod: Pod) -> bool:
+    """Whether the node said that it cannot give a pod the resources it was changed to."""
     pending = next((each for each in pod.status.conditions if each.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 

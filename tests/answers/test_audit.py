@@ -32,7 +32,7 @@ def audited(*objects: Object, config: dict[str, Any] | None = None) -> dict[str,
 def test_a_node_that_is_as_good_as_the_best_agrees() -> None:
     found = audited(make_node("a"), make_node("b"), make_pod("on-b", node="b", **CPU))["on-b"]
 
-    assert (found.finding, found.best) == (Finding.AGREES, "b")
+    assert (found.finding, found.best, found.feasible) == (Finding.AGREES, "b", 2)
 
 
 def test_a_pod_is_decided_without_itself_and_with_all_others() -> None:
@@ -97,6 +97,7 @@ def test_pods_that_go_with_their_node_are_only_asked_whether_they_fit() -> None:
         *nodes, *others, static, make_pod("d1", node="busy", **daemon), make_pod("d2", node="off", **daemon)
     )
 
+    assert found["static"].to_dict()["feasible"] is None
     assert (found["d1"].finding, found["static"].finding) == (Finding.SKIPPED, Finding.SKIPPED)
     assert (found["d2"].finding, found["d2"].best) == (Finding.UNFIT, None)
 

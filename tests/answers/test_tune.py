@@ -13,7 +13,7 @@ import yaml
 from builders import make_node, make_pod
 from cli.running import config, node, pod, run, written
 from podium.answers import OBJECTIVES, Tuning, tune
-from podium.answers.knobs import Knobs, Panel
+from podium.answers.knobs import ConfigurationPanel, Knobs
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError
@@ -53,7 +53,7 @@ def test_packs_the_fleet_on_fewer_nodes_and_says_how_many(tuned: Tuning) -> None
 
 def test_what_was_found_is_what_the_document_says(tuned: Tuning) -> None:
     cluster = Cluster.from_objects(load(fleet()))
-    panel = Panel(tuned.document, IN_TREE)
+    panel = ConfigurationPanel(tuned.document, IN_TREE)
 
     assert panel.today == tuned.best.knobs
     comparison = tune(cluster, replay=True, config=tuned.document, trials=1).comparison
@@ -179,14 +179,14 @@ DOCUMENTS: dict[str, dict[str, Any] | None] = {
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_a_document_says_what_was_turned_and_nothing_else(document: dict[str, Any] | None) -> None:
     before = json.dumps(document)
-    panel = Panel(document, IN_TREE)
+    panel = ConfigurationPanel(document, IN_TREE)
     turned = Knobs(
         {plugin: place + 3 for place, plugin in enumerate(panel.today.weights)},
         "RequestedToCapacityRatio",
         ((0, 0), (50, 3), (100, 10)),
     )
 
-    after = Panel(panel.document(turned), IN_TREE)
+    after = ConfigurationPanel(panel.document(turned), IN_TREE)
 
     assert after.today == turned
     assert after.config(panel.today) == panel.config(panel.today)
@@ -195,12 +195,12 @@ def test_a_document_says_what_was_turned_and_nothing_else(document: dict[str, An
 
 def test_the_profile_that_is_named_is_tuned() -> None:
     document = config(profiles=[{"schedulerName": "one"}, {"schedulerName": "two"}])
-    panel = Panel(document, IN_TREE, "two")
+    panel = ConfigurationPanel(document, IN_TREE, "two")
 
     after = panel.document(Knobs({**panel.today.weights, "ImageLocality": 9}, "MostAllocated"))
 
     assert after["profiles"][0] == {"schedulerName": "one"}
-    assert Panel(after, IN_TREE, "two").today.weights["ImageLocality"] == 9
+    assert ConfigurationPanel(after, IN_TREE, "two").today.weights["ImageLocality"] == 9
 
 
 def test_without_fit_there_is_no_strategy() -> None:
@@ -224,7 +224,7 @@ def test_the_command_writes_a_configuration_that_packs(cluster: Path, tmp_path: 
     result = run("tune", "-f", cluster, "--trials", "4", "--jobs", "1", "--out", out)
 
     assert result.exit_code == 0, result.stderr
-    assert "The pods take 1 nodes instead of 4" in result.stdout
+    assert "The pods take 1 node instead of 4" in result.stdout
     # A long path is broken wherever the line ends.
     assert f"Theconfigurationisin{out}." in "".join(result.stdout.split())
     assert yaml.safe_load(out.read_text())["kind"] == "KubeSchedulerConfiguration"

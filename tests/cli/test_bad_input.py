@@ -142,6 +142,26 @@ BAD: dict[str, tuple[Prepare, str]] = {
         objects(node(allocatable={"memory": "8GB"}), pod()),
         "Node n1: status.allocatable['memory']",
     ),
+    "a priority beyond 32 bits": (
+        objects(node(), pod(priority=2**31)),
+        "Pod default/web: spec.priority: expected int <= 2147483647",
+    ),
+    "fewer than no replicas": (
+        objects(node(), pod(), {"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": -1}}),
+        "Deployment default/d: spec.replicas: expected int >= 0",
+    ),
+    "more replicas than there is memory for": (
+        lambda folder: (
+            "simulate",
+            "-f",
+            written(
+                folder / CLUSTER,
+                node(),
+                {"kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {"replicas": 2**31 - 1}},
+            ),
+        ),
+        "StatefulSet default/db: asks for 2,147,483,647 pods; up to 1,000,000 can be simulated",
+    ),
     "an unknown operator": (objects(node(), pod(affinity=BAD_OPERATOR)), "operator 'Like' is unknown"),
     "an unknown toleration operator": (objects(node(), pod(tolerations=[{"operator": "Maybe"}])), "'Maybe' is unknown"),
     "a skew of zero": (objects(node(), pod(topologySpreadConstraints=[SKEW])), "maxSkew: must be 1 or more"),
@@ -162,6 +182,8 @@ BAD: dict[str, tuple[Prepare, str]] = {
     ),
     # options
     "no file": (lambda folder: ("explain", "web"), "'-f'"),
+    "a file without a name": (lambda folder: ("explain", "web", "-f", ""), "Invalid value for -f: is empty"),
+    "a report without a name": (arguments("--html="), "Invalid value for --html: is empty"),
     "no pod": (lambda folder: ("explain", "-f", written(folder / CLUSTER, node(), pod())), "POD"),
     "an unknown command": (lambda folder: ("explode",), "explode"),
     "an unknown option": (arguments("--frobnicate"), "--frobnicate"),
@@ -202,7 +224,9 @@ BAD: dict[str, tuple[Prepare, str]] = {
     # cases
     "a case that is not JSON": (cases('{"pods": [{}]}\nnonsense\n', "decide"), "cases.jsonl line 2"),
     "a recording that is not JSON": (cases("nonsense\n", "verify"), "cases.jsonl line 1"),
-    "a recording without cases": (cases("\n", "verify"), "no recorded cases"),
+    "a recording without cases": (cases("\n", "verify"), "cases.jsonl: no cases in it"),
+    "no case to decide": (cases("", "decide"), "cases.jsonl: no cases in it"),
+    "no case to decide on stdin": (lambda folder: ("decide",), "stdin: no cases in it"),
     "a case without a recording": (
         cases('{"name": "c", "pods": [{}]}\n', "verify"),
         "case 'c' has no recorded decisions",
@@ -240,6 +264,10 @@ WARNED: dict[str, tuple[Prepare, str]] = {
         objects(node(), pod(priorityClassName="high")),
         "warning: PriorityClass high",
     ),
+    "an extender that cannot be called": (
+        configured(config(extenders=[{"urlPrefix": "me:secret@garbage?x", "filterVerb": "f", "ignorable": True}])),
+        "warning: FOLDER/scheduler.yaml: extenders: urlPrefix 'garbage' is not an http:// or https:// URL",
+    ),
     "an owner that is not there": (
         objects(
             node(),
@@ -262,7 +290,7 @@ def test_is_carried_on_with(prepare: Prepare, warning: str, tmp_path: Path) -> N
 
     assert result.exit_code == 0
     assert "goes to n1" in result.stdout
-    assert result.stderr.startswith(warning)
+    assert result.stderr.startswith(warning.replace("FOLDER", str(tmp_path)))
     assert result.stderr.count("\n") == 1
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,150 @@ def test_answers_of_an_old_release(command: tuple[str, ...], cluster: str) -> No
     assert json.loads(out)["apiVersion"] == "podium/v1"
 
 
-def test_verbose_says_which_results_came_from_the_cache(cluster: str) -> None:
-    _, _, err = run("explain", "web", "-f", cluster, "--release", "v1.8", "-v")
-    assert "results known from earlier pods of this kind: none" in err
+def test_verbose_says_which_results_came_from_the_cache_and_which_another_pod_would_share(cluster: str) -> None:
+    arguments = ("explain", "web", "-f", cluster, "--release", "v1.8", "-v")
+    _, _, err = run(*arguments)
+    assert "results known from earlier pods of this kind: none; another one would share: BalancedResource" in err
+    _, _, err = run(*arguments, "--no-equivalence-cache")
+    assert "another one would share: none" in err
+
+
+COMMANDS = ("explain", "simulate", "why-not", "capacity", "compare", "drain", "fail", "audit", "tune")
+CASES = ("decide", "verify", "bench")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *CASES])
+def test_every_command_that_decides_can_be_an_old_release(command: str) -> None:
+    assert "--release" in run(command, "--help")[1]
+
+
+@pytest.mark.parametrize("command", ["verify", "decide"])
+def test_cases_without_the_equivalence_cache(command: str, tmp_path: Path) -> None:
+    with gzip.open(LEGACY / "v1.8-default.jsonl.gz", "rt") as recorded:
+        few = "".join(islice(recorded, 6))
+    file = tmp_path / "few.jsonl"
+    file.write_text(few)
+    arguments = ("verify", str(file)) if command == "verify" else ("decide", "-f", str(file))
+    one = run(*arguments, "--release", "v1.8")
+    assert one[0] == 0
+    assert one == run(*arguments, "--release", "v1.8", "--no-equivalence-cache")
+
+
+# -- configurations ----------------------------------------------------------------------------------------------------
+
+
+def configured(cluster: str, release: str, *more: str) -> tuple[int, str, str]:
+    return run("explain", "web", "-f", cluster, "--release", release, "-o", "json", *more)
+
+
+@pytest.mark.parametrize(
+    ("release", "kind"),
+    [
+        ("v1.8", "Policy"),
+        ("v1.14", "Policy"),
+        ("v1.18", "Policy or KubeSchedulerConfiguration"),
+        ("v1.36", "KubeSchedulerConfiguration"),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_file_without_a_single_document(release: str, kind: str, count: int, cluster: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("\n---\n".join(["a: 1"] * count))
+    said = f"podium: {file}: has {count} documents; a configuration is one {kind}\n"
+    assert configured(cluster, release, "--config", str(file)) == (2, "", said)
+
+
+@pytest.mark.parametrize("release", ["v1.8", "v1.14", "v1.18"])
+@pytest.mark.parametrize("content", ["[1]", "{}", "kind: KubeSchedulerConfiguration"])
+def test_a_file_of_another_kind_names_the_one_that_is_read(
+    release: str, content: str, cluster: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(content)
+    code, out, err = configured(cluster, release, "--config", str(file))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert str(file) in err
+    assert "Policy" in err or "apiVersion" in err
+
+
+def test_fields_that_are_passed_over_are_mentioned_in_one_line(cluster: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"{POLICY}\ncomment: ours\n")
+    code, _, err = configured(cluster, "v1.14", "--config", str(file))
+    assert (code, err) == (0, f'warning: {file}: v1.14 does not know and passes over "comment"\n')
+    code, _, err = configured(cluster, "v1.18", "--config", str(file))
+    assert (code, err) == (2, f'podium: {file}: unknown field "comment"\n')
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("v1.8", "MostRequestedPriority"),
+        ("v1.14", "MostRequestedPriority"),
+        ("v1.18", "NodeResourcesMostAllocated"),
+    ],
+)
+def test_a_provider_is_chosen_by_its_name(release: str, name: str, cluster: str) -> None:
+    code, out, err = configured(cluster, release, "--config", "ClusterAutoscalerProvider")
+    assert (code, err) == (0, "")
+    assert name in json.loads(out)["feasible"][0]["scores"]
+
+
+def test_today_there_are_no_providers(cluster: str) -> None:
+    said = "podium: ClusterAutoscalerProvider: no such file or directory\n"
+    assert configured(cluster, "v1.36", "--config", "ClusterAutoscalerProvider") == (2, "", said)
+
+
+def test_a_configuration_of_today_in_the_input_is_not_for_an_old_release(cluster: str, tmp_path: Path) -> None:
+    today = tmp_path / "today.yaml"
+    today.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    code, out, err = configured(cluster, "v1.14", "-f", str(today))
+    said = "warning: schedulerConfig of the input: is not one of v1.14, which runs with its defaults instead\n"
+    assert (code, err) == (0, said)
+    assert "LeastRequestedPriority" in json.loads(out)["feasible"][0]["scores"]
+    v1alpha2 = tmp_path / "old.yaml"
+    v1alpha2.write_text("apiVersion: kubescheduler.config.k8s.io/v1alpha2\nkind: KubeSchedulerConfiguration\n")
+    assert configured(cluster, "v1.18", "-f", str(v1alpha2))[2] == ""
+
+
+def test_what_a_case_says_in_vain_is_part_of_the_answer(tmp_path: Path) -> None:
+    case = {"name": "one", "config": {"kind": "Policy", "apiVersion": "v1", "comment": "ours"}}
+    file = tmp_path / "cases.jsonl"
+    file.write_text(json.dumps(case))
+    code, out, _ = run("decide", "-f", str(file), "--release", "v1.14")
+    assert code == 0
+    assert json.loads(out)["warnings"] == ['v1.14 does not know and passes over "comment"']
+
+
+# -- compare -----------------------------------------------------------------------------------------------------------
+
+
+def test_providers_are_compared(cluster: str) -> None:
+    providers = ("--config", "DefaultProvider", "--config", "ClusterAutoscalerProvider")
+    code, out, err = run("compare", "-f", cluster, "--release", "v1.14", *providers)
+    assert (code, err) == (0, "")
+    assert "with ClusterAutoscalerProvider than with DefaultProvider" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("releases", [("v1.8", "v1.14"), ("v1.14", "v1.36"), ("v1.36", "v1.8"), ("v1.18",)])
+@pytest.mark.parametrize(
+    "content", ["", "[1]", POLICY.replace("weight: 2", "weight: 0"), POLICY.replace("kind: Policy", "kind: Other")]
+)
+def test_what_is_wrong_with_a_configuration_names_its_file(
+    releases: tuple[str, ...], content: str, cluster: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(content)
+    asked = [argument for release in releases for argument in ("--release", release)]
+    code, out, err = run("compare", "-f", cluster, *asked, "--config", str(file))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"podium: {file}: ")
+
+
+def test_the_same_policy_twice_is_nothing_to_compare(cluster: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    both = ("--config", str(file), "--config", str(file))
+    code, _, err = run("compare", "-f", cluster, "--release", "v1.8", *both)
+    assert code == 2
+    assert "both ways are the same" in err

@@ -39,7 +39,7 @@ def test_a_summary_says_who_waited_and_how_full_it_was(cluster: Path, story: Pat
         "90s simulated, 2 pods came, 2 got a node",
         "waited for it: half at most 50s, 90 % at most 50s, 99 % at most 50s, all at most 50s",
         "finished: 2; lost with their node: 0; evicted: 0; made anew: 0",
-        "queue: at most 1 pods, at 10s",
+        "queue: at most 1 pod, at 10s",
         "cpu requested: 90.0% on average, at most 100.0%",
         "memory requested: 0.0% on average, at most 0.0%",
         "pods requested: 0.8% on average, at most 0.9%",
@@ -50,8 +50,8 @@ def test_pods_that_still_wait_are_named_and_exit_with_1(cluster: Path, tmp_path:
     large = events(tmp_path / "e.jsonl", {"time": 0, "event": "add", "object": pod("large", requests={"cpu": "9"})})
     result = run("simulate", "-f", cluster, "--timeline", large, "--until", "2m")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[0] == "2m simulated, 1 pods came, 0 got a node"
-    assert result.stdout.splitlines()[-1] == "still waiting: 1 pods: default/large"
+    assert result.stdout.splitlines()[0] == "2m simulated, 1 pod came, 0 got a node"
+    assert result.stdout.splitlines()[-1] == "still waiting: 1 pod: default/large"
 
 
 def test_everything_can_be_written(cluster: Path, story: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_events_may_bring_the_nodes(tmp_path: Path) -> None:
         {"time": "2026-01-01T00:00:00Z", "event": "Add", "resource": node("n1")},
         {"time": "2026-01-01T00:00:05Z", "event": "Add", "resource": pod("a")},
     )
-    assert run("simulate", "--timeline", story).stdout.startswith("5s simulated, 1 pods came, 1 got a node\n")
+    assert run("simulate", "--timeline", story).stdout.startswith("5s simulated, 1 pod came, 1 got a node\n")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,9 @@ def test_events_may_bring_the_nodes(tmp_path: Path) -> None:
         (("--timeline", "STORY", "--resume", "STORY"), "is not a snapshot of a simulation"),
         (("--timeline", "STORY", "--plot", "p.gif"), "p.gif: a plot is a .svg or a .png, not .gif"),
         (("--timeline", "STORY", "--log", "missing/log"), "missing/log: no such file or directory"),
+        (("--timeline", "STORY", "--snapshot", "missing/state"), "missing/state: no such file or directory"),
+        (("--timeline", "-", "-f", "-"), "--timeline and -f cannot both read stdin"),
+        (("--timeline", ""), "Invalid value for --timeline: is empty"),
         ((), "Invalid value for -f: needs a file"),
     ],
 )
@@ -123,3 +126,52 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], problem: str, cluster
     assert result.exit_code == 2
     assert problem in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("stdin", "problem"),
+    [
+        ("", "podium: stdin: no events in it\n"),
+        ("nonsense", "podium: stdin line 1: is not an event"),
+        (
+            json.dumps({"time": 0, "event": "add", "object": {"kind": "Gadget", "metadata": {"name": "g"}}}),
+            "podium: stdin: no events about objects that scheduling reads, only 1 Gadget\n",
+        ),
+    ],
+)
+def test_events_on_stdin_are_named_so(stdin: str, problem: str, cluster: Path) -> None:
+    result = run("simulate", "-f", cluster, "--timeline", "-", stdin=stdin)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(problem)
+
+
+def test_what_comes_to_nothing_is_said_in_a_line_and_carried_on_with(cluster: Path, tmp_path: Path) -> None:
+    story = events(
+        tmp_path / "e.jsonl",
+        {"time": 0, "event": "add", "object": pod("a"), "lifetime": 5},
+        {"time": 9, "event": "delete", "object": pod("a")},
+    )
+    result = run("simulate", "-f", cluster, "--timeline", story)
+    assert result.exit_code == 0
+    came_to = "delete of Pod default/a came to nothing: it was not there at the time"
+    assert result.stderr == f"warning: {story} line 2: {came_to}\n"
+    assert result.stdout.startswith("9s simulated, 1 pod came")
+
+
+def test_a_pod_with_an_odd_start_is_named(story: Path, tmp_path: Path) -> None:
+    odd = pod("odd", nodeName="n1") | {"status": {"phase": "Running", "startTime": "soon"}}
+    result = run("simulate", "-f", written(tmp_path / "odd.json", node("n1"), odd), "--timeline", story)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("podium: pod default/odd: status.startTime 'soon' is not a time; write it like")
+
+
+def test_kinds_that_are_left_out_are_said_when_asked_for(cluster: Path, tmp_path: Path) -> None:
+    gadget = {"apiVersion": "v1", "kind": "Gadget", "metadata": {"name": "g"}}
+    story = events(
+        tmp_path / "e.jsonl",
+        {"time": 0, "event": "add", "object": pod("a")},
+        {"time": 9, "event": "add", "object": gadget},
+    )
+    assert not run("simulate", "-f", cluster, "--timeline", story).stderr
+    said = run("simulate", "-f", cluster, "--timeline", story, "-v").stderr
+    assert said.splitlines()[0] == "1 event read; not read by scheduling: 1 Gadget"

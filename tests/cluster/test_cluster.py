@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from builders import make_node, make_object, make_pod
+from builders import Fields, make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.errors import InputError
-from podium.objects import Namespace
+from podium.objects import Namespace, Pod
+
+HELD = {"requests": {"cpu": "1"}}
+SPEC = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
 
 
 def test_objects_may_come_in_any_order() -> None:
@@ -133,6 +136,36 @@ def test_pods_with_the_same_spec_share_what_is_compiled_from_it() -> None:
     assert first.info is second.info
     assert cluster.infos.of(make_pod("r")) is first.info
     assert cluster.infos.of(make_pod("r", labels={"a": "b"})) is not first.info
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "shared"),
+    [
+        ("conditions", {"conditions": [{"type": "Ready", "status": "True"}]}, True),
+        ("a container that holds what it asks for", {"containerStatuses": [{"name": "main"}]}, True),
+        ("a container that holds more", {"containerStatuses": [{"name": "main", "resources": HELD}]}, False),
+        ("an init container that holds more", {"initContainerStatuses": [{"name": "main", "resources": HELD}]}, False),
+        ("a pod that holds more", {"resources": HELD}, False),
+    ],
+)
+def test_a_status_counts_where_it_speaks_of_resources(what: str, status: Fields, shared: bool) -> None:
+    infos = Cluster().infos
+    running = make_object("Pod", "p", namespace="default", spec=SPEC, status=status)
+    other = make_object("Pod", "q", namespace="default", spec=SPEC)
+    assert isinstance(running, Pod)
+    assert isinstance(other, Pod)
+    assert (infos.of(running) is infos.of(other)) is shared, what
+
+
+def test_a_resize_that_cannot_be_done_counts() -> None:
+    infos = Cluster().infos
+    held = {"containerStatuses": [{"name": "main", "resources": HELD}]}
+    pods = [
+        make_object("Pod", "p", spec=SPEC, status=held | {"conditions": [{"type": "PodResizePending", "reason": why}]})
+        for why in ("Deferred", "Infeasible")
+    ]
+    deferred, infeasible = (infos.of(pod) for pod in pods if isinstance(pod, Pod))
+    assert deferred.used.tolist() != infeasible.used.tolist()
 
 
 @pytest.mark.parametrize(

@@ -165,3 +165,21 @@ def test_default_constraints_hold_for_pods_that_something_selects() -> None:
     decision = decide_as("v1.18", [*objects, service], pod, document)
     assert decision.feasible == ("b",)
     assert decision.rejected["a"].reasons == ("node(s) didn't match pod topology spread constraints",)
+
+
+def test_arguments_are_read_leniently_with_a_warning() -> None:
+    args = {
+        "InterPodAffinity": {"hardPodAffinityWeight": 5, "note": ""},
+        "NodeLabel": {"presentLabels": ["rack"]},
+        "NodeName": {"note": ""},
+    }
+
+    assert release_of("v1.18").set_up(config(args=args)).warnings == (
+        'v1.18 does not know and passes over "InterPodAffinity.note"',
+        "v1.18 passes over the pluginConfig of NodeName, which takes none",
+        "v1.18 passes over the pluginConfig of NodeLabel, which does not run",
+    )
+
+
+def test_a_field_of_the_configuration_itself_must_be_known() -> None:
+    assert refusal(config(algorithmSource={"provider": "DefaultProvider"})) == 'unknown field "algorithmSource"'

@@ -13,6 +13,7 @@ from podium.framework import FilterPlugin, Registry, Status
 from podium.legacy import Options, release_of
 from podium.legacy.node_predicates import PodToleratesNodeNoExecuteTaints
 from podium.legacy.policy import parse_policy
+from podium.legacy.rules import V1_8, V1_14
 from podium.plugins import IN_TREE
 
 Fields = dict[str, Any]
@@ -61,8 +62,66 @@ def test_a_name_given_twice_counts_once_with_its_last_weight(release: str) -> No
     assert effective(release, twice)["priorities"] == {"EqualPriority": 3}
 
 
-def test_fields_nobody_knows_are_passed_over() -> None:
-    assert effective("v1.14", policy((), ["EqualPriority"], comment="ours"))["priorities"] == {"EqualPriority": 1}
+# -- fields nobody knows ---------------------------------------------------------------------------------------------
+
+STRANGE = policy([{"name": "GeneralPredicates", "note": ""}], [{"name": "EqualPriority", "weight": 1}], comment="ours")
+
+
+def warnings(release: str, document: Fields) -> tuple[str, ...]:
+    return release_of(release).set_up(document).warnings
+
+
+@pytest.mark.parametrize("release", OLD)
+def test_they_are_passed_over_before_v1_18_with_a_warning(release: str) -> None:
+    assert effective(release, STRANGE)["priorities"] == {"EqualPriority": 1}
+    assert warnings(release, STRANGE) == (f'{release} does not know and passes over "predicates[0].note", "comment"',)
+
+
+def test_v1_18_refuses_them() -> None:
+    assert refusal("v1.18", STRANGE) == 'unknown field "predicates[0].note"; unknown field "comment"'
+
+
+@pytest.mark.parametrize(
+    "argued",
+    [
+        argument("Mine", "labelsPresence", labels=["a"], presence=True, note=""),
+        argument("Mine", "serviceAffinity", labels=["a"], note=""),
+    ],
+)
+def test_nor_within_an_argument(argued: Fields) -> None:
+    (kind,) = argued["argument"]
+
+    assert refusal("v1.18", policy([argued])) == f'unknown field "predicates[0].argument.{kind}.note"'
+    assert len(warnings("v1.14", policy([argued]))) == 1
+
+
+@pytest.mark.parametrize("release", POLICY_RELEASES)
+def test_an_extender_may_say_anything_in_every_release(release: str) -> None:
+    extender = {"urlPrefix": "http://x/", "weight": 1, "color": "red", "tlsConfig": {"Insecure": True, "mood": "good"}}
+
+    assert warnings(release, policy((), (), extenders=[extender])) == (
+        f'{release} does not know and passes over "extenders[0].color", "extenders[0].tlsConfig.mood"',
+    )
+
+
+def test_fields_that_came_later_are_not_known_before() -> None:
+    shape = [{"utilization": 0, "score": 10}]
+    ratio = argument("Ratio", "requestedToCapacityRatioArguments", 1, shape=shape, resources=[{"name": "cpu"}])
+    later = {"ignorable": True, "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}]}
+    extender = {"urlPrefix": "http://x/", "weight": 1, **later}
+    checked = policy(["GeneralPredicates"], (), alwaysCheckAllPredicates=True, extenders=[extender])
+
+    assert warnings("v1.14", checked) == ()
+    assert warnings("v1.8", checked) == (
+        'v1.8 does not know and passes over "extenders[0].ignorable", "extenders[0].managedResources", '
+        '"alwaysCheckAllPredicates"',
+    )
+    (found,) = parse_policy(checked, V1_8).extenders
+    assert (found.ignorable, found.managed_resources) == (False, ())
+    assert warnings("v1.14", policy((), [ratio])) == (
+        'v1.14 does not know and passes over "priorities[0].argument.requestedToCapacityRatioArguments.resources"',
+    )
+    assert warnings("v1.18", policy((), [ratio])) == ()
 
 
 # -- names of one's own ----------------------------------------------------------------------------------------------
@@ -159,7 +218,7 @@ def test_extenders_under_their_old_field_names_in_any_case() -> None:
         "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
         "ignorable": True,
     }
-    (found,) = parse_policy(policy((), (), extenders=[extender])).extenders
+    (found,) = parse_policy(policy((), (), extenders=[extender]), V1_14).extenders
 
     assert (found.filter_verb, found.prioritize_verb, found.bind_verb) == ("filter", "prioritize", "bind")
     assert (found.weight, found.http_timeout, found.node_cache_capable, found.ignorable) == (5, 0.1, True, True)
@@ -261,6 +320,29 @@ def test_the_sum_of_weights_must_not_overflow(release: str) -> None:
             "v1.8",
             policy((), (), extenders=[{"urlPrefix": "http://x/", "filterVerb": "filter"}]),
             "Priority for extender http://x/ should have a positive weight applied to it",
+        ),
+        (
+            "v1.18",
+            policy(
+                (),
+                [
+                    argument("A", "serviceAntiAffinity", 1, label="a"),
+                    argument("B", "serviceAntiAffinity", 1, label="b"),
+                    argument("C", "serviceAntiAffinity", 2, label="c"),
+                ],
+            ),
+            'ServiceAntiAffinity  priority "C" has a different weight with "B"',
+        ),
+        (
+            "v1.14",
+            policy((), (), extenders=[{"urlPrefix": "http://x/", "weight": 1, "httpTimeout": "5s"}]),
+            "extenders[0].httpTimeout: must be an integer, of nanoseconds",
+        ),
+        ("v1.14", policy((), (), extenders=["http://x/"]), "extenders[0]: must be an object"),
+        (
+            "v1.14",
+            policy((), [{"name": "EqualPriority", "weight": 2**64}]),
+            "priorities[0].weight: must be an integer of 64 bits",
         ),
         (
             "v1.14",

@@ -118,6 +118,34 @@ def test_a_configuration_of_another_generation_is_refused() -> None:
         release_of("v1.36").set_up(policy())
 
 
+# -- setting up again --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_configuration_that_was_set_up_can_be_set_up_again(release: str) -> None:
+    nodes = [make_node("a"), make_node("b", taints=["team=a:NoSchedule"])]
+    setup = release_of(release).set_up()
+
+    again = Scheduler(Cluster.from_objects(nodes), setup.config, release=release, tie_break="first")
+
+    assert again.decide(make_pod()) == decide_as(release, nodes, make_pod())
+    assert release_of(release).set_up(setup.config).effective == setup.effective
+
+
+def test_what_a_policy_asks_of_the_engine_stays_with_it() -> None:
+    setup = release_of("v1.14").set_up(policy(None, None, alwaysCheckAllPredicates=True))
+
+    assert release_of("v1.14").set_up(setup.config).conduct.collects_all_reasons
+
+
+def test_but_not_by_another_release() -> None:
+    config = release_of("v1.8").set_up().config
+
+    for other in ("v1.14", "v1.36"):
+        with pytest.raises(ConfigError, match=rf"is a configuration of v1\.8, not of {other}"):
+            release_of(other).set_up(config)
+
+
 # -- ways of deciding ------------------------------------------------------------------------------------------------
 
 

@@ -251,6 +251,41 @@ def test_the_weights_example_without_balanced_allocation() -> None:
     assert decision.totals["b"] - decision.totals["a"] == 2 * (75 - 50)
 
 
+def test_a_resource_that_a_node_has_none_of_is_left_out_of_the_mean() -> None:
+    """Not counted as zero: 50 of 100 for cpu and memory, whatever weight the gpu has."""
+    resources = [
+        {"name": "cpu", "weight": 1},
+        {"name": "memory", "weight": 1},
+        {"name": "example.com/gpu", "weight": 2},
+    ]
+    args = {"scoringStrategy": {"type": "LeastAllocated", "resources": resources}}
+    config = make_config({"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]})
+    nodes = [make_node("a", cpu="4", memory="8Gi"), make_node("b", cpu="4", memory="8Gi")]
+
+    decision = decide(nodes, make_pod(requests={"cpu": "2", "memory": "4Gi"}), config)
+
+    assert scores(decision, "NodeResourcesFit") == {"a": 50, "b": 50}
+
+
+@pytest.mark.parametrize("release", OLD)
+def test_an_empty_preference_likes_no_node(release: str) -> None:
+    nodes = [make_node("a", labels={"disk": "ssd"}), make_node("b")]
+    preferred = [(80, {}), (20, {"matchExpressions": [expression("disk", "Exists")]})]
+    name = "NodeAffinity" if release == "v1.18" else "NodeAffinityPriority"
+
+    decision = decide_as(release, nodes, make_pod(affinity=node_affinity(preferred=preferred)))
+
+    found = next(scored for scored in decision.scores if scored.plugin == name)
+    assert found.raw == {"a": 20, "b": 0}
+
+
+def test_only_taints_that_prefer_are_counted() -> None:
+    """Asked of no predicate that would reject it, a node with another taint is as good as one without."""
+    nodes = [make_node("a", taints=["x=:PreferNoSchedule"]), make_node("b", taints=["y=:NoExecute"]), make_node("c")]
+
+    assert scored("v1.8", nodes, make_pod(), "TaintTolerationPriority") == {"a": 0, "b": 10, "c": 10}
+
+
 # -- choosing --------------------------------------------------------------------------------------------------------
 
 
@@ -319,3 +354,5 @@ def test_all_predicates_are_asked_in_v1_8_and_only_until_one_fails_in_v1_14() ->
     assert failures(decide_as("v1.14", nodes, pod)) == first
     every = policy(None, None, alwaysCheckAllPredicates=True)
     assert len(failures(decide_as("v1.14", nodes, pod, every))["bad"]) == 3
+    assert len(failures(decide_as("v1.18", nodes, pod))["bad"]) == 1
+    assert len(failures(decide_as("v1.18", nodes, pod, every))["bad"]) == 3

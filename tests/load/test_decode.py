@@ -55,6 +55,23 @@ def test_unpacks(value: object, kinds: list[str]) -> None:
         assert [entry.kind for entry in entries(document)] == kinds
 
 
+@pytest.mark.parametrize(
+    ("item", "kind", "api_version"),
+    [
+        ({"apiVersion": "apps/v1", "kind": "Deployment"}, "Deployment", "apps/v1"),
+        ({"kind": "Deployment", "apiVersion": "apps/v1"}, "Deployment", "apps/v1"),
+        ({"kind": "Deployment", "metadata": {}, "apiVersion": "apps/v1"}, "Deployment", "apps/v1"),
+        ({"apiVersion": "", "kind": "Deployment"}, "Deployment", "v1"),
+        ({"apiVersion": "apps/v1", "kind": ""}, "Pod", "apps/v1"),
+        ({"metadata": {"apiVersion": "apps/v1", "kind": "Deployment"}}, "Pod", "v1"),
+    ],
+)
+def test_items_say_what_they_are_wherever_they_say_it(item: dict[str, Any], kind: str, api_version: str) -> None:
+    for document in documents({"apiVersion": "v1", "kind": "PodList", "items": [item]}):
+        (entry,) = entries(document)
+        assert (entry.kind, entry.api_version) == (kind, api_version)
+
+
 def test_items_of_typed_lists_have_the_version_of_the_list() -> None:
     for document in documents({"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [without_kind(POD)]}):
         (entry,) = entries(document)

@@ -138,6 +138,13 @@ def test_volumes(volume: Fields, expected: Fields) -> None:
     assert yaml_of(made) == expected
 
 
+def test_volumes_that_decide_nothing_are_left_out() -> None:
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
+    pod = pod_of({"volumes": [{"name": "tmp", "emptyDir": {}}, claim, {"name": "token", "projected": {"sources": []}}]})
+
+    assert yaml_of(pod.spec.volumes) == [claim]
+
+
 def test_the_rest_of_the_spec() -> None:
     spec = pod_of({"schedulerName": "", "overhead": {"cpu": "10u"}}).spec
 
@@ -150,7 +157,7 @@ def test_a_pod_that_says_everything_stays_the_same_object() -> None:
     spec = {
         "terminationGracePeriodSeconds": 0,
         "containers": [{"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}],
-        "volumes": [{"name": "v"}],
+        "volumes": [{"name": "v", "csi": {"driver": "d"}}],
         "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}},
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}],
     }

@@ -32,6 +32,7 @@ def read(path: Path) -> list[Any]:
         ('{"kind": "A"}', [A]),
         ('\n  {"kind": "A"}\n\n', [A]),
         ('{"kind": "A"}\n{"kind": "B"}\n', [A, B]),
+        ('{"kind": "A"}\r\n{"kind":\n"B"}\r\n', [A, B]),
         ('{"kind": "A"}{"kind": "B"}', [A, B]),
         ('{\n  "kind": "A"\n}\n---\n{\n  "kind": "B"\n}\n---\n', [A, B]),
         ('[{"kind": "A"}, {"kind": "B"}]', [[A, B]]),

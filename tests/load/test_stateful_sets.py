@@ -64,10 +64,9 @@ def test_claims_are_made_and_wired() -> None:
     assert claim.metadata.labels == {"disk": "fast", "app": "db"}
     assert (claim.spec.storage_class_name, claim.status.phase) == ("ssd", "Pending")
     assert claim.spec.resources.requests == {"storage": "1Gi"}
-    # A claim stands in for the template's own volume of that name.
+    # A claim stands in for the template's own volume of that name; the other one decides nothing.
     assert yaml_of(objects.of(Pod)[1].spec.volumes) == [
         {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}},
-        {"name": "tmp"},
     ]
 
 

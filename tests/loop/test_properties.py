@@ -296,7 +296,9 @@ _stories = st.lists(st.one_of(_arrivals, _arrivals, _changes), min_size=1, max_s
 @settings(max_examples=40)
 @given(_stories, st.floats(0, 400), st.integers(0, 3))
 def test_every_pod_of_a_simulation_is_accounted_for(story: list[dict[str, Any]], stop: float, seed: int) -> None:
-    events = [at(0, "add", node("a", cpu="3")), at(0, "add", budget("web", "web", minAvailable=1)), *story]
+    nodes = [at(0, "add", node(name, cpu="3")) for name in ("a", "b", "c")]
+    gone = [at(0, "delete", node(name)) for name in ("b", "c")]
+    events = [*nodes, *gone, at(0, "add", budget("web", "web", minAvailable=1)), *story]
     timeline = Timeline((), events, seed=seed)
     first = timeline.run(stop)
     rest = resume_timeline(save_timeline(timeline), events).run()

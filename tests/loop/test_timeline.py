@@ -10,6 +10,7 @@ import pytest
 
 from bench.hour import hour_events, hour_nodes
 from builders import make_node, make_object, make_pod
+from podium.errors import InputError
 from podium.loop import Surroundings, Timeline, TimelineResult
 from podium.objects import Object
 
@@ -64,6 +65,12 @@ def story(result: TimelineResult, *kinds: str) -> list[str]:
         text = " ".join((f"{record['time']}", record["event"], *words))
         lines.append(re.sub(r"-[bcdfghjklmnpqrstvwxz24-9]{5}\b", "-*", text))
     return lines
+
+
+@pytest.mark.parametrize("times", [{"sample_every": 0.0}, {"termination": -1.0}, {"drain_retry": float("nan")}])
+def test_times_that_cannot_pass_are_refused(times: Fields) -> None:
+    with pytest.raises(InputError, match=next(iter(times))):
+        Surroundings(**times)
 
 
 # -- pods come and go --------------------------------------------------------------------------------------------------

@@ -54,7 +54,9 @@ def test_a_recording_of_the_simulator_is_recognised() -> None:
 
 
 def test_kinds_that_scheduling_does_not_read_are_left_out() -> None:
-    assert len(read_timeline([line(object=OTHER), line()]).events) == 1
+    read = read_timeline([line(object=OTHER), line()])
+    assert len(read.events) == 1
+    assert read.ignored == {"Gadget": 1}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,10 @@ def test_files_are_json_lines_plain_or_packed(tmp_path: Path, pack: Any) -> None
         ([line(object=[NODE, NODE])], "event 1: needs one object, has 2"),
         ([line(object={**NODE, "spec": {"taints": 3}})], "event 1: Node n: spec.taints: expected array, got int"),
         ([{"time": [], "event": "add", "object": NODE}], "event 1: is not an event such as"),
+        ([line(object=POD, lifetme=3)], "event 1: unknown field 'lifetme'; an event has time, event, object, lifetime"),
+        ([line(object=NODE, lifetime=3)], "event 1: lifetime is that of a Pod, not of a Node"),
+        ([line(event="delete", object=POD, lifetime=3)], "event 1: lifetime has no use when a Pod is deleted"),
+        ([line(object=OTHER)], "input: no events about objects that scheduling reads, only 1 Gadget"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(lines: list[dict[str, Any]], problem: str) -> None:

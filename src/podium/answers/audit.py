@@ -19,6 +19,7 @@ from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.explanation import why
+from podium.engine.faults import BLAME_PLUGINS
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.legacy import CURRENT
@@ -66,6 +67,11 @@ class Audited:
     reason: str = ""
     """Why its node would reject it, or why nothing is decided."""
 
+    @property
+    def feasible_shown(self) -> int | None:
+        """How many nodes fit it; None where that was not looked at."""
+        return self.feasible if self.feasible or self.finding is Finding.UNFIT else None
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "pod": self.pod,
@@ -76,7 +82,7 @@ class Audited:
             "points": self.points,
             "plugins": dict(self.plugins),
             "place": self.place or None,
-            "feasible": self.feasible,
+            "feasible": self.feasible_shown,
             "reason": self.reason or None,
         }
 
@@ -128,6 +134,20 @@ class _Staying:
         """Nothing to restore."""
 
 
+class _Auditor(Scheduler):
+    """Finds out, without a word about the other nodes, whether a pod would get the node it has."""
+
+    def fitting_if_best(self, pod: Pod, node: str) -> int:
+        """How many nodes fit the pod, if this one is the best of them; else 0."""
+        try:
+            with BLAME_PLUGINS:
+                evaluation, extended = self._evaluate_again(pod) or self._evaluate(pod, everywhere=False)
+                row = None if evaluation is None else self._select(evaluation, extended)
+        except (InputError, PluginError, ExtenderError):
+            return 0
+        return 0 if evaluation is None or row != self.cluster.rows[node] else evaluation.feasible_count
+
+
 def audit(
     cluster: Cluster,
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
@@ -144,7 +164,7 @@ def audit(
     staying = _Staying()
     cluster = cluster.fork()
     found = []
-    scheduler = Scheduler(cluster, config, registry=registry, release=release, tie_break=staying)
+    scheduler = _Auditor(cluster, config, registry=registry, release=release, tie_break=staying)
     with closing(scheduler):
         for pod, node in list(cluster.placed()):
             found.append(_audited(scheduler, staying, pod, node))
@@ -152,7 +172,7 @@ def audit(
     return Audit(tuple(found))
 
 
-def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Audited:
+def _audited(scheduler: _Auditor, staying: _Staying, pod: Pod, node: str) -> Audited:
     """One pod decided again; afterwards it is where it was."""
     if MIRROR in pod.metadata.annotations:
         return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
@@ -161,21 +181,13 @@ def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Au
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
     cluster.remove(pod)
     try:
-        if not goes_with_node(pod) and _stays(scheduler, unbound, node):
-            return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node)
+        feasible = 0 if goes_with_node(pod) else scheduler.fitting_if_best(unbound, node)
+        if feasible:
+            return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node, feasible=feasible)
         # Explaining takes its time: it is for those that would not stay.
         return _explained(scheduler.decide(unbound), pod, node)
     finally:
         put_back(cluster, pod, node)
-
-
-def _stays(scheduler: Scheduler, pod: Pod, node: str) -> bool:
-    try:
-        stays = scheduler.schedule(pod) == node
-    except (InputError, PluginError, ExtenderError):
-        return False
-    scheduler.cluster.remove(pod)
-    return stays
 
 
 def _explained(decision: Decision, pod: Pod, node: str) -> Audited:

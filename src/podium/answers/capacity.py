@@ -15,6 +15,7 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.select import TieBreak
+from podium.engine.text import counted
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.legacy import CURRENT
@@ -58,7 +59,7 @@ class Capacity:
     def message(self) -> str:
         """What stops the next one, in a sentence."""
         if self.stopped_by is None:
-            return f"the limit of {self.limit} pods is reached"
+            return f"the limit of {counted(self.limit, 'pod')} is reached"
         return self.stopped_by.error or self.stopped_by.message
 
     def to_dict(self) -> dict[str, Any]:

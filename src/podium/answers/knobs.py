@@ -1,11 +1,11 @@
-"""What a search may turn in a configuration: the weights of scoring plugins and how NodeResourcesFit scores."""
+"""What a search may turn in a configuration: the weights of scoring plugins and how free and used resources score."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from podium.config import KubeSchedulerConfiguration, NodeResourcesFitArgs, Profile, ScoringStrategy, parse_config
 from podium.config.args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
@@ -28,7 +28,7 @@ class Knobs:
     weights: Mapping[str, int]
     """Per scoring plugin of the profile."""
     strategy: str | None
-    """How NodeResourcesFit scores; None where it does not."""
+    """How NodeResourcesFit scores, or the priority that does so in an old release; None where nothing does."""
     shape: tuple[tuple[int, int], ...] | None = None
     """Utilisation in percent and score from 0 to 10, for RequestedToCapacityRatio."""
 
@@ -37,21 +37,40 @@ class Knobs:
         return {"weights": dict(self.weights), "strategy": self.strategy, "shape": shape or None}
 
 
-class Panel:
+class Panel(Protocol):
     """A configuration whose knobs can be turned; the rest of the document stays as it is.
 
-    The profile is the one named, else the first. A document is what comes out, and what a trial runs with is read from
-    it like any other: what was tried is what is written.
+    A document is what comes out, and what a trial runs with is read from it like any other: what was tried is what is
+    written.
     """
+
+    profile: str
+    today: Knobs
+    strategies: tuple[str, ...]
+    """The ways to score resources that there are; one of them, RequestedToCapacityRatio, has a shape."""
+
+    def document(self, knobs: Knobs) -> Document:
+        """The configuration with its knobs turned."""
+
+    def config(self, knobs: Knobs) -> KubeSchedulerConfiguration | Document:
+        """What the scheduler runs with."""
+
+
+def has_shape(strategy: str | None) -> bool:
+    return (strategy or "").startswith(REQUESTED_TO_CAPACITY_RATIO)
+
+
+class ConfigurationPanel:
+    """The knobs of a KubeSchedulerConfiguration: of the profile that is named, else of the first."""
+
+    strategies: tuple[str, ...] = STRATEGIES
 
     def __init__(self, document: Mapping[str, Any] | None, registry: Registry, profile: str | None = None) -> None:
         self._document: Document = deepcopy(dict(document or {"apiVersion": V1, "kind": "KubeSchedulerConfiguration"}))
         self._registry = registry
         config = parse_config(self._document, registry.points, "the configuration to tune")
         names = [each.scheduler_name for each in config.profiles]
-        if profile is not None and profile not in names:
-            raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(names)}")
-        self._place = names.index(profile) if profile is not None else 0
+        self._place = place_of(profile, names)
         self.profile = names[self._place]
         self.today = _knobs_of(config.profiles[self._place])
         if not self.today.weights:
@@ -87,6 +106,13 @@ class Panel:
         point = "score" if self._document.get("apiVersion") == V1BETA2 else MULTI_POINT
         chosen = plugins[point] = dict(plugins.get(point) or {})
         chosen["enabled"] = [*(chosen.get("enabled") or ()), {"name": plugin, "weight": weight}]
+
+
+def place_of(profile: str | None, names: Sequence[str]) -> int:
+    """Where a profile stands among the others; the first unless named."""
+    if profile is not None and profile not in names:
+        raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(names)}")
+    return names.index(profile) if profile is not None else 0
 
 
 def _knobs_of(profile: Profile) -> Knobs:

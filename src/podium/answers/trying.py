@@ -39,6 +39,7 @@ class Bench:
     panel: Panel
     objective: Objective
     registry: Registry
+    release: str
     tie_break: str
     seed: int
 
@@ -48,6 +49,7 @@ class Bench:
             self.cluster,
             config=self.panel.config(knobs),
             registry=self.registry,
+            release=self.release,
             tie_break=self.tie_break,
             seed=self.seed,
         )

@@ -10,13 +10,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from podium.answers.compare import Comparison, Way, compare, ready
-from podium.answers.knobs import SHAPE_AT, STRATEGIES, Document, Knobs, Panel
+from podium.answers.knobs import SHAPE_AT, ConfigurationPanel, Document, Knobs, Panel, has_shape
+from podium.answers.legacy_knobs import PolicyPanel, V1Alpha2Panel
 from podium.answers.objectives import Objective, objective_named
 from podium.answers.trying import Bench, Tried, Try, cores, trying
 from podium.cluster import Cluster
-from podium.config.args import REQUESTED_TO_CAPACITY_RATIO
 from podium.errors import InputError
 from podium.framework import Registry
+from podium.legacy import CURRENT
+from podium.legacy.policy import is_policy
 from podium.plugins import IN_TREE
 
 if TYPE_CHECKING:
@@ -115,6 +117,7 @@ def tune(
     seed: int = 0,
     jobs: int | None = 1,
     registry: Registry = IN_TREE,
+    release: str = CURRENT,
     tie_break: str = "first",
     on_tried: Callable[[], object] = lambda: None,
 ) -> Tuning:
@@ -126,16 +129,17 @@ def tune(
     whichever is used up first; with trials alone the same seed gives the same result, with any number of `jobs`,
     which are processes: None for one per processor. `objective` is a name of `OBJECTIVES`, a function as
     `module:function`, or a function of a Simulation; one that other processes cannot import is tried in this one.
-    `on_tried` is called after each trial.
+    `on_tried` is called after each trial. An old release is given and gives a Policy, or v1.18 what it is given.
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()
-    panel = Panel(config, registry, profile)
+    panel = _panel(config, registry, profile, release)
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
         raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
-    bench = Bench(cluster=pods, panel=panel, objective=function, registry=registry, tie_break=tie_break, seed=seed)
+    settings: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
+    bench = Bench(cluster=pods, panel=panel, objective=function, release=release, **settings)
     search = _Search(optuna, panel, seed)
     deadline = None if seconds is None else monotonic() + seconds
     most = trials if trials is not None else TRIALS if seconds is None else None
@@ -146,15 +150,22 @@ def tune(
             on_tried()
     best = min(found, key=lambda trial: trial.rank)
     comparison = compare(
-        Way(cluster=cluster, config=panel.config(panel.today), name="today's configuration"),
-        Way(cluster=cluster, config=panel.config(best.knobs), name="the tuned one"),
+        Way(cluster=cluster, config=panel.config(panel.today), release=release, name="today's configuration"),
+        Way(cluster=cluster, config=panel.config(best.knobs), release=release, name="the tuned one"),
         replay=replay,
-        registry=registry,
-        tie_break=tie_break,
-        seed=seed,
+        **settings,
     )
     name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
     return Tuning(name, panel.profile, panel.document(best.knobs), tuple(found), comparison)
+
+
+def _panel(config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: str) -> Panel:
+    """The knobs of a configuration, or of the default one of a release."""
+    if release == CURRENT:
+        return ConfigurationPanel(config, registry, profile)
+    if config is None or is_policy(config):
+        return PolicyPanel(config, registry, profile, release)
+    return V1Alpha2Panel(config, registry, profile, release)
 
 
 class _Search:
@@ -165,7 +176,7 @@ class _Search:
         self._largest = max(LARGEST_WEIGHT, *panel.today.weights.values())
         self._failed = optuna.trial.TrialState.FAIL
         self._study: Study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-        for strategy in STRATEGIES if panel.today.strategy else ():
+        for strategy in panel.strategies if panel.today.strategy else ():
             # Worth knowing before anything else: what the strategies do with the weights as they are.
             self._study.enqueue_trial(self._parameters(strategy), skip_if_exists=True)
 
@@ -192,7 +203,7 @@ class _Search:
         """Today's weights, with a strategy, as the search has them; a steep shape where one is needed."""
         weights = {f"weight {plugin}": weight for plugin, weight in self._panel.today.weights.items()}
         shape = {f"score at {at}%": at * HIGHEST_SCORE // SHAPE_AT[-1] for at in SHAPE_AT}
-        return {**weights, "strategy": strategy, **(shape if strategy == REQUESTED_TO_CAPACITY_RATIO else {})}
+        return {**weights, "strategy": strategy, **(shape if has_shape(strategy) else {})}
 
     def _suggest(self, trial: Asked) -> Knobs:
         weights = {
@@ -201,8 +212,8 @@ class _Search:
         }
         if self._panel.today.strategy is None:
             return Knobs(weights, None)
-        strategy = trial.suggest_categorical("strategy", STRATEGIES)
-        if strategy != REQUESTED_TO_CAPACITY_RATIO:
+        strategy = trial.suggest_categorical("strategy", self._panel.strategies)
+        if not has_shape(strategy):
             return Knobs(weights, strategy)
         shape = tuple((at, trial.suggest_int(f"score at {at}%", 0, HIGHEST_SCORE)) for at in SHAPE_AT)
         return Knobs(weights, strategy, shape)

@@ -18,6 +18,7 @@ from podium.engine import Decision, Scheduler
 from podium.engine.explanation import scored
 from podium.errors import InputError
 from podium.framework import Registry, Status
+from podium.legacy import CURRENT, LegacyConfiguration
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
@@ -82,26 +83,26 @@ def why_not(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
+    release: str = CURRENT,
     profile: str | None = None,
-    tie_break: str = "first",
+    tie_break: str | None = "first",
     seed: int = 0,
     most: int = MOST,
 ) -> WhyNot:
     """Why the pod does not go to the node, and up to `most` suggestions; the cluster stays as it is.
 
     A pod that runs already is decided again as if it did not run yet. A suggestion makes the node win outright, so it
-    holds whatever breaks ties.
+    holds whatever breaks ties; None for `tie_break` breaks them as the release does.
     """
     if node not in cluster.rows:
         raise InputError(f"node {node!r} is not in the cluster")
     pod = undecided(pod, profile)
-    with closing(Scheduler(cluster, config, registry=registry)) as scheduler:
+    with closing(Scheduler(cluster, config, registry=registry, release=release)) as scheduler:
         scheduler.framework_of(pod)
         settings = scheduler.config
-    with closing(Situation(cluster, pod, settings, registry)) as situation:
-        with closing(
-            Scheduler(situation.cluster, settings, registry=registry, tie_break=tie_break, seed=seed)
-        ) as scheduler:
+    ways: dict[str, Any] = {"registry": registry, "release": release}
+    with closing(Situation(cluster, pod, _until_one_rejects(settings), **ways)) as situation:
+        with closing(Scheduler(situation.cluster, settings, tie_break=tie_break, seed=seed, **ways)) as scheduler:
             decision = scheduler.decide(pod)
         if decision.node == node:
             return WhyNot(pod.key, node, decision, (), ())
@@ -114,6 +115,13 @@ def undecided(pod: Pod, profile: str | None = None) -> Pod:
     if pod.finished:
         raise InputError(f"pod {pod.key} has finished ({pod.status.phase}) and needs no node")
     return replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name))
+
+
+def _until_one_rejects(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The same decisions, but for a release that has every filter look at every node: one rejection is one filter's."""
+    if not isinstance(config, LegacyConfiguration):
+        return config
+    return replace_data(config, conduct=replace_data(config.conduct, collects_all_reasons=False))
 
 
 def _blockers(situation: Situation, node: str) -> list[Status]:

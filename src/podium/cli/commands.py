@@ -49,6 +49,15 @@ class Commands(TyperGroup):
             sys.exit(code)
         return code
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As usual, but an empty value is refused by its option: nothing further in could say which one it was."""
+        for before, argument in zip(("", *args), args, strict=False):
+            if not argument:
+                raise typer.BadParameter("is empty", param_hint=before if before.startswith("-") else "an argument")
+            if argument.startswith("--") and argument.endswith("="):
+                raise typer.BadParameter("is empty", param_hint=argument[:-1])
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -36,7 +36,8 @@ def compare(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="A KubeSchedulerConfiguration; two are compared, one with that of the input or the default.",
+            help="A KubeSchedulerConfiguration, or what the release reads; two are compared, one with that of the "
+            "input or the default.",
         ),
     ] = [],  # noqa: B006
     clusters: Annotated[
@@ -101,7 +102,7 @@ def _ways(
 ) -> tuple[Way, Way]:
     """The two ways that the options ask for."""
     from podium.answers import Way
-    from podium.cli.inputs import mention, read_objects
+    from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
     from podium.errors import InputError
     from podium.legacy import CURRENT, release_of
@@ -120,7 +121,7 @@ def _ways(
             mention(objects, verbose=verbose)
             known[cluster] = objects, Cluster.from_objects(objects)
         objects, built = known[cluster]
-        settings = _settings(config, release, objects, registry)
+        settings = read_config(config, objects, registry, release)
         differs = release if releases_of[0] != releases_of[1] else ""
         name = (cluster if len(clusters) == 2 else differs) or config or _unnamed(objects)
         ways.append(Way(cluster=built, config=settings, release=release, name=name))
@@ -154,21 +155,6 @@ def _sides(values: Sequence[T], against_none: bool) -> tuple[T | None, T | None]
     if not values:
         return None, None
     return (None if against_none else values[0]) if len(values) == 1 else values[0], values[-1]
-
-
-def _settings(file: str | None, release: str, objects: Objects, registry: Registry) -> Any:
-    """The configuration; old releases read theirs in a form of their own."""
-    from podium.cli.inputs import read_config
-    from podium.errors import InputError
-    from podium.legacy import CURRENT
-    from podium.load import load_documents
-
-    if release == CURRENT:
-        return read_config(file, objects, registry)
-    documents = [] if file is None else list(load_documents(file))
-    if len(documents) > 1:
-        raise InputError(f"has {len(documents)} documents; a configuration is one", str(file))
-    return documents[0][1] if documents else None
 
 
 def _unnamed(objects: Objects) -> str:

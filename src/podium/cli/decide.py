@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Plugins, Release, ReleasesOfCases
+from podium.cli.options import EquivalenceCache, Plugins, Release, ReleasesOfCases
 
 
 def decide(
@@ -16,6 +16,7 @@ def decide(
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain or gzip; `-` for stdin."),
     ] = ["-"],  # noqa: B006
     release: ReleasesOfCases = Release.V1_36,
+    cache: EquivalenceCache = True,
     plugins: Plugins = [],  # noqa: B006
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.
@@ -30,6 +31,6 @@ def decide(
     registry = registry_with(plugins)
     for file in files:
         for record in read_records(file):
-            answer = decide(record.case, registry, release.value)
+            answer = decide(record.case, registry, release.value, equivalence_cache=cache)
             sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
             sys.stdout.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from podium.cli import options
+
 PLACED = "shop/web-5f7c9-new"
 STUCK = "ml/train-0"
 NEXT = """\
@@ -10,7 +12,7 @@ Now with a cluster of your own:
   podium explain POD -f cluster.json"""
 
 
-def demo() -> None:
+def demo(release: options.Releases = options.Release.V1_36) -> None:
     """Explain two pods of an example cluster that comes with Podium."""
     from importlib.resources import as_file, files
 
@@ -26,9 +28,10 @@ def demo() -> None:
         objects = load(path)
     cluster = Cluster.from_objects(objects)
     pods = {pod.key: pod for pod in objects.of(Pod)}
-    scheduler = Scheduler(cluster)
+    scheduler = Scheduler(cluster, release=release.value)
     print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
+    extra = "" if release is options.Release.V1_36 else f" --release {release.value}"
     for key in (PLACED, STUCK):
-        print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml", "bold")])
+        print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
         print_lines(to_lines(explain_pod(scheduler, pods[key]), width=width()))
     print(f"\n{NEXT}")

@@ -31,9 +31,7 @@ def explain(
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
     release: options.Releases = options.Release.V1_36,
-    cache: Annotated[
-        bool, typer.Option("--equivalence-cache/--no-equivalence-cache", help="Reuse results of equal pods.")
-    ] = True,
+    cache: options.EquivalenceCache = True,
     preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
@@ -72,11 +70,12 @@ def explain(
     )
     with closing(scheduler):
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
-    if verbose:
-        from podium.cli.output import remark
+        if verbose:
+            from podium.cli.output import remark
 
-        known = ", ".join(explained.decision.kept)
-        remark(f"results known from earlier pods of this kind: {known or 'none'}")
+            kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
+            known, shared = (", ".join(names) or "none" for names in kept)
+            remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
     if html is not None:
         from podium.report.html.decisions import explanation_page
 

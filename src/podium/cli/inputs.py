@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.cli.output import remark, warn
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
     from podium.framework import Registry
+    from podium.legacy import Options
     from podium.load import Objects
-
-CONFIGURATION = "KubeSchedulerConfiguration"
 
 
 def read_objects(files: Sequence[str]) -> Objects:
@@ -36,43 +35,79 @@ def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) ->
         if warning not in of_no_matter:
             warn(warning)
     if verbose:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(objects.ignored.items()))
-        remark(f"{len(objects)} objects read; not read by scheduling: {kinds or 'none'}")
+        mention_ignored(f"{len(objects)} objects read", objects.ignored)
+
+
+def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
+    """How much was read, and which kinds of objects were left out because scheduling does not read them."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
+    remark(f"{what}; not read by scheduling: {kinds or 'none'}")
+
+
+class Given(NamedTuple):
+    """A configuration as it stands, None for the default one, and where it is from."""
+
+    document: Any
+    where: str = ""
+    options: Options | None = None
+    """For an old release, which provider it runs with."""
 
 
 def read_config(
     file: str | None, objects: Objects, registry: Registry, release: str = "v1.36"
-) -> KubeSchedulerConfiguration | dict[str, Any] | None:
-    """The configuration of a file, else the one among the objects; None if there is neither.
+) -> KubeSchedulerConfiguration | None:
+    """The configuration of a file, else the one among the objects; None if there is neither."""
+    return check_config(find_config(file, objects, release), registry, release)
 
-    That of an old release is given as it stands: a Policy, or what v1.18 reads.
-    """
-    from podium.config import parse_config
+
+def check_config(given: Given, registry: Registry, release: str) -> KubeSchedulerConfiguration | None:
+    """What a release makes of a configuration, with warnings for what is passed over; None for the default one."""
     from podium.errors import InputError
-    from podium.legacy import CURRENT, release_of
-    from podium.load import load_documents
+    from podium.legacy import release_of
 
-    if file is None and objects.scheduler_config is None:
+    if given.document is None and given.options is None:
         _mention_unused(registry, frozenset())
         return None
-    if file is None:
-        where, document = "schedulerConfig of the input", objects.scheduler_config
-    else:
-        where, documents = file, list(load_documents(file))
-        if len(documents) != 1:
-            raise InputError(f"has {len(documents)} documents; a configuration is one {CONFIGURATION}", file)
-        document = documents[0][1]
-    if release == CURRENT:
-        config = parse_config(document, registry.points, where)
-        _mention_unused(registry, {ref.name for p in config.profiles for refs in p.points.values() for ref in refs})
-        return config
-    if not isinstance(document, dict):
-        raise InputError("is not a configuration; it must be an object with apiVersion and kind", where)
     try:
-        release_of(release).set_up(document, registry=registry)
+        setup = release_of(release).set_up(given.document, options=given.options, registry=registry)
     except InputError as error:
-        raise error.at(where) from None
-    return document
+        raise error.at(given.where) from None
+    for warning in setup.warnings:
+        warn(f"{given.where}: {warning}")
+    _mention_unused(registry, {ref.name for p in setup.config.profiles for refs in p.points.values() for ref in refs})
+    _mention_uncallable(setup.config, given.where)
+    return setup.config
+
+
+def find_config(file: str | None, objects: Objects, release: str) -> Given:
+    """What a release is configured with: a file or, of an old release, a provider; else what is among the objects."""
+    from podium.errors import InputError
+    from podium.legacy import CURRENT, PROVIDERS, Options, release_of
+    from podium.load import load_documents
+
+    if file is None:
+        document, where = objects.scheduler_config, "schedulerConfig of the input"
+        if document is not None and not release_of(release).knows(document):
+            warn(f"{where}: is not one of {release}, which runs with its defaults instead")
+            document = None
+        return Given(document, where)
+    if file in PROVIDERS and release != CURRENT:
+        return Given(None, file, Options(provider=file))
+    documents = list(load_documents(file))
+    if len(documents) != 1:
+        raise InputError(f"has {len(documents)} documents; a configuration is one {release_of(release).reads}", file)
+    return Given(documents[0][1], file)
+
+
+def _mention_uncallable(config: KubeSchedulerConfiguration, where: str) -> None:
+    """What kube-scheduler starts with though no call can succeed."""
+    from podium.config.extenders import uncallable
+
+    for extender in uncallable(config.extenders):
+        from podium.extenders.transport import public_url
+
+        url = public_url(extender.url_prefix)
+        warn(f"{where}: extenders: urlPrefix {url!r} is not an http:// or https:// URL, so every call to it fails")
 
 
 def _mention_unused(registry: Registry, used: Set[str]) -> None:

@@ -64,11 +64,21 @@ class Release(StrEnum):
 
 Releases = Annotated[
     Release,
-    typer.Option("--release", help="Which release of kube-scheduler to be; --config is a Policy for the old ones."),
+    typer.Option(
+        "--release",
+        help="Which release of kube-scheduler to be; for the old ones --config is a Policy, or the name of a provider.",
+    ),
 ]
 ReleasesOfCases = Annotated[
     Release,
     typer.Option("--release", help="Which release of kube-scheduler to be; for the old ones a `config` is a Policy."),
+]
+EquivalenceCache = Annotated[
+    bool,
+    typer.Option(
+        "--equivalence-cache/--no-equivalence-cache",
+        help="Whether pods of one kind share what was found out about nodes; the decisions are the same.",
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every node, not the first ten.")]
 AssumeVolumes = Annotated[

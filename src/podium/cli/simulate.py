@@ -29,6 +29,7 @@ def simulate(
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
+    cache: options.EquivalenceCache = True,
     assume_volumes: options.AssumeVolumes = False,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
@@ -58,6 +59,8 @@ def simulate(
     if any(wishes):
         if html is not None:
             raise typer.BadParameter("cannot be used with --timeline; --plot draws one", param_hint="--html")
+        if not cache:
+            raise typer.BadParameter("cannot be used with --timeline", param_hint="--no-equivalence-cache")
         scheduling = {
             "tie_break": tie_break,
             "seed": seed,
@@ -84,6 +87,7 @@ def simulate(
             tie_break=tie_break,
             seed=seed,
             sampling=sampling.value,
+            equivalence_cache=cache,
             assume_volumes=assume_volumes,
             on_decided=lambda placement: advance(),
         )

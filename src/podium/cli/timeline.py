@@ -59,6 +59,8 @@ def simulate_timeline(
     options: Mapping[str, Any],
 ) -> int:
     """Let time pass and write what is asked for; 1 if pods still wait at the end."""
+    from podium.cli.output import warn
+
     _check(wishes, files)
     timeline = _timeline(wishes, files, config, plugins, verbose, options)
     times = [seconds(time) for time in (wishes.until, wishes.snapshot_at) if time is not None]
@@ -67,10 +69,13 @@ def simulate_timeline(
     finally:
         timeline.close()
     if wishes.snapshot is not None:
+        from podium.cli.writing import write_bytes
         from podium.loop import save_timeline
 
-        _write(wishes.snapshot, save_timeline(timeline))
+        write_bytes(wishes.snapshot, save_timeline(timeline))
     _write_files(wishes, result)
+    for warning in result.warnings:
+        warn(warning)
     _show(result, output)
     return 1 if result.unplaced else 0
 
@@ -83,6 +88,8 @@ def _check(wishes: Wishes, files: Sequence[str]) -> None:
         raise InputError(f"--{given.replace('_', '-')} needs --timeline EVENTS")
     if wishes.snapshot_at is not None and wishes.snapshot is None:
         raise InputError("--snapshot-at needs --snapshot FILE to write to")
+    if wishes.events == "-" and "-" in files:
+        raise InputError("--timeline and -f cannot both read stdin; put one of them into a file")
     if wishes.resume is not None and files:
         raise InputError("--resume has the cluster already: leave out -f")
 
@@ -95,15 +102,18 @@ def _timeline(
     verbose: bool,
     options: Mapping[str, Any],
 ) -> Timeline:
-    from podium.cli.inputs import mention, read_config, registry_with
+    from podium.cli.inputs import mention, mention_ignored, read_config, registry_with
+    from podium.engine.text import counted
     from podium.load import Objects, load
     from podium.loop import Timeline, read_timeline, resume_timeline
 
     registry = registry_with(plugins)
     events = read_timeline(wishes.events or "-")
+    if verbose:
+        mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
     objects = load(*dict.fromkeys(files)) if files else Objects()
     mention(objects, verbose=verbose, assume_volumes=bool(options.get("assume_volumes")))
-    settings = read_config(config, objects, registry)
+    settings = read_config(config, objects, registry, options["release"])
     given = {**options, "registry": registry}
     if wishes.resume is not None:
         return resume_timeline(_read(wishes.resume), events, settings, where=wishes.resume, **given)
@@ -131,16 +141,18 @@ def seconds(text: str) -> float:
 def _write_files(wishes: Wishes, result: TimelineResult) -> None:
     import msgspec
 
+    from podium.cli.writing import write_bytes
+
     # The plot comes first: its name or a missing library may be refused, and then nothing is written at all.
     if wishes.plot is not None:
         from podium.loop import write_plot
 
         write_plot(result, wishes.plot)
     if wishes.log is not None:
-        _write(wishes.log, result.log_lines())
+        write_bytes(wishes.log, result.log_lines())
     if wishes.samples is not None:
         is_json = wishes.samples.endswith(".json")
-        _write(wishes.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
+        write_bytes(wishes.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
 
 
 def _show(result: TimelineResult, output: str) -> None:
@@ -165,15 +177,5 @@ def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
-
-
-def _write(path: str, data: bytes) -> None:
-    from podium.errors import InputError
-
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), path) from None

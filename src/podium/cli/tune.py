@@ -51,6 +51,7 @@ def tune(
     ] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write to stdout.")] = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
+    release: options.Releases = options.Release.V1_36,
     tie_break: options.Ties = options.TieBreak.FIRST,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
@@ -59,7 +60,8 @@ def tune(
     """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
 
     No configuration is better that leaves more pods pending, or more important ones. Shows what would change compared
-    with today's configuration. Exit code 1 if nothing better was found.
+    with today's configuration. For an old release it searches the weights of priorities, and finds a Policy. Exit code
+    1 if nothing better was found.
     """
     from podium import answers
     from podium.answers.tune import TRIALS
@@ -81,7 +83,7 @@ def tune(
         found = answers.tune(
             Cluster.from_objects(objects),
             objective,
-            _document(config, objects, registry),
+            _document(config, objects, registry, release.value),
             profile=profile,
             replay=replay,
             trials=most,
@@ -89,6 +91,7 @@ def tune(
             seed=seed,
             jobs=jobs,
             registry=registry,
+            release=release.value,
             tie_break=tie_break.value,
             on_tried=advance,
         )
@@ -102,24 +105,16 @@ def tune(
     return 0 if found.improves else 1
 
 
-def _document(file: str | None, objects: Objects, registry: Registry) -> dict[str, Any] | None:
+def _document(file: str | None, objects: Objects, registry: Registry, release: str) -> dict[str, Any] | None:
     """The configuration as it stands in its file, else among the objects; None if there is neither."""
-    from podium.cli.inputs import CONFIGURATION
-    from podium.config import parse_config
-    from podium.errors import InputError
-    from podium.load import load_documents
+    from podium.cli.inputs import check_config, find_config
+    from podium.legacy import provider_policy
 
-    document: Any = objects.scheduler_config
-    where = "schedulerConfig of the input"
-    if file is not None:
-        documents = list(load_documents(file))
-        if len(documents) != 1:
-            raise InputError(f"has {len(documents)} documents; a configuration is one {CONFIGURATION}", file)
-        where, document = file, documents[0][1]
-    if document is None:
-        return None
-    parse_config(document, registry.points, where)
-    return dict(document)
+    given = find_config(file, objects, release)
+    check_config(given, registry, release)
+    if given.options is not None:
+        return provider_policy(release, given.options)
+    return None if given.document is None else dict(given.document)
 
 
 def _show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:

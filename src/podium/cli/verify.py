@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Plugins, Release, ReleasesOfCases
+from podium.cli.options import EquivalenceCache, Plugins, Release, ReleasesOfCases
 from podium.cli.progress import progress
 
 
@@ -17,23 +17,21 @@ def verify(
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
     release: ReleasesOfCases = Release.V1_36,
+    cache: EquivalenceCache = True,
     plugins: Plugins = [],  # noqa: B006
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
     from podium.cli.inputs import registry_with
-    from podium.errors import InputError
     from podium.recorded import read_records, verify
 
     registry = registry_with(plugins)
     code = 0
     for file in files:
         records = list(read_records(file))
-        if not records:
-            raise InputError("no recorded cases in it", file)
         differing = []
         with progress(f"verifying {file}", len(records)) as advance:
             for record in records:
-                differing.append(verify(record, registry, release.value))
+                differing.append(verify(record, registry, release.value, equivalence_cache=cache))
                 advance()
         _report(file, differing, limit)
         code |= any(differing)

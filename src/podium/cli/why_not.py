@@ -29,7 +29,8 @@ def why_not(
     profile: options.Profile = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     most: Annotated[int, typer.Option("--most", metavar="N", min=0, help="How many suggestions to look for.")] = 5,
-    tie_break: options.Ties = options.TieBreak.RANDOM,
+    release: options.Releases = options.Release.V1_36,
+    tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
@@ -53,10 +54,11 @@ def why_not(
         Cluster.from_objects(objects),
         found,
         node,
-        read_config(config, objects, registry),
+        read_config(config, objects, registry, release.value),
         registry=registry,
+        release=release.value,
         profile=profile,
-        tie_break=tie_break.value,
+        tie_break=tie_break,
         seed=seed,
         most=most,
     )

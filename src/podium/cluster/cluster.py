@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster.changes import ROW_ASPECTS, Aspect, ChangeLog
 from podium.cluster.columns import Columns, Ints, Mask
@@ -18,6 +18,7 @@ from podium.cluster.pods import PodInfo, PodInfos
 from podium.cluster.ports import Ports
 from podium.cluster.resource_states import ResourceStates
 from podium.cluster.store import Store
+from podium.collector import collector_paused
 from podium.errors import InputError
 from podium.objects import Namespace, Node, Object, Pod
 
@@ -76,15 +77,15 @@ class Cluster:
     def from_objects(cls, objects: Iterable[Object]) -> Cluster:
         """A cluster of these objects; finished pods are not seen, pods without a node are pending."""
         cluster, pods = cls(), []
-        for item in objects:
-            if isinstance(item, Pod):
-                pods.append(item)
-            else:
-                cluster.add(item)
-        for pod in pods:
-            cluster.add(pod)
-        cluster.resource_states.read()
-        cluster.name_order()
+        with collector_paused():
+            for item in objects:
+                if isinstance(item, Pod):
+                    pods.append(item)
+                else:
+                    cluster.add(item)
+            cluster._add_pods(pods)
+            cluster.resource_states.read()
+            cluster.name_order()
         return cluster
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -204,13 +205,17 @@ class Cluster:
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> None:
         """Put a pod on a row; `info` is its compiled spec."""
+        self._count(self._put(pod, row, info), 1)
+
+    def _put(self, pod: Pod, row: int, info: PodInfo) -> Placed:
+        """Note where a pod is, before it counts there."""
         key = pod.key
         if key in self._placed:
             raise InputError(f"pod {key} is on node {self.names[self._placed[key].row]} already; remove it first")
         self._drop_pending(key)
         placed = Placed(pod, row, info, info.cohort(pod.terminating, self.census.cohorts))
         self._placed[key] = self._on_row[row][key] = placed
-        self._count(placed, 1)
+        return placed
 
     def _count(self, placed: Placed, amount: int) -> None:
         """Let a pod's requests, ports and labels count on its row (1), or no longer (-1)."""
@@ -223,13 +228,47 @@ class Cluster:
         else:
             columns.requested[: len(info.used), row] -= info.used
             columns.non_zero[:, row] -= info.used_non_zero
-        self.resource_states.touch(row)
+        self.resource_states.change(row, (info.resources, amount))
         self._resources_log.append(row)
         self._pods_log.append(row)
         if info.ports:
             self.ports.change(row, info.ports, amount)
             self.logs[Aspect.PORTS].append(row)
         self.census.add(placed.cohort, row, amount)
+
+    def _count_all(self, everything: list[Placed]) -> None:
+        """What `_count` does for each, with the requests of all pods of a row added up before they are written."""
+        columns, census = self.columns, self.census
+        kinds = {info: code for code, info in enumerate(dict.fromkeys(placed.info for placed in everything))}
+        used = np.zeros((len(columns.requested), len(kinds)), dtype=np.int64)
+        for info, code in kinds.items():
+            used[: len(info.used), code] = info.used
+        non_zero = np.array([info.used_non_zero for info in kinds], dtype=np.int64).reshape(-1, 2).T
+        codes = np.fromiter((kinds[placed.info] for placed in everything), np.int64, len(everything))
+        rows = np.fromiter((placed.row for placed in everything), np.int64, len(everything))
+        for table, amounts in ((columns.requested, used), (columns.non_zero, non_zero)):
+            for line, amount in zip(table, amounts, strict=True):
+                np.add.at(line, rows, amount[codes])
+        for placed in everything:
+            census.add(placed.cohort, placed.row, 1)
+            if placed.info.ports:
+                self.ports.change(placed.row, placed.info.ports, 1)
+                self.logs[Aspect.PORTS].append(placed.row)
+        for row in dict.fromkeys(rows.tolist()):
+            self.resource_states.touch(row)
+            self._resources_log.append(row)
+            self._pods_log.append(row)
+
+    def _add_pods(self, pods: Iterable[Pod]) -> None:
+        """Add many pods at once."""
+        bound = []
+        for pod in pods:
+            row = self.rows.get(pod.spec.node_name)
+            if row is None or pod.finished:
+                self._add_pod(pod)
+            else:
+                bound.append(self._put(pod, row, self._bound_info(pod)))
+        self._count_all(bound)
 
     def _add_pod(self, pod: Pod) -> None:
         if pod.finished:
@@ -242,12 +281,11 @@ class Cluster:
         elif row is None:
             self._stranded.setdefault(node_name, {})[pod.key] = pod
         else:
-            self._place_bound(pod, row)
+            self.place(pod, row, self._bound_info(pod))
 
-    def _place_bound(self, pod: Pod, row: int) -> None:
+    def _bound_info(self, pod: Pod) -> PodInfo:
         # Where a pod runs is no part of its compiled spec: pods of one template share it on all nodes.
-        unbound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
-        self.place(pod, row, self.infos.of(unbound))
+        return self.infos.of(replace(pod, spec=replace(pod.spec, node_name="")))
 
     def _drop_pending(self, key: str) -> None:
         self.pending.pop(key, None)
@@ -276,7 +314,7 @@ class Cluster:
         self.images.add(row, node)
         self.node_set_version += 1
         for pod in self._stranded.pop(node.name, {}).values():
-            self._place_bound(pod, row)
+            self.place(pod, row, self._bound_info(pod))
 
     def _update_node(self, node: Node) -> None:
         row = self.rows.get(node.name)

@@ -22,9 +22,13 @@ class Images:
         self.states: dict[str, ImageState] = {}
 
     def add(self, row: int, node: Node) -> None:
+        states = self.states
         for image in node.status.images:
             for name in image.names:
-                self.states.setdefault(name, ImageState(image.size_bytes)).rows.add(row)
+                state = states.get(name)
+                if state is None:
+                    state = states[name] = ImageState(image.size_bytes)
+                state.rows.add(row)
 
     def remove(self, row: int, node: Node) -> None:
         for image in node.status.images:

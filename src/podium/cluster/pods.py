@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
 from podium.objects import Pod, PodAffinity, PodAffinityTerm
-from podium.resources import PodResources, pod_resources
+from podium.resources import PodResources, pod_resources, resize_infeasible
 from podium.selectors import Labels, Selector, label_selector
 
 
@@ -157,13 +157,19 @@ _encode = msgspec.json.Encoder().encode
 
 def signature(pod: Pod) -> bytes:
     """Everything scheduling reads of a pod, except its name, uid, annotations, and whether it is terminating."""
-    meta, status = pod.metadata, pod.status
-    resized = (
-        (status.conditions, status.container_statuses, status.init_container_statuses, status.resources)
-        if status.container_statuses or status.init_container_statuses or status.resources
-        else None
-    )
-    return _encode((meta.namespace, meta.labels, meta.owner_references, pod.spec, resized))
+    meta = pod.metadata
+    return _encode((meta.namespace, meta.labels, meta.owner_references, pod.spec, _held(pod)))
+
+
+def _held(pod: Pod) -> tuple[object, ...] | None:
+    """What the status says about resources, which can be resized in place; None where nothing in it counts."""
+    status = pod.status
+    held = [
+        each for each in (*status.container_statuses, *status.init_container_statuses) if each.resources is not None
+    ]
+    if not held and status.resources is None:
+        return None
+    return held, status.resources, status.allocated_resources, resize_infeasible(pod)
 
 
 class PodInfos:

@@ -6,6 +6,8 @@ needs to look at one node of each state only.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from podium.cluster.columns import Codes, Columns, Ints
@@ -21,6 +23,10 @@ class ResourceStates:
         self._ids: dict[bytes, int] = {}
         self._of_row: Codes = np.zeros(0, dtype=np.int32)
         self._dirty: set[int] = set()
+        self._after: dict[tuple[int, Hashable], int] = {}
+        """The state that a change leads to from another state, as far as it was seen."""
+        self._change: tuple[int, Hashable] | None = None
+        """From which state and by which change the only dirty row came to be where it is, if that is known."""
         self.examples: Ints = np.zeros(0, dtype=np.int64)
         """The row that was last seen in each state, whether it still is or not."""
         self.epoch = 0
@@ -32,6 +38,21 @@ class ResourceStates:
     def touch(self, row: int) -> None:
         """Note that the row's resources changed."""
         self._dirty.add(row)
+        self._change = None
+
+    def change(self, row: int, change: Hashable) -> None:
+        """Note that the row's resources changed, in a way that leads from the same state to the same state always."""
+        if self._dirty or row >= len(self._of_row):
+            self.touch(row)
+            return
+        way = self._of_row.item(row), change
+        state = self._after.get(way)
+        if state is None:
+            self._dirty.add(row)
+            self._change = way
+        else:
+            self._of_row[row] = state
+            self.examples[state] = row
 
     def read(self) -> Codes:
         """The state of every row; states no row is in any more are dropped from time to time."""
@@ -42,6 +63,8 @@ class ResourceStates:
                 self._of_row = np.concatenate([self._of_row, np.zeros(missing, dtype=np.int32)])
             if len(self._ids) > max(4 * size, self.FEWEST):
                 self._ids.clear()
+                self._after.clear()
+                self._change = None
                 self._dirty.update(range(size))
                 self.epoch += 1
             if len(self._dirty) == 1:
@@ -59,6 +82,8 @@ class ResourceStates:
         self._make_room()
         self._of_row[row] = state
         self.examples[state] = row
+        if self._change is not None:
+            self._after[self._change] = state
 
     def _read_many(self, rows: Ints) -> None:
         columns, ids = self._columns, self._ids

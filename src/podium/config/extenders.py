@@ -14,6 +14,7 @@ from podium.config.types import ExtenderConfig, ManagedResource, TLSConfig
 
 DEFAULT_TIMEOUT = 5 * SECOND
 
+_HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _CERTIFICATE = re.compile(rb"^-----BEGIN CERTIFICATE-----\s*$", re.MULTILINE)
 _PRIVATE_KEY = re.compile(rb"^-----BEGIN (\w+ )?PRIVATE KEY-----\s*$", re.MULTILINE)
 
@@ -115,6 +116,11 @@ def _is_root_certificate(pem: bytes) -> bool:
     except (ssl.SSLError, ValueError):
         return False
     return True
+
+
+def uncallable(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
+    """The extenders whose urlPrefix names no HTTP server. kube-scheduler accepts them, and fails at every call."""
+    return tuple(extender for extender in extenders if not _HTTP_URL.match(extender.url_prefix))
 
 
 def in_call_order(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:

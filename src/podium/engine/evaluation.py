@@ -42,6 +42,7 @@ class Evaluation:
 
     __slots__ = (
         "_allowed",
+        "_asked",
         "_nodes",
         "_varying",
         "absent",
@@ -71,6 +72,8 @@ class Evaluation:
         """The feasible rows; None while they are those of the plan's mask that are in an allowed group."""
         self._allowed: tuple[Groups, Mask] | None = None
         """Which groups of nodes passed the filters that go by labels; None for all."""
+        self._asked = False
+        """Whether a filter ran for this pod alone."""
         self.overruled: dict[int, Status] = {}
         """Why rows were rejected that the filters may well pass as they are now."""
         self.skipped: set[str] = set()
@@ -91,9 +94,7 @@ class Evaluation:
     def is_plain(self) -> bool:
         """Whether the kept results alone decide which nodes are feasible, and no filter had to be asked."""
         narrowed = self.rows is not None or self.looked_at is not None or self._allowed is not None
-        outline = self.plan.outline
-        asked = any(plugin.name not in self.skipped for plugin in outline.varying_filter)
-        return not narrowed and not asked and not outline.narrows
+        return not narrowed and not self._asked and not self.plan.outline.narrows
 
     def again(self, pod: Pod) -> bool:
         """Evaluate another pod of the same spec on the cluster as it is now; False if that takes more than this did.
@@ -208,8 +209,10 @@ class Evaluation:
         if self.plan.may_have_errors:
             self.statuses()
         for plugin in self.plan.outline.varying_filter:
-            if plugin.name not in self.skipped and self.feasible_count:
-                self._narrow(plugin)
+            if plugin.name not in self.skipped:
+                self._asked = True
+                if self.feasible_count:
+                    self._narrow(plugin)
 
     def _narrow(self, plugin: FilterPlugin) -> None:
         """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
@@ -293,6 +296,8 @@ class Evaluation:
         varying = [each for each in plan.outline.varying_score if each.plugin.name not in self.skipped_scores]
         scores = [self._score_one(each) for each in varying if not plan.is_uniform(each.plugin)]
         self._varying = {scored.plugin: scored for scored in scores}
+        if self.rows is None and self._allowed is None and not scores:
+            return plan.total
         if self.rows is None and all(scored.groups is not None for scored in scores):
             return self._rank_by_groups(scores)
         rows = self.rows = self.feasible_rows

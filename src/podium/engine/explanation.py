@@ -123,7 +123,7 @@ def words(decision: Decision) -> list[str]:
 
 def _why_there(decision: Decision) -> Iterator[str]:
     node, second = decision.node or "", runner_up(decision)
-    points, ties = f"{decision.totals[node]:,} points", [tie for tie in decision.ties if tie != decision.node]
+    points, ties = counted(decision.totals[node], "point"), [tie for tie in decision.ties if tie != decision.node]
     goes = f"Pod {decision.pod} goes to {node}"
     among = f"taken among {len(ties) + 1:,} nodes that share them: also {listed(ties, NAMED)}"
     if not scored(decision):
@@ -259,8 +259,8 @@ def _legend(plugins: Sequence[str], width: int) -> str:
 
 def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
     best, worst = decision.totals[nodes[0]], decision.totals[nodes[-1]]
-    points = f"{best:,}" if best == worst else f"{best:,} to {worst:,}"
-    return f"  and {counted(len(nodes), 'more node')} that fit, with {points} points"
+    points = counted(best, "point") if best == worst else f"{best:,} to {worst:,} points"
+    return f"  and {counted(len(nodes), 'more node')} that fit, with {points}"
 
 
 def _lines_by_reason(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:

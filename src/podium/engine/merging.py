@@ -9,7 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Codes, Ints, Mask
 from podium.cluster.resource_states import ResourceStates
-from podium.engine.results import FilterResults, Results, ScoreResults, changed_rows
+from podium.engine.results import NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
 
 INFEASIBLE = -(1 << 60)
 """Less than any total, and small enough to be added up a few times."""
@@ -25,13 +25,13 @@ class RowOutcomes:
         self._filters, self._scores, self._cluster = filters, scores, cluster
         self._results: list[Results] = [*filters, *(results for _, results in scores)]
         # Whether there is a node on a row counts here, too; its coming and going is in every log.
-        logs = [cluster.logs[Aspect.LABELS], *(log for results in self._results for log in results.logs)]
+        logs = [cluster.logs[Aspect.LABELS], *(log for results in self._results for log in results.followed.logs)]
         self.logs = list({id(log): log for log in logs}.values())
         self._heads = [-1] * len(self.logs)
-        self._reads_images = any(results.reads_images for results in self._results)
-        self._reads_objects = any(results.reads_objects for results in self._results)
+        self._reads_images = any(results.followed.reads_images for results in self._results)
+        self._reads_objects = any(results.followed.reads_objects for results in self._results)
         self._versions = (-1, -1)
-        self.values: Ints = np.zeros(0, dtype=np.int64)
+        self.values: Ints = NO_VALUES
         self.generation = 0
         """Counts the times that all rows were merged anew."""
         self.may_have_errors = self.may_be_invalid = False
@@ -92,7 +92,7 @@ class StateOutcomes:
         results: list[Results] = [*filters, *(each for _, each in scores)]
         self._has_node_forms = all(each.has_node_form for each in results)
         self._epoch = -1
-        self._known: Ints = np.zeros(0, dtype=np.int64)
+        self._known: Ints = NO_VALUES
         self.may_have_errors = self.may_be_invalid = False
 
     def of_all(self, wanted: Mask) -> Ints:

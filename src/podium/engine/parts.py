@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from podium.cluster import Aspect, Cluster, PodInfo
-from podium.engine.results import FilterResults, ScoreResults
+from podium.cluster import PodInfo
+from podium.engine.results import FilterResults, Followed, ScoreResults
 from podium.framework import (
     SUCCESS,
     Code,
@@ -33,7 +33,8 @@ class Part:
 
     __slots__ = ("course", "filter", "is_fresh", "plugin", "pre_filter", "score", "state")
 
-    def __init__(self, plugin: Plugin, reads: Aspect, info: PodInfo, cluster: Cluster) -> None:
+    def __init__(self, plugin: Plugin, followed: Followed, info: PodInfo) -> None:
+        nodes = followed.cluster.nodes
         self.plugin = plugin
         self.is_fresh = True
         """Whether no pod was decided with it yet."""
@@ -43,13 +44,13 @@ class Part:
         self.score: ScoreResults | None = None
         pre_score = SUCCESS
         if isinstance(plugin, PreFilterPlugin):
-            self.pre_filter = plugin.pre_filter(self.state, info.pod, cluster.nodes)
+            self.pre_filter = plugin.pre_filter(self.state, info.pod, nodes)
         if isinstance(plugin, FilterPlugin):
-            self.filter = FilterResults(cluster, reads, plugin, info.pod, self.state)
+            self.filter = FilterResults(followed, plugin, info.pod, self.state)
         if isinstance(plugin, PreScorePlugin):
-            pre_score = plugin.pre_score(self.state, info.pod, cluster.nodes)
+            pre_score = plugin.pre_score(self.state, info.pod, nodes)
         if isinstance(plugin, ScorePlugin):
-            self.score = ScoreResults(cluster, reads, plugin, info.pod, self.state)
+            self.score = ScoreResults(followed, plugin, info.pod, self.state)
         self.course = _course(self.pre_filter, pre_score)
 
 

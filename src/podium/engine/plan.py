@@ -20,7 +20,7 @@ from podium.cluster.groups import Groups
 from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.outline import Outline
 from podium.engine.parts import Part
-from podium.engine.results import FilterResults, ScoreResults, changed_rows
+from podium.engine.results import FilterResults, Followed, ScoreResults, changed_rows
 from podium.framework import Framework, Plugin, ScorePlugin
 from podium.legacy.conduct import Conduct
 
@@ -141,6 +141,8 @@ class Plan:
     def _merge(self, rows: Ints) -> None:
         total = self._states.of(rows) + self._rows.values[rows]
         self.total[rows] = total
+        if self.feasible_count == len(self.total) and total.min() > INFEASIBLE // 2:
+            return
         passing = total > INFEASIBLE // 2
         if (passing != self.feasible[rows]).any():
             self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
@@ -190,7 +192,7 @@ class Plans:
         self._outlines: LeastRecentlyUsed[Outline] = LeastRecentlyUsed(most)
         self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
         plugins = framework.plugins.values()
-        self._keeping = [(plugin, plugin.reads) for plugin in plugins if keep and plugin.reads is not None]
+        self._keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
         self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
         """The plugins that have nothing to do with some pods."""
 
@@ -204,8 +206,8 @@ class Plans:
 
     def _make_plan(self, keys: tuple[Hashable, ...], unconcerned: frozenset[str], info: PodInfo) -> Plan:
         parts = {
-            plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, reads, info, self._cluster))
-            for (plugin, reads), key in zip(self._keeping, keys, strict=True)
+            plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, followed, info))
+            for (plugin, followed), key in zip(self._keeping, keys, strict=True)
         }
         courses = tuple([part.course for part in parts.values()])
         outline = self._outlines.get_or_make((courses, unconcerned), lambda: self._outline(parts, unconcerned))

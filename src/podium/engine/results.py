@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -14,36 +13,40 @@ from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugi
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
+NO_VALUES: Ints = np.zeros(0, dtype=np.int64)
 
-@lru_cache
-def _what_matters(reads: Aspect) -> tuple[bool, bool, tuple[Aspect, ...]]:
-    """Whether images matter, whether other objects do, and the row aspects to follow."""
-    # A row that comes or goes is in every log, so one at least is followed.
-    return bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS), tuple(reads & ROW_ASPECTS or Aspect.LABELS)
+
+class Followed:
+    """What of a cluster a plugin's results depend on, and where changes of it are told."""
+
+    __slots__ = ("cluster", "logs", "reads_images", "reads_objects")
+
+    def __init__(self, cluster: Cluster, reads: Aspect) -> None:
+        self.cluster = cluster
+        self.reads_images, self.reads_objects = bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS)
+        # A row that comes or goes is in every log, so one at least is followed.
+        self.logs = [cluster.logs[aspect] for aspect in reads & ROW_ASPECTS or Aspect.LABELS]
+        """The changes that matter row by row."""
+
+    def versions(self) -> tuple[int, int]:
+        """The versions of what the rows share, as far as it is read: another one touches every row."""
+        cluster = self.cluster
+        return (
+            cluster.node_set_version if self.reads_images else 0,
+            cluster.store.version if self.reads_objects else 0,
+        )
 
 
 class Results:
     """One integer per row from one plugin for one kind of pod."""
 
-    __slots__ = (
-        "_cluster",
-        "_cursors",
-        "_uniform",
-        "_versions",
-        "logs",
-        "reads_images",
-        "reads_objects",
-        "values",
-    )
+    __slots__ = ("_cluster", "_cursors", "_uniform", "_versions", "followed", "values")
 
-    def __init__(self, cluster: Cluster, reads: Aspect) -> None:
-        self._cluster = cluster
-        self.reads_images, self.reads_objects, followed = _what_matters(reads)
-        self.logs = [cluster.logs[aspect] for aspect in followed]
-        """The changes that matter row by row."""
+    def __init__(self, followed: Followed) -> None:
+        self._cluster, self.followed = followed.cluster, followed
         self._cursors: list[int] = []
         self._versions = (-1, -1)
-        self.values: Ints = np.zeros(0, dtype=np.int64)
+        self.values: Ints = NO_VALUES
         self._uniform: int | Literal["unknown"] | None = "unknown"
 
     @property
@@ -53,14 +56,6 @@ class Results:
             lowest = int(self.values.min(initial=0))
             self._uniform = lowest if lowest == int(self.values.max(initial=0)) else None
         return self._uniform
-
-    def versions(self) -> tuple[int, int]:
-        """The versions of what the rows share, as far as the plugin reads it: another one touches every row."""
-        cluster = self._cluster
-        return (
-            cluster.node_set_version if self.reads_images else 0,
-            cluster.store.version if self.reads_objects else 0,
-        )
 
     def evaluate(self, nodes: Nodes) -> Ints:
         """Ask the plugin."""
@@ -81,11 +76,12 @@ class Results:
 
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
-        versions = self.versions()
-        changed = changed_rows(self.logs, self._cursors) if versions == self._versions else None
-        if changed is not None and not changed:
+        versions, logs = self.followed.versions(), self.followed.logs
+        heads = [log.head for log in logs]
+        if versions == self._versions and heads == self._cursors:
             return
-        self._versions, self._cursors, self._uniform = versions, [log.head for log in self.logs], "unknown"
+        changed = changed_rows(logs, self._cursors) if versions == self._versions else None
+        self._versions, self._cursors, self._uniform = versions, heads, "unknown"
         if changed is None:
             nodes = self._cluster.nodes
             self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
@@ -101,14 +97,14 @@ class Results:
 
 def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:
     """The rows that changed after the cursors; None when that is no longer known."""
-    rows: set[int] = set()
+    rows: set[int] | None = None
     for log, cursor in zip(logs, cursors, strict=True):
         if log.head != cursor:
             changed = log.since(cursor)
             if changed is None:
                 return None
-            rows.update(changed)
-    return rows
+            rows = set(changed) if rows is None else rows.union(changed)
+    return rows or set()
 
 
 class FilterResults(Results):
@@ -116,8 +112,8 @@ class FilterResults(Results):
 
     __slots__ = ("_pod", "_state", "_statuses", "may_have_errors", "plugin")
 
-    def __init__(self, cluster: Cluster, reads: Aspect, plugin: FilterPlugin, pod: Pod, state: CycleState) -> None:
-        super().__init__(cluster, reads)
+    def __init__(self, followed: Followed, plugin: FilterPlugin, pod: Pod, state: CycleState) -> None:
+        super().__init__(followed)
         self.plugin, self._pod, self._state = plugin, pod, state
         self._statuses: dict[Status, int] = {}
         self.may_have_errors = False
@@ -160,8 +156,8 @@ class ScoreResults(Results):
 
     __slots__ = ("_pod", "_state", "may_be_invalid", "plugin")
 
-    def __init__(self, cluster: Cluster, reads: Aspect, plugin: ScorePlugin, pod: Pod, state: CycleState) -> None:
-        super().__init__(cluster, reads)
+    def __init__(self, followed: Followed, plugin: ScorePlugin, pod: Pod, state: CycleState) -> None:
+        super().__init__(followed)
         self.plugin, self._pod, self._state = plugin, pod, state
         self.may_be_invalid = False
         """Whether a score outside 0..100 was seen; it matters only on a feasible node."""

@@ -111,6 +111,7 @@ def simulate(
     tie_break: TieBreak | str | None = None,
     seed: int = 0,
     sampling: Literal["all", "upstream"] = "all",
+    equivalence_cache: bool = True,
     assume_volumes: bool = False,
     on_decided: Callable[[Placement], object] = lambda placement: None,
 ) -> Simulation:
@@ -130,6 +131,7 @@ def simulate(
         tie_break=tie_break,
         seed=seed,
         sampling=sampling,
+        equivalence_cache=equivalence_cache,
         assume_volumes=assume_volumes,
     )
     before = _requested(cluster)

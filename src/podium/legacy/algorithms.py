@@ -11,9 +11,9 @@ from podium.config.args import InterPodAffinityArgs
 from podium.config.extenders import check_extenders, ignored_resources
 from podium.config.fields import Problems
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
-from podium.errors import ConfigError, InputError
+from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, Registry, ReservePlugin, ScorePlugin
-from podium.legacy.conduct import CLUSTER_AUTOSCALER_PROVIDER, PROVIDERS, Conduct, Options, Setup
+from podium.legacy.conduct import Conduct, Options, Setup
 from podium.legacy.general_predicates import FitArgs
 from podium.legacy.node_predicates import CheckNodeLabelPresence, NodeLabelArgs
 from podium.legacy.node_priorities import EqualPriority, NodeLabelPriority
@@ -93,7 +93,8 @@ def configure(catalog: Catalog, conduct: Conduct, policy: Policy | None, options
         effective["alwaysCheckAllPredicates"] = conduct.collects_all_reasons
     profile, registry = _profile(choice, catalog, own, bool(extenders))
     config = KubeSchedulerConfiguration(profiles=(profile,), extenders=extenders)
-    return Setup(config=config, registry=registry, conduct=conduct, effective=effective)
+    warnings = policy.warnings if policy else ()
+    return Setup(config=config, registry=registry, conduct=conduct, effective=effective, warnings=warnings)
 
 
 def _policy_problems(catalog: Catalog, policy: Policy) -> list[str]:
@@ -115,7 +116,9 @@ def _choose(catalog: Catalog, policy: Policy | None, options: Options, own: Regi
     choice = _Choice(plugins, {}, set(), {})
     if policy is None:
         choice.predicates = set(catalog.default_predicates)
-        choice.priorities = _provider_priorities(catalog, options.provider)
+        choice.priorities = dict(catalog.default_priorities)
+        if options.packs:
+            choice.priorities["MostRequestedPriority"] = choice.priorities.pop("LeastRequestedPriority")
     else:
         _choose_predicates(choice, catalog, policy, own)
         _choose_priorities(choice, catalog, policy, own)
@@ -123,15 +126,6 @@ def _choose(catalog: Catalog, policy: Policy | None, options: Options, own: Regi
     for name in sorted(choice.predicates & choice.priorities.keys()):
         raise ConfigError([f"{name} is both a predicate and a priority; give one of them another name"])
     return choice
-
-
-def _provider_priorities(catalog: Catalog, provider: str) -> dict[str, int]:
-    if provider not in PROVIDERS:
-        raise InputError(f"algorithm provider {provider!r} is unknown; use {' or '.join(PROVIDERS)}")
-    weights = dict(catalog.default_priorities)
-    if provider == CLUSTER_AUTOSCALER_PROVIDER:
-        weights["MostRequestedPriority"] = weights.pop("LeastRequestedPriority")
-    return weights
 
 
 def _choose_predicates(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
@@ -167,8 +161,6 @@ def _choose_priorities(choice: _Choice, catalog: Catalog, policy: Policy, own: R
         return
     known = {*catalog.priorities, *(name for name, plugin in own.items() if issubclass(plugin, ScorePlugin))}
     for priority in policy.priorities or ():
-        if "RequestedToCapacityRatioPriority" not in catalog.priorities:
-            priority = replace(priority, ratio=None)  # a field the release does not know
         check_arguments(priority, "priority")
         if priority.has_argument:
             _check_name(priority.name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from podium.config.types import KubeSchedulerConfiguration
+from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Registry
 
@@ -59,6 +60,13 @@ class Options:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def packs(self) -> bool:
+        """Whether the provider prefers nodes that are full already; InputError for one that is not known."""
+        if self.provider not in PROVIDERS:
+            raise InputError(f"algorithm provider {self.provider!r} is unknown; use {' or '.join(PROVIDERS)}")
+        return self.provider == CLUSTER_AUTOSCALER_PROVIDER
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
@@ -69,3 +77,15 @@ class Setup:
     conduct: Conduct
     effective: Mapping[str, Any]
     """Predicates (or filters) and priorities (or scores) by name, as configured."""
+    warnings: tuple[str, ...] = ()
+    """What the configuration says and the release passes over, a line each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegacyConfiguration(KubeSchedulerConfiguration):
+    """A configuration of an old release, with what it takes to run it: it can be changed and set up again."""
+
+    release: str
+    registry: Registry = field(repr=False, compare=False)
+    conduct: Conduct = field(repr=False)
+    effective: Mapping[str, Any] = field(repr=False)

@@ -15,13 +15,14 @@ from podium.config.default_plugins import V1BETA2
 from podium.config.extenders import check_extenders, ignored_resources, in_call_order
 from podium.config.fields import Fields, Problems
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
-from podium.errors import ConfigError, InputError, PluginError
+from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin, Registry, Status, Verdict
 from podium.framework.plugin import points_of
-from podium.legacy.conduct import CLUSTER_AUTOSCALER_PROVIDER, PROVIDERS, Conduct, Options, Setup
+from podium.legacy.conduct import Conduct, Options, Setup
 from podium.legacy.plugin_args_v118 import read_args
 from podium.legacy.plugins_v118 import PLUGINS, POINTS, PRE_SCORED, SCORED
-from podium.legacy.policy import read_policy_extenders
+from podium.legacy.policy import PolicyProblems, read_policy_extenders
+from podium.legacy.rules import V1_18
 from podium.legacy.volume_limits import MOST_FROM_ENVIRONMENT, VolumeLimitArgs, most_from
 from podium.objects import Pod
 
@@ -50,14 +51,12 @@ class ProfileDocument:
 
 def default_plugins(options: Options) -> PluginSets:
     """The plugins of a provider."""
-    if options.provider not in PROVIDERS:
-        raise InputError(f"algorithm provider {options.provider!r} is unknown; use {' or '.join(PROVIDERS)}")
     filters = (
         *("NodeUnschedulable", "NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity", "VolumeRestrictions"),
         *("TaintToleration", "EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits", "VolumeBinding"),
         *("VolumeZone", "InterPodAffinity"),
     )
-    scaled = "MostAllocated" if options.provider == CLUSTER_AUTOSCALER_PROVIDER else "LeastAllocated"
+    scaled = "MostAllocated" if options.packs else "LeastAllocated"
     weights = {
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,
@@ -90,7 +89,7 @@ def default_plugins(options: Options) -> PluginSets:
 
 def configure_v1alpha2(document: object, conduct: Conduct, options: Options, own: Registry) -> Setup:
     """What a scheduler runs with that is given a KubeSchedulerConfiguration v1alpha2, or nothing."""
-    problems, values = Problems(), Problems()
+    problems, values = PolicyProblems(V1_18, strict=True), Problems()
     given = {"apiVersion": V1ALPHA2, "kind": KIND} if document is None else document
     if not isinstance(given, Mapping) or given.get("kind") != KIND:
         raise ConfigError([f"v1.18 reads an object of kind {KIND} {V1ALPHA2}, or a Policy"])
@@ -116,7 +115,7 @@ def configure_v1alpha2(document: object, conduct: Conduct, options: Options, own
     check_extenders(extenders, values)
     _check_names(profiles, values)
     _raise_any(values)
-    return set_up(profiles, extenders, conduct, options, own, percentage)
+    return set_up(profiles, extenders, conduct, options, own, percentage, warnings=problems.warnings)
 
 
 def _read_profiles(items: Sequence[Fields], options: Options) -> list[ProfileDocument]:
@@ -181,10 +180,12 @@ def set_up(
     options: Options,
     own: Registry,
     percentage: int = 0,
+    *,
+    warnings: Sequence[str] = (),
 ) -> Setup:
     """What a scheduler with these profiles runs with; ConfigError for what keeps a plugin from being made."""
     ignored = ignored_resources(extenders)
-    registry, problems = Registry({**PLUGINS, **own}.values()), Problems()
+    registry, problems = Registry({**PLUGINS, **own}.values()), PolicyProblems(V1_18, strict=False)
     built, effective = [], {}
     for profile in profiles:
         if ignored:
@@ -204,7 +205,8 @@ def set_up(
     config = KubeSchedulerConfiguration(
         profiles=tuple(built), percentage_of_nodes_to_score=percentage, extenders=in_call_order(extenders)
     )
-    return Setup(config=config, registry=registry, conduct=conduct, effective=effective)
+    passed_over = tuple(dict.fromkeys((*warnings, *problems.warnings)))
+    return Setup(config=config, registry=registry, conduct=conduct, effective=effective, warnings=passed_over)
 
 
 def _check_points(plugins: PluginSets, own: Registry, problems: Problems) -> None:
@@ -234,7 +236,9 @@ def _points(name: str, own: Registry) -> frozenset[str] | None:
     return POINTS.get(name, frozenset()) | frozenset(extra) if name in POINTS or extra else None
 
 
-def _arguments(profile: ProfileDocument, own: Registry, options: Options, problems: Problems) -> dict[str, object]:
+def _arguments(
+    profile: ProfileDocument, own: Registry, options: Options, problems: PolicyProblems
+) -> dict[str, object]:
     needed = {ref.name for refs in profile.plugins.values() for ref in refs}
     given: dict[str, object] = {}
     for name, document in profile.plugin_config:
@@ -249,6 +253,7 @@ def _arguments(profile: ProfileDocument, own: Registry, options: Options, proble
         else:
             found = read_args(name, given.get(name), problems)
             args |= {} if found is None else {name: found}
+    problems.unread += [f"the pluginConfig of {name}, which does not run" for name in sorted(given.keys() - needed)]
     return args
 
 

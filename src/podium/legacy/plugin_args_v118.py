@@ -9,36 +9,40 @@ from podium.config.fields import Fields, Problems
 from podium.config.names import qualified_name_errors
 from podium.legacy.general_predicates import FitArgs
 from podium.legacy.node_predicates import NodeLabelArgs
-from podium.legacy.policy import read_ratio, shape_problem
+from podium.legacy.policy import PolicyProblems, read_ratio, shape_problem
 from podium.legacy.resource_priorities import RatioArgs
 from podium.legacy.service_affinity import ServiceAffinityArgs
 from podium.objects import TopologySpreadConstraint
 
 
-def read_args(plugin: str, document: object, problems: Problems) -> object:
+def read_args(plugin: str, document: object, problems: PolicyProblems) -> object:
     """The arguments of a plugin, or None where it takes none; reports what keeps the plugin from being made."""
     reader = _READERS.get(plugin)
     if reader is None:
+        if document:
+            problems.unread.append(f"the pluginConfig of {plugin}, which takes none")
         return None
-    found = Problems()
-    args = reader(Fields(document, "", found), found)
+    found = PolicyProblems(problems.rules, strict=False)
+    with Fields(document, "", found) as fields:
+        args = reader(fields, found)
     for error in found.errors:
         problems.add("", f'error initializing plugin "{plugin}": {error}')
+    problems.unknown_fields += [f"{plugin}.{path}" for path in found.unknown_fields]
     return args
 
 
-def _fit(fields: Fields, problems: Problems) -> FitArgs:
+def _fit(fields: Fields, problems: PolicyProblems) -> FitArgs:
     return FitArgs(ignored_resources=frozenset(fields.strings("ignoredResources")))
 
 
-def _inter_pod_affinity(fields: Fields, problems: Problems) -> InterPodAffinityArgs:
+def _inter_pod_affinity(fields: Fields, problems: PolicyProblems) -> InterPodAffinityArgs:
     weight = fields.integer("hardPodAffinityWeight", 1)
     if not 0 <= weight <= 100:
         problems.invalid("hardPodAffinityWeight", weight, "not in valid range [0-100]")
     return InterPodAffinityArgs(hard_pod_affinity_weight=weight)
 
 
-def _node_label(fields: Fields, problems: Problems) -> NodeLabelArgs:
+def _node_label(fields: Fields, problems: PolicyProblems) -> NodeLabelArgs:
     args = NodeLabelArgs(
         present_labels=tuple(fields.strings("presentLabels")),
         absent_labels=tuple(fields.strings("absentLabels")),
@@ -57,17 +61,18 @@ def check_labels(args: NodeLabelArgs, problems: Problems) -> None:
             problems.add("", f'detecting at least one label (e.g., "{label}") that exist in both label lists')
 
 
-def _pod_topology_spread(fields: Fields, problems: Problems) -> PodTopologySpreadArgs:
+def _pod_topology_spread(fields: Fields, problems: PolicyProblems) -> PodTopologySpreadArgs:
     found: list[TopologySpreadConstraint] = []
     for index, item in enumerate(fields.children("defaultConstraints")):
         path = f"defaultConstraints[{index}]"
-        if item.present("labelSelector"):
-            problems.forbidden(f"{path}.labelSelector", "constraint must not define a selector")
-        constraint = TopologySpreadConstraint(
-            max_skew=item.integer("maxSkew"),
-            topology_key=item.string("topologyKey"),
-            when_unsatisfiable=item.string("whenUnsatisfiable"),
-        )
+        with item:
+            if item.take("labelSelector") is not None:
+                problems.forbidden(f"{path}.labelSelector", "constraint must not define a selector")
+            constraint = TopologySpreadConstraint(
+                max_skew=item.integer("maxSkew"),
+                topology_key=item.string("topologyKey"),
+                when_unsatisfiable=item.string("whenUnsatisfiable"),
+            )
         if constraint.max_skew <= 0:
             problems.invalid(f"{path}.maxSkew", constraint.max_skew, "must be greater than zero")
         for error in qualified_name_errors(constraint.topology_key):
@@ -82,8 +87,8 @@ def _pod_topology_spread(fields: Fields, problems: Problems) -> PodTopologySprea
     return PodTopologySpreadArgs(default_constraints=tuple(found), defaulting_type="List")
 
 
-def _ratio(fields: Fields, problems: Problems) -> RatioArgs:
-    given = read_ratio(fields)
+def _ratio(fields: Fields, problems: PolicyProblems) -> RatioArgs:
+    given = read_ratio(fields, problems)
     problem = shape_problem(given.shape)
     if problem:
         problems.add("", problem)
@@ -91,14 +96,14 @@ def _ratio(fields: Fields, problems: Problems) -> RatioArgs:
     return RatioArgs(shape=given.shape, resources=tuple(resources.values()) or CPU_AND_MEMORY)
 
 
-def _service_affinity(fields: Fields, problems: Problems) -> ServiceAffinityArgs:
+def _service_affinity(fields: Fields, problems: PolicyProblems) -> ServiceAffinityArgs:
     return ServiceAffinityArgs(
         affinity_labels=tuple(fields.strings("affinityLabels")),
         anti_affinity_labels_preference=tuple(fields.strings("antiAffinityLabelsPreference")),
     )
 
 
-_READERS: dict[str, Callable[[Fields, Problems], object]] = {
+_READERS: dict[str, Callable[[Fields, PolicyProblems], object]] = {
     "InterPodAffinity": _inter_pod_affinity,
     "NodeLabel": _node_label,
     "NodeResourcesFit": _fit,

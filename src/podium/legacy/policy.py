@@ -1,7 +1,8 @@
 """Policy files: `kind: Policy, apiVersion: v1`, as the old releases read them.
 
-Fields a release does not know are passed over, as those releases do. What a release refuses is a ConfigError in the
-release's words; where the scheduler would exit at once, the words start with `fatal:`.
+A field that a release does not know is refused or passed over, as that release does; one that is passed over is noted.
+What a release refuses is a ConfigError in the release's words; where the scheduler would exit at once, the words start
+with `fatal:`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from podium.config.args import ResourceSpec, UtilizationShapePoint
 from podium.config.extenders import read_extender
-from podium.config.fields import Fields, Problems
+from podium.config.fields import Fields, Problems, quote
 from podium.config.types import ExtenderConfig
 from podium.errors import ConfigError
+from podium.legacy.rules import Rules
 
 KIND, API_VERSION = "Policy", "v1"
 _NANOSECONDS = 10**9
@@ -25,6 +26,35 @@ _EXTENDER_FIELDS = (
     *("httpTimeout", "nodeCacheCapable", "managedResources", "ignorable"),
 )
 _TLS_FIELDS = ("insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData")
+_RESOURCE_FIELDS = ("name", "ignoredByScheduler")
+
+
+class PolicyProblems(Problems):
+    """Problems of a release that refuses unknown fields, or passes them over and keeps going."""
+
+    def __init__(self, rules: Rules, *, strict: bool) -> None:
+        super().__init__()
+        self.rules, self._strict = rules, strict
+        self.unknown_fields: list[str] = []
+        self.unread: list[str] = []
+        """What else is passed over, in words."""
+
+    def unknown(self, path: str) -> None:
+        if self._strict:
+            super().unknown(path)
+        else:
+            self.unknown_fields.append(path)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is passed over, a line for fields that are not known and one for each other thing."""
+        release, fields = self.rules.release, ", ".join(map(quote, self.unknown_fields))
+        unknown = (f"{release} does not know and passes over {fields}",) if fields else ()
+        return *unknown, *(f"{release} passes over {what}" for what in self.unread)
+
+    def lacks(self, field: str) -> bool:
+        """Whether the release is older than a field."""
+        return field in self.rules.lacks_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,100 +115,166 @@ class Policy:
     extenders: tuple[ExtenderConfig, ...] = ()
     hard_pod_affinity_symmetric_weight: int = 0
     always_check_all_predicates: bool = False
+    warnings: tuple[str, ...] = ()
+    """What the release passes over."""
 
 
 def is_policy(document: object) -> bool:
     return isinstance(document, Mapping) and document.get("kind") == KIND
 
 
-def parse_policy(document: object) -> Policy:
-    """Read a Policy document; ConfigError for what cannot be decoded."""
-    problems = Problems()
+def parse_policy(document: object, rules: Rules) -> Policy:
+    """Read a Policy document as a release does; ConfigError for what cannot be decoded."""
+    problems = PolicyProblems(rules, strict=rules.refuses_unknown_fields)
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise ConfigError([f"must be an object of kind {KIND} and apiVersion {API_VERSION}"])
-    if document.get("apiVersion") != API_VERSION:
-        problems.unsupported("apiVersion", document.get("apiVersion"), (API_VERSION,))
-    fields = Fields(dict(document), "", problems)
-    lists_predicates, lists_priorities = fields.present("predicates"), fields.present("priorities")
-    predicates = tuple(_predicate(item) for item in fields.children("predicates"))
-    priorities = tuple(_priority(item) for item in fields.children("priorities"))
-    policy = Policy(
-        predicates=predicates if lists_predicates else None,
-        priorities=priorities if lists_priorities else None,
-        extenders=read_policy_extenders(fields.take("extenders"), problems),
-        hard_pod_affinity_symmetric_weight=fields.integer("hardPodAffinitySymmetricWeight"),
-        always_check_all_predicates=fields.boolean("alwaysCheckAllPredicates"),
-    )
+    with Fields(dict(document), "", problems) as fields:
+        fields.take("kind")
+        api_version = fields.take("apiVersion")
+        if api_version != API_VERSION:
+            problems.unsupported("apiVersion", api_version, (API_VERSION,))
+        lists_predicates, lists_priorities = fields.present("predicates"), fields.present("priorities")
+        predicates = tuple(_predicate(item) for item in fields.children("predicates"))
+        priorities = tuple(_priority(item, problems) for item in fields.children("priorities"))
+        extenders = read_policy_extenders(fields.take("extenders"), problems)
+        hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
+        check_all = not problems.lacks("alwaysCheckAllPredicates") and fields.boolean("alwaysCheckAllPredicates")
     if problems.errors:
         raise ConfigError(problems.errors)
-    return policy
+    return Policy(
+        predicates=predicates if lists_predicates else None,
+        priorities=priorities if lists_priorities else None,
+        extenders=extenders,
+        hard_pod_affinity_symmetric_weight=hard_weight,
+        always_check_all_predicates=check_all,
+        warnings=problems.warnings,
+    )
 
 
 def _predicate(item: Fields) -> PredicatePolicy:
-    name, argument = item.string("name"), item.optional_child("argument")
+    with item:
+        name, argument = item.string("name"), item.optional_child("argument")
     if argument is None:
         return PredicatePolicy(name=name)
-    affinity, presence = argument.optional_child("serviceAffinity"), argument.optional_child("labelsPresence")
+    with argument:
+        affinity, presence = argument.optional_child("serviceAffinity"), argument.optional_child("labelsPresence")
     return PredicatePolicy(
         name=name,
         has_argument=True,
-        service_affinity=None if affinity is None else tuple(affinity.strings("labels")),
-        labels_presence=None
-        if presence is None
-        else LabelsPresence(labels=tuple(presence.strings("labels")), presence=presence.boolean("presence")),
+        service_affinity=None if affinity is None else _labels(affinity),
+        labels_presence=None if presence is None else _presence(presence),
     )
 
 
-def _priority(item: Fields) -> PriorityPolicy:
-    name, weight, argument = item.string("name"), item.integer("weight", bits=64), item.optional_child("argument")
+def _labels(fields: Fields) -> tuple[str, ...]:
+    with fields:
+        return tuple(fields.strings("labels"))
+
+
+def _presence(fields: Fields) -> LabelsPresence:
+    with fields:
+        return LabelsPresence(labels=tuple(fields.strings("labels")), presence=fields.boolean("presence"))
+
+
+def _priority(item: Fields, problems: PolicyProblems) -> PriorityPolicy:
+    with item:
+        name, weight, argument = item.string("name"), item.integer("weight", bits=64), item.optional_child("argument")
     if argument is None:
         return PriorityPolicy(name=name, weight=weight)
-    spread, preference = argument.optional_child("serviceAntiAffinity"), argument.optional_child("labelPreference")
-    ratio = argument.optional_child("requestedToCapacityRatioArguments")
+    with argument:
+        spread, preference = argument.optional_child("serviceAntiAffinity"), argument.optional_child("labelPreference")
+        has_ratio = not problems.lacks("requestedToCapacityRatioArguments")
+        ratio = argument.optional_child("requestedToCapacityRatioArguments") if has_ratio else None
     return PriorityPolicy(
         name=name,
         weight=weight,
         has_argument=True,
-        service_anti_affinity=None if spread is None else spread.string("label"),
-        label_preference=None
-        if preference is None
-        else LabelPreference(label=preference.string("label"), presence=preference.boolean("presence")),
-        ratio=None if ratio is None else read_ratio(ratio),
+        service_anti_affinity=None if spread is None else _label(spread),
+        label_preference=None if preference is None else _preference(preference),
+        ratio=None if ratio is None else read_ratio(ratio, problems),
     )
 
 
-def read_ratio(fields: Fields) -> RatioArguments:
-    shape = fields.children("shape")
-    resources = fields.children("resources")
-    return RatioArguments(
-        shape=tuple(UtilizationShapePoint(each.integer("utilization"), each.integer("score")) for each in shape),
-        # A weight that is left out counts as 1.
-        resources=tuple(ResourceSpec(each.string("name"), each.integer("weight", bits=64) or 1) for each in resources),
-    )
+def _label(fields: Fields) -> str:
+    with fields:
+        return fields.string("label")
 
 
-def read_policy_extenders(given: object, problems: Problems) -> tuple[ExtenderConfig, ...]:
-    """Extenders as Policy files write them: names in any case, the timeout in nanoseconds."""
+def _preference(fields: Fields) -> LabelPreference:
+    with fields:
+        return LabelPreference(label=fields.string("label"), presence=fields.boolean("presence"))
+
+
+def read_ratio(fields: Fields, problems: PolicyProblems) -> RatioArguments:
+    with fields:
+        shape = tuple(_point(item) for item in fields.children("shape"))
+        resources = () if problems.lacks("resources") else tuple(map(_resource, fields.children("resources")))
+    return RatioArguments(shape=shape, resources=resources)
+
+
+def _point(fields: Fields) -> UtilizationShapePoint:
+    with fields:
+        return UtilizationShapePoint(fields.integer("utilization"), fields.integer("score"))
+
+
+def _resource(fields: Fields) -> ResourceSpec:
+    """A weight that is left out counts as 1."""
+    with fields:
+        return ResourceSpec(fields.string("name"), fields.integer("weight", bits=64) or 1)
+
+
+def read_policy_extenders(given: object, problems: PolicyProblems) -> tuple[ExtenderConfig, ...]:
+    """Extenders as Policy files write them: names in any case, the timeout in nanoseconds.
+
+    Even a release that is strict elsewhere passes over what it does not know here.
+    """
     if given is not None and not isinstance(given, list):
         problems.wrong_type("extenders", "a list")
         return ()
+    known = [name for name in _EXTENDER_FIELDS if not problems.lacks(name)]
     found = []
     for index, item in enumerate(given or ()):
-        known = _renamed(item, _EXTENDER_FIELDS)
-        if "tlsConfig" in known:
-            known["tlsConfig"] = _renamed(known["tlsConfig"], _TLS_FIELDS)
-        timeout = known.get("httpTimeout")
-        if isinstance(timeout, int) and not isinstance(timeout, bool):
-            known["httpTimeout"] = f"{timeout / _NANOSECONDS:.9f}s"
-        found.append(read_extender(Fields(known, f"extenders[{index}]", problems)))
+        path = f"extenders[{index}]"
+        fields = _renamed(item, known, path, problems)
+        if isinstance(fields, dict):
+            fields["tlsConfig"] = _renamed(fields.get("tlsConfig"), _TLS_FIELDS, f"{path}.tlsConfig", problems)
+            fields["managedResources"] = _managed(fields.get("managedResources"), path, problems)
+            fields["httpTimeout"] = _timeout(fields.get("httpTimeout"), path, problems)
+        found.append(read_extender(Fields(fields, path, problems)))
     return tuple(found)
 
 
-def _renamed(item: object, names: Iterable[str]) -> dict[str, Any]:
-    """The fields that are known, under their names of today; others are passed over."""
+def _managed(given: object, path: str, problems: PolicyProblems) -> object:
+    if not isinstance(given, list):
+        return given
+    return [
+        _renamed(item, _RESOURCE_FIELDS, f"{path}.managedResources[{place}]", problems)
+        for place, item in enumerate(given)
+    ]
+
+
+def _timeout(given: object, path: str, problems: PolicyProblems) -> str:
+    """The timeout as it is written today."""
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        problems.wrong_type(f"{path}.httpTimeout", "an integer, of nanoseconds")
+        given = None
+    return f"{(given or 0) / _NANOSECONDS:.9f}s"
+
+
+def _renamed(item: object, names: Iterable[str], path: str, problems: PolicyProblems) -> object:
+    """An object with the fields that are known, under their names of today; others are passed over."""
+    if not isinstance(item, Mapping):
+        return item
     by_lower = {name.lower(): name for name in names}
-    fields = item.items() if isinstance(item, Mapping) else ()
-    return {by_lower[str(name).lower()]: value for name, value in fields if str(name).lower() in by_lower}
+    known: dict[str, object] = {}
+    for name, value in item.items():
+        if str(name).lower() in by_lower:
+            known[by_lower[str(name).lower()]] = value
+        else:
+            problems.unknown_fields.append(f"{path}.{name}")
+    return known
 
 
 def fatal(message: str) -> ConfigError:

@@ -73,6 +73,14 @@ DEFAULT_PRIORITIES = {
 }
 
 
+def provider_priorities(options: Options) -> dict[str, int]:
+    """The priorities of a provider; those of a Policy that lists none are always the default one's."""
+    weights = dict(DEFAULT_PRIORITIES)
+    if options.packs:
+        weights["MostRequestedPriority"] = weights.pop("LeastRequestedPriority")
+    return weights
+
+
 @dataclass(slots=True)
 class _Arguments:
     """What the arguments of all predicates and priorities come to, by plugin."""
@@ -111,7 +119,7 @@ def configure_policy(policy: Policy, conduct: Conduct, options: Options, own: Re
         conduct = replace(conduct, collects_all_reasons=True)
     config = _plugin_config(policy, arguments, plugins)
     profile = ProfileDocument(SCHEDULER_NAME, plugins, config)
-    return set_up([profile], policy.extenders, conduct, options, own)
+    return set_up([profile], policy.extenders, conduct, options, own, warnings=policy.warnings)
 
 
 def _check(policy: Policy) -> None:
@@ -146,6 +154,8 @@ def _redeclared(priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> It
         yield f'Priority "{priority.name}" redeclares custom priority "{kind}", from:"{other.name}"'
     elif other.weight != priority.weight:
         yield f'{kind}  priority "{priority.name}" has a different weight with "{other.name}"'
+    else:
+        seen[kind] = priority
 
 
 def _predicates(policy: Policy, arguments: _Arguments, own: Registry) -> set[str]:

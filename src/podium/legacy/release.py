@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podium.config import KubeSchedulerConfiguration, default_config, parse_config
@@ -11,10 +11,11 @@ from podium.errors import ConfigError, InputError
 from podium.framework import Registry
 from podium.legacy.algorithms import Catalog, configure
 from podium.legacy.catalogs import v1_8_catalog, v1_14_catalog
-from podium.legacy.conduct import Conduct, FitError, Options, Setup, UnscaledExtender
-from podium.legacy.framework_v118 import configure_v1alpha2
+from podium.legacy.conduct import Conduct, FitError, LegacyConfiguration, Options, Setup, UnscaledExtender
+from podium.legacy.framework_v118 import V1ALPHA2, configure_v1alpha2
 from podium.legacy.policy import is_policy, parse_policy
 from podium.legacy.policy_v118 import configure_policy
+from podium.legacy.rules import V1_8, V1_14, V1_18, Rules
 from podium.plugins import IN_TREE
 
 Document = KubeSchedulerConfiguration | Mapping[str, Any] | None
@@ -28,14 +29,42 @@ class Release:
     name: str
     version: str
     """The very release whose decisions were recorded to compare with."""
+    reads: str
+    """The kind of object that configures it."""
     conduct: Conduct
     configure: Configure
+
+    def knows(self, document: object) -> bool:
+        """Whether a configuration found among objects is meant for this release, right or wrong."""
+        if self.name == CURRENT or is_policy(document):
+            return True
+        return self.name == V1_18.release and isinstance(document, Mapping) and document.get("apiVersion") == V1ALPHA2
 
     def set_up(
         self, document: Document = None, *, options: Options | None = None, registry: Registry = IN_TREE
     ) -> Setup:
-        """What a scheduler of this release runs with; `registry` may have plugins of the user's besides Podium's."""
-        return self.configure(document, self.conduct, options or Options(), registry)
+        """What a scheduler of this release runs with; `registry` may have plugins of the user's besides Podium's.
+
+        A configuration that was set up before is taken as it is.
+        """
+        if isinstance(document, LegacyConfiguration):
+            return self._set_up_again(document)
+        setup = self.configure(document, self.conduct, options or Options(), registry)
+        if self.name == CURRENT:
+            return setup
+        config = LegacyConfiguration(
+            **vars(setup.config),
+            release=self.name,
+            registry=setup.registry,
+            conduct=setup.conduct,
+            effective=setup.effective,
+        )
+        return replace(setup, config=config)
+
+    def _set_up_again(self, config: LegacyConfiguration) -> Setup:
+        if config.release != self.name:
+            raise ConfigError([f"is a configuration of {config.release}, not of {self.name}"])
+        return Setup(config=config, registry=config.registry, conduct=config.conduct, effective=config.effective)
 
 
 def own_plugins(registry: Registry) -> Registry:
@@ -63,15 +92,15 @@ def _current(document: Document, conduct: Conduct, options: Options, registry: R
 def _v1_18(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
     own = own_plugins(registry)
     if is_policy(document):
-        return configure_policy(parse_policy(document), conduct, options, own)
+        return configure_policy(parse_policy(document, V1_18), conduct, options, own)
     return configure_v1alpha2(document, conduct, options, own)
 
 
-def _algorithms(release: str, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
+def _algorithms(rules: Rules, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
     def read(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
         if document is not None and not is_policy(document):
-            raise ConfigError([f"{release} reads an object of kind Policy and apiVersion v1"])
-        policy = None if document is None else parse_policy(document)
+            raise ConfigError([f"{rules.release} reads an object of kind Policy and apiVersion v1"])
+        policy = None if document is None else parse_policy(document, rules)
         return configure(catalog(options.feature_gates), conduct, policy, options, own_plugins(registry))
 
     return read
@@ -85,6 +114,7 @@ RELEASES: dict[str, Release] = {
         Release(
             name="v1.8",
             version="v1.8.15",
+            reads="Policy",
             conduct=Conduct(
                 collects_all_reasons=True,
                 scores_single_node=True,
@@ -94,16 +124,29 @@ RELEASES: dict[str, Release] = {
                 fit_error=V1_8_FIT_ERROR,
                 extender=UnscaledExtender,
             ),
-            configure=_algorithms("v1.8", v1_8_catalog),
+            configure=_algorithms(V1_8, v1_8_catalog),
         ),
         Release(
             name="v1.14",
             version="v1.14.10",
+            reads="Policy",
             conduct=Conduct(score_range=None, tie_break="round-robin", extender=UnscaledExtender),
-            configure=_algorithms("v1.14", v1_14_catalog),
+            configure=_algorithms(V1_14, v1_14_catalog),
         ),
-        Release(name="v1.18", version="v1.18.20", conduct=Conduct(), configure=_v1_18),
-        Release(name="v1.36", version="v1.36.4", conduct=Conduct(), configure=_current),
+        Release(
+            name="v1.18",
+            version="v1.18.20",
+            reads="Policy or KubeSchedulerConfiguration",
+            conduct=Conduct(),
+            configure=_v1_18,
+        ),
+        Release(
+            name="v1.36",
+            version="v1.36.4",
+            reads="KubeSchedulerConfiguration",
+            conduct=Conduct(),
+            configure=_current,
+        ),
     )
 }
 CURRENT = "v1.36"

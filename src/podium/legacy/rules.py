@@ -68,6 +68,12 @@ class Rules:
     missing_volume_is_error: bool
     """CheckVolumeBinding: a bound claim whose volume is not there, or an unbound immediate one, is an error."""
 
+    # -- what a Policy says
+    refuses_unknown_fields: bool
+    """A field of a Policy that the release does not know is an error; otherwise it is passed over."""
+    lacks_fields: frozenset[str]
+    """The fields of a Policy that later releases have."""
+
     # -- words
     bare_reasons: bool
     """A reason is the name of the failure rather than a sentence."""
@@ -100,6 +106,13 @@ V1_8 = Rules(
     limits_from_node=False,
     unbound_disks_by_provisioner=False,
     missing_volume_is_error=True,
+    refuses_unknown_fields=False,
+    lacks_fields=frozenset(
+        (
+            *("alwaysCheckAllPredicates", "requestedToCapacityRatioArguments"),
+            *("preemptVerb", "managedResources", "ignorable"),
+        )
+    ),
     bare_reasons=True,
     too_many_pods="Insufficient pods",
     names_the_taint=False,
@@ -128,6 +141,8 @@ V1_14 = Rules(
     limits_from_node=True,
     unbound_disks_by_provisioner=False,
     missing_volume_is_error=True,
+    refuses_unknown_fields=False,
+    lacks_fields=frozenset(("resources",)),
     bare_reasons=False,
     too_many_pods="Insufficient pods",
     names_the_taint=False,
@@ -156,10 +171,14 @@ V1_18 = Rules(
     limits_from_node=True,
     unbound_disks_by_provisioner=True,
     missing_volume_is_error=False,
+    refuses_unknown_fields=True,
+    lacks_fields=frozenset(),
     bare_reasons=False,
     too_many_pods="Too many pods",
     names_the_taint=True,
 )
+
+RULES = {rules.release: rules for rules in (V1_8, V1_14, V1_18)}
 
 
 class OfRelease:

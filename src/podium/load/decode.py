@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -20,8 +20,10 @@ T = TypeVar("T")
 
 SCHEDULER_CONFIGURATION = "KubeSchedulerConfiguration"
 
-# kubectl's dumps start every object like this, which saves a look through the whole of it.
-_HEAD = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
+# Most objects start with what they are, in one order or the other, which saves a look through the whole of them.
+_VERSION, _KIND = (rf'"{name}"\s*:\s*"([^"\\]+)"'.encode() for name in ("apiVersion", "kind"))
+_HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*" + _KIND + rb"|" + _KIND + rb"\s*,\s*" + _VERSION + rb")")
+_LIST = "List"
 _SOME_KEY = "[...]"
 _STEP = re.compile(r"[^.\[\]]+")
 _TYPE_NAMES = {bool: "bool", int: "int", float: "float", str: "str", dict: "object", list: "array"}
@@ -74,8 +76,7 @@ _EXPORTED = {
 def entries(document: Document) -> Iterator[Entry]:
     """Every object in a document: itself, or the items of the list, typed list or simulator export it is."""
     if isinstance(document.value, list) or _is_array(document.value):
-        for position, value in enumerate(_decode_as(document, document.value, list[Any], list[msgspec.Raw]), 1):
-            yield from _unpacked(Entry(document, position, "", "", value))
+        yield from _items(document, _decode_as(document, document.value, list[Any], list[msgspec.Raw]))
     else:
         yield from _unpacked(Entry(document, None, "", "", document.value), document.envelope)
 
@@ -113,17 +114,34 @@ def object_name(kind: str, value: object) -> str:
     return full_name(kind, namespace if isinstance(namespace, str) else "", name)
 
 
+def _items(document: Document, values: Iterable[object], kind: str = "", api_version: str = "") -> Iterator[Entry]:
+    """The objects of a list; those that do not say what they are have the kind and version given."""
+    for position, value in enumerate(values, 1):
+        head = _HEAD.match(memoryview(value)) if isinstance(value, msgspec.Raw) else None
+        own_version, own_kind = _head_of(*head.groups()) if head is not None else ("", _LIST)
+        if own_kind.endswith(_LIST):
+            yield from _unpacked(Entry(document, position, kind, api_version, value))
+        else:
+            yield Entry(document, position, own_kind, own_version, value)
+
+
+@lru_cache(maxsize=256)
+def _head_of(version: bytes | None, kind: bytes | None, first: bytes, second: bytes) -> tuple[str, str]:
+    """Version and kind of a head, which has them in one order or the other."""
+    if version is None or kind is None:
+        version, kind = second, first
+    return version.decode("utf-8", "replace"), kind.decode("utf-8", "replace")
+
+
 def _unpacked(entry: Entry, envelope: Envelope[Any] | None = None) -> Iterator[Entry]:
-    if envelope is None and isinstance(entry.value, msgspec.Raw) and (head := _HEAD.match(memoryview(entry.value))):
-        api_version, kind = head[1].decode("utf-8", "replace"), head[2].decode("utf-8", "replace")
-    else:
-        envelope = envelope or _envelope(entry)
-        api_version, kind = envelope.api_version or "", envelope.kind or ""
-    entry = entry._replace(kind=kind or entry.kind, api_version=api_version or entry.api_version)
+    envelope = envelope or _envelope(entry)
+    entry = entry._replace(kind=envelope.kind or entry.kind, api_version=envelope.api_version or entry.api_version)
     if not entry.kind:
         yield from _exported(entry)
-    elif entry.kind.endswith("List"):
-        yield from _listed(entry, envelope or _envelope(entry))
+    elif entry.kind.endswith(_LIST):
+        # The items of a typed list, such as PodList, need not say what they are.
+        kind = entry.kind.removesuffix(_LIST)
+        yield from _items(entry.document, envelope.items or (), kind, entry.api_version if kind else "")
     else:
         yield entry
 
@@ -135,22 +153,13 @@ def _envelope(entry: Entry) -> Envelope[Any]:
     return envelope
 
 
-def _listed(entry: Entry, envelope: Envelope[Any]) -> Iterator[Entry]:
-    # The items of a typed list, such as PodList, need not say what they are.
-    kind = entry.kind.removesuffix("List")
-    api_version = entry.api_version if kind else ""
-    for position, value in enumerate(envelope.items or (), 1):
-        yield from _unpacked(Entry(entry.document, position, kind, api_version, value))
-
-
 def _exported(entry: Entry) -> Iterator[Entry]:
     export = _decode_as(entry, entry.value, _Export[Any], _Export[msgspec.Raw])
     lists = [(kind, getattr(export, field)) for field, kind in _EXPORTED.items()]
     if all(values is None for _, values in lists):
         raise NoKindError("has no kind; is it a Kubernetes object?", entry.where)
     for kind, values in lists:
-        for position, value in enumerate(values or (), 1):
-            yield from _unpacked(Entry(entry.document, position, kind, "", value))
+        yield from _items(entry.document, values or (), kind)
     if export.scheduler_config:
         yield Entry(entry.document, None, SCHEDULER_CONFIGURATION, "", export.scheduler_config)
 

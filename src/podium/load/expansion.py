@@ -10,7 +10,9 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from podium.errors import InputError
 from podium.load.defaults import default_object, generated_suffix, generated_uid
+from podium.load.kinds import full_name
 from podium.load.priorities import Priorities
 from podium.objects import (
     Node,
@@ -28,6 +30,8 @@ from podium.objects.volumes import PersistentVolumeClaimSpec
 T = TypeVar("T", bound=Object)
 
 HASH_LABEL = "pod-template-hash"
+MOST_PODS = 1_000_000
+"""Of one workload."""
 
 _API_VERSIONS = {
     "Pod": "v1",
@@ -86,6 +90,7 @@ class Expansion:
 
     def pods(self, owner: Object, template: PodTemplateSpec, number: int) -> Iterator[Object]:
         """As many pods of a template as asked for, with the claims they bring along."""
+        refuse_too_many(owner, number)
         for _ in range(number):
             name = self.free_name(Pod, owner.namespace, owner.name)
             yield from self.pod(owner, template, name)
@@ -176,3 +181,10 @@ def _default_class(objects: list[Object]) -> str | None:
     by_name = sorted(marked, key=lambda each: each.name)
     newest = max(by_name, key=lambda each: each.metadata.creation_timestamp or "", default=None)
     return newest.name if newest else None
+
+
+def refuse_too_many(owner: Object, number: int) -> None:
+    """InputError for a workload of more pods than any cluster has: making them would take all memory there is."""
+    if number > MOST_PODS:
+        name = full_name(type(owner).__name__, owner.namespace, owner.name)
+        raise InputError(f"{name}: asks for {number:,} pods; up to {MOST_PODS:,} can be simulated")

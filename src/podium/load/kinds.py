@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from podium.objects import KINDS, Object
 
 DEFAULT_NAMESPACE = "default"
@@ -30,6 +32,7 @@ CLUSTER_SCOPED = frozenset(
 )
 
 
+@lru_cache(maxsize=1024)
 def type_of(kind: str, api_version: str) -> type[Object] | None:
     """The type of a kind that scheduling reads, or None; without an API group the kind alone decides."""
     group = api_version.rpartition("/")[0]

@@ -12,6 +12,7 @@ from podium.objects import (
     LabelSelector,
     PodAffinity,
     PodAffinityTerm,
+    PodSpec,
     SelectorRequirement,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
@@ -19,6 +20,17 @@ from podium.objects import (
 
 T = TypeVar("T")
 Labels = dict[str, str]
+
+
+def has_label_keys(spec: PodSpec) -> bool:
+    """Whether what the API server stores depends on the pod's labels."""
+    affinity = spec.affinity or Affinity()
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
+    required = [term for side in sides for term in side.required]
+    preferred = [weighted.pod_affinity_term for side in sides for weighted in side.preferred]
+    return any(term.match_label_keys or term.mismatch_label_keys for term in (*required, *preferred)) or any(
+        constraint.match_label_keys for constraint in spec.topology_spread_constraints
+    )
 
 
 def merge_into_affinity(affinity: Affinity | None, labels: Labels) -> Affinity | None:

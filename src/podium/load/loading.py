@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import count as numbers
 
 from msgspec.structs import replace
 
+from podium.collector import collector_paused
 from podium.errors import InputError
 from podium.load.checks import check
 from podium.load.decode import SCHEDULER_CONFIGURATION, Entry, NoKindError, decode, entries, plain
@@ -20,6 +20,7 @@ from podium.load.phrases import count
 from podium.load.priorities import Priorities
 from podium.load.read import STDIN, VALUES, Source, read_documents
 from podium.load.references import missing_references
+from podium.load.stored_pods import StoredPods
 from podium.objects import KINDS, Node, Object, Pod
 
 
@@ -30,32 +31,20 @@ def load(*sources: Source) -> Objects:
     be used or has no objects at all.
     """
     loading = _Loading()
-    with _collector_paused():
+    with collector_paused():
         objects = [obj for source in sources for obj in loading.objects(source)]
-    if not objects:
-        raise InputError(_nothing_found(sources, loading))
-    priorities = Priorities(objects)
-    for position, obj in enumerate(objects):
-        if type(obj) is Pod and obj.spec.priority is None:
-            objects[position] = priorities.resolve(obj)
-    return Objects(
-        objects,
-        warnings=[*loading.warnings, *priorities.warnings, *missing_references(objects)],
-        ignored=loading.ignored,
-        scheduler_config=loading.scheduler_config,
-    )
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No garbage collection meanwhile: it would go through all the objects again and again and find nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+        if not objects:
+            raise InputError(_nothing_found(sources, loading))
+        priorities = Priorities(objects)
+        for position, obj in enumerate(objects):
+            if type(obj) is Pod and obj.spec.priority is None:
+                objects[position] = priorities.resolve(obj)
+        return Objects(
+            objects,
+            warnings=[*loading.warnings, *priorities.warnings, *missing_references(objects)],
+            ignored=loading.ignored,
+            scheduler_config=loading.scheduler_config,
+        )
 
 
 RELEASED_AFTER = 4096
@@ -72,12 +61,14 @@ class _Loading:
         self.generated: Counter[tuple[str, str, str]] = Counter()
         self.seen: dict[tuple[str, str, str], tuple[Object, str]] = {}
         self.configured_in = ""
+        self.pods = StoredPods()
 
     def objects(self, source: Source) -> Iterator[Object]:
+        number = numbers(1)
         for document in read_documents(source):
             try:
-                for number, entry in enumerate(entries(document), 1):
-                    if number % RELEASED_AFTER == 0:
+                for entry in entries(document):
+                    if next(number) % RELEASED_AFTER == 0:
                         document.release()
                     obj = self._object(entry)
                     if obj is not None:
@@ -96,12 +87,18 @@ class _Loading:
         if not obj.metadata.name:
             obj = self._named(obj, entry)
         try:
-            check(obj)
+            obj = self._stored(obj)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             raise error.at(f"{entry.document.file}: {name}") from None
-        obj = default_object(obj)
         return obj if self._is_new(obj, entry) else None
+
+    def _stored(self, obj: Object) -> Object:
+        """The object as the API server would store it; InputError with the field path if it would refuse it."""
+        if isinstance(obj, Pod):
+            return self.pods.stored(obj)
+        check(obj)
+        return default_object(obj)
 
     def _other(self, entry: Entry) -> None:
         if entry.kind != SCHEDULER_CONFIGURATION:

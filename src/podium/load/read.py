@@ -176,10 +176,12 @@ class _NotJSONError(Exception):
 def _json(text: Text, start: int, name: str) -> Iterator[Document]:
     """One or several JSON documents, with nothing, blanks or `---` between them."""
     view = memoryview(text)
+    mapped = text if isinstance(text, mmap.mmap) else None
     number = 0
     while start < len(view):
+        end_of_line = text.find(b"\n", start)
         try:
-            length, envelope = _first_value(view[start:])
+            length, envelope = _first_value(view[start:], view[start : end_of_line if end_of_line >= 0 else len(view)])
         except (UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"cannot be read as JSON: {error}", f"{name} document {number + 1}") from None
         except msgspec.DecodeError as error:
@@ -188,14 +190,17 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
             raise _NotJSONError(_json_problem(error, text, position), position, number) from None
         number += 1
         end = start + length
-        mapped = text if isinstance(text, mmap.mmap) else None
         value = msgspec.Raw(view[start:end])
         yield Document(f"{name} document {number}", name, value, envelope, mapped=mapped)
         start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
 
 
-def _first_value(view: memoryview) -> tuple[int, RawEnvelope | None]:
-    """How long the first JSON value is, and its envelope if it has one."""
+def _first_value(view: memoryview, line: memoryview) -> tuple[int, RawEnvelope | None]:
+    """How long the first JSON value is, and its envelope if it has one; it may well fill the first line."""
+    try:
+        return len(line), _ENVELOPE.decode(line)
+    except msgspec.DecodeError:
+        pass
     try:
         return _decoded(_ENVELOPE, view)
     except msgspec.ValidationError:

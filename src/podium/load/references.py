@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from podium.load.phrases import count, some
 from podium.load.storage_references import missing_storage
 from podium.objects import (
+    Affinity,
     LabelSelector,
     Namespace,
     Node,
@@ -44,7 +45,7 @@ def _missing_nodes(objects: list[Object], pods: list[Pod]) -> Iterator[str]:
 
 
 def _missing_namespaces(objects: list[Object], pods: list[Pod]) -> Iterator[str]:
-    selecting = next((pod for pod in pods if any(map(_looks_at_labels, _namespace_selectors(pod)))), None)
+    selecting = next((pod for pod in pods if pod.spec.affinity and _selects_namespaces(pod.spec.affinity)), None)
     if selecting is None:
         return
     known = {obj.name for obj in objects if type(obj) is Namespace}
@@ -56,13 +57,12 @@ def _missing_namespaces(objects: list[Object], pods: list[Pod]) -> Iterator[str]
         )
 
 
-def _namespace_selectors(pod: Pod) -> Iterator[LabelSelector | None]:
-    if pod.spec.affinity is None:
-        return
-    for affinity in (pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity):
-        if affinity is not None:
-            yield from (term.namespace_selector for term in affinity.required)
-            yield from (weighted.pod_affinity_term.namespace_selector for weighted in affinity.preferred)
+def _selects_namespaces(affinity: Affinity) -> bool:
+    """Whether it matters which labels namespaces have."""
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
+    required = [term for side in sides for term in side.required]
+    preferred = [weighted.pod_affinity_term for side in sides for weighted in side.preferred]
+    return any(_looks_at_labels(term.namespace_selector) for term in (*required, *preferred))
 
 
 def _looks_at_labels(selector: LabelSelector | None) -> bool:

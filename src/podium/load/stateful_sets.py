@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from podium.load.expansion import Expansion, template_hash
+from podium.load.expansion import Expansion, refuse_too_many, template_hash
 from podium.objects import Object, ObjectMeta, PersistentVolumeClaim, Pod, PodTemplateSpec, StatefulSet, Volume
 from podium.objects.volumes import PersistentVolumeClaimVolumeSource
 
@@ -15,6 +15,7 @@ def expand_stateful_set(stateful_set: StatefulSet, expansion: Expansion) -> Iter
     """The pods whose numbers are missing, each after the claims it lacks."""
     revision = f"{stateful_set.name}-{template_hash(stateful_set.spec.template)}"
     start = stateful_set.spec.ordinals.start
+    refuse_too_many(stateful_set, stateful_set.spec.replicas)
     for ordinal in range(start, start + stateful_set.spec.replicas):
         name = f"{stateful_set.name}-{ordinal}"
         # A pod on its way out still holds the name, and the controller waits for it.

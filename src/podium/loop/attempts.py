@@ -98,6 +98,20 @@ class CycleScheduler(Scheduler):
         for plugin in reversed(self.framework_of(assumed.pod).reserve):
             plugin.unreserve(assumed.state, assumed.pod, assumed.node)
 
+    def bind_by_extender(self, assumed: Assumed) -> Status | None:
+        """Let the first extender bind the pod that binds and is interested in it; None if it is up to the plugins."""
+        for extender in self._extenders:
+            if not (extender.is_binder and extender.is_interested(assumed.pod)):
+                continue
+            try:
+                extender.bind(assumed.pod, assumed.node)
+            except ExtenderError as error:
+                if extender.ignorable:
+                    continue
+                return Status.error(str(error))
+            return SUCCESS
+        return None
+
     def save(self) -> tuple[object, ...]:
         """What later choices depend on besides the cluster, to be given to `restore`."""
         return self._tie_break.save(), self._sampling.save(), self._preempting.save()

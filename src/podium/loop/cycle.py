@@ -35,10 +35,15 @@ class SchedulerLoop:
         config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
         *,
         now: float = 0.0,
+        extenders_bind: bool = True,
         **options: Any,
     ) -> None:
-        """`options` are those of `Scheduler`: registry, tie_break, seed and so on."""
+        """`options` are those of `Scheduler`: registry, tie_break, seed and so on.
+
+        An extender with a bindVerb is asked to bind the pods it is interested in, unless `extenders_bind` is off.
+        """
         self.cluster = cluster
+        self.extenders_bind = extenders_bind
         self.scheduler = CycleScheduler(cluster, config, **options)
         settings = self.scheduler.config
         self.queue = SchedulingQueue(
@@ -260,22 +265,29 @@ class SchedulerLoop:
         pod, node, state = assumed.pod, assumed.node, assumed.state
         self.queue.done(pod.key)
         framework = self.scheduler.framework_of(pod)
-        status: Status = SUCCESS
         for pre_bind in framework.pre_bind:
             status = pre_bind.pre_bind(state, pod, node)
             if status != SUCCESS:
                 return self._fail_to_bind(queued, assumed, status._replace(plugin=pre_bind.name), now)
-        for bind in framework.bind:
-            status = bind.bind(state, pod, node)
-            if status.code is not Code.SKIP:
-                status = status if status == SUCCESS else status._replace(plugin=bind.name)
-                break
+        status = self._bind(assumed)
         if status != SUCCESS:
             return self._fail_to_bind(queued, assumed, status, now)
         self.assumed[pod.key] = queued, assumed
         for post_bind in framework.post_bind:
             post_bind.post_bind(state, pod, node)
         return [Bind(pod, node, queued.attempts)]
+
+    def _bind(self, assumed: Assumed) -> Status:
+        """What an extender that binds says; without one, the first Bind plugin that does not leave it to the next."""
+        bound = self.scheduler.bind_by_extender(assumed) if self.extenders_bind else None
+        if bound is not None:
+            return bound
+        status: Status = SUCCESS
+        for plugin in self.scheduler.framework_of(assumed.pod).bind:
+            status = plugin.bind(assumed.state, assumed.pod, assumed.node)
+            if status.code is not Code.SKIP:
+                return status if status == SUCCESS else status._replace(plugin=plugin.name)
+        return status
 
     def bind_failed(self, key: str, message: str, now: float) -> list[Instruction]:
         """A pod could not be bound: it is tried again after its backoff."""

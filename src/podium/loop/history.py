@@ -22,6 +22,17 @@ class History:
         self.running = 0
         self.last_change = 0.0
         """When something last happened."""
+        self._in_vain: dict[str, list[str]] = {}
+
+    def in_vain(self, where: str, what: str, why: str) -> None:
+        """An event, or a part of it, came to nothing, for a reason that others may share."""
+        self._in_vain.setdefault(why, []).append(f"{where}: {what}" if where else what)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What came to nothing: the first of each sort, and how many more there are."""
+        found = ((why, first, len(rest)) for why, (first, *rest) in self._in_vain.items())
+        return tuple(f"{first} {why}" + (f"; {more:,} more like it" if more else "") for why, first, more in found)
 
     def note(self, time: float, event: str, **what: Any) -> None:
         """Add a record to the log: something happened."""
@@ -98,7 +109,7 @@ class History:
         )
 
     def result(self, end: float) -> TimelineResult:
-        return TimelineResult(tuple(self.log), tuple(self.lives), tuple(self.samples), end)
+        return TimelineResult(tuple(self.log), tuple(self.lives), tuple(self.samples), end, self.warnings)
 
 
 def round_time(time: float) -> float:

@@ -71,8 +71,8 @@ def take_snapshot(loop: SchedulerLoop) -> LoopSnapshot:
     """The loop as data. InputError while pods are being bound: what plugins know of those cannot be saved."""
     if loop.assumed or len(loop.waiting):
         raise InputError(
-            f"a snapshot cannot be taken while {len(loop.assumed) + len(loop.waiting)} pods are being bound "
-            "or wait at Permit; take it before or after"
+            "a snapshot cannot be taken while pods are being bound or wait at Permit, "
+            f"as {sorted((*loop.assumed, *(one.pod.key for one in loop.waiting)))[0]} does; take it before or after"
         )
     cluster = loop.cluster
     return LoopSnapshot(

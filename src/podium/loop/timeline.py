@@ -8,9 +8,11 @@ from typing import Any
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
+from podium.errors import InputError
 from podium.load import Objects, expand_workloads
 from podium.loop.clock import Drain
 from podium.loop.cycle import SchedulerLoop
+from podium.loop.event_checks import check_events
 from podium.loop.history import History
 from podium.loop.instructions import Bind, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.surroundings import Surroundings
@@ -43,13 +45,18 @@ class Timeline:
         read = events if isinstance(events, TimelineEvents) else read_timeline(events)
         surroundings = surroundings or Surroundings(controllers=not read.is_record)
         given = objects if isinstance(objects, Objects) else Objects(objects)
-        cluster = Cluster.from_objects(expand_workloads(given) if surroundings.controllers else given)
+        there = expand_workloads(given) if surroundings.controllers else given
+        if not read.is_record:
+            # A recording may begin in the middle, and it says what did happen.
+            check_events(read.events, there)
+        cluster = Cluster.from_objects(there)
         loop = SchedulerLoop(cluster, config, **options)
         self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop.pods.values()))
         self.world.settle_in()
 
     def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
         self.loop, self.epoch = loop, epoch
+        loop.extenders_bind = surroundings.extenders_bind
         self.surroundings = surroundings
         self.history = History(loop, surroundings.sample_every)
         self.world = World(loop, self.history, surroundings, self.moment)
@@ -149,6 +156,18 @@ class Timeline:
 
 def latest_moment(pods: Iterable[Pod]) -> datetime:
     """When a simulation without dates of its own begins: when the last pod that is there was made or started."""
-    times = (time for pod in pods for time in (pod.status.start_time, pod.metadata.creation_timestamp) if time)
-    moments = (datetime.fromisoformat(time) for time in times)
-    return max((moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in moments), default=FIRST_MOMENT)
+    latest = FIRST_MOMENT
+    for pod in pods:
+        times = {
+            "status.startTime": pod.status.start_time,
+            "metadata.creationTimestamp": pod.metadata.creation_timestamp,
+        }
+        for field, time in times.items():
+            try:
+                moment = datetime.fromisoformat(time) if time else FIRST_MOMENT
+            except ValueError:
+                raise InputError(
+                    f"pod {pod.key}: {field} {time!r} is not a time; write it like 2026-01-31T09:30:00Z"
+                ) from None
+            latest = max(latest, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return latest

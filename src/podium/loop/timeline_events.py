@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +25,11 @@ from podium.load.read import Document
 from podium.objects import Node, Object, Pod
 
 STDIN = "-"
+STDIN_NAME = "stdin"
 LIFETIME = "podium/lifetime"
+"""The annotation that says how long a pod runs."""
 LONGEST = 10 * 366 * 86_400
 """The last second there can be: samples are taken all the time until then."""
-"""The annotation that says how long a pod runs."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -52,6 +56,10 @@ class TimedEvent(NamedTuple):
     verb: Verb
     object: Object
     lifetime: float | None = None
+    where: str = ""
+    """The file and line it stands in."""
+    says_lifetime: bool = False
+    """Whether it is the event that says the lifetime, rather than the pod."""
 
 
 class TimelineEvents(NamedTuple):
@@ -62,12 +70,14 @@ class TimelineEvents(NamedTuple):
     """What second 0 is on the calendar, where the events say so."""
     is_record: bool = False
     """Whether kube-scheduler-simulator recorded them: then they say themselves what controllers did."""
+    ignored: Mapping[str, int] = MappingProxyType({})
+    """How many events were about objects of each kind that scheduling does not read."""
 
 
 NOTHING = msgspec.Raw(b"")
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time: float | str
     event: str
     object: msgspec.Raw = NOTHING
@@ -76,6 +86,8 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 _LINES = msgspec.json.Decoder(_Line)
+_FIELDS = ("time", "event", "object", "lifetime")
+_UNKNOWN_FIELD = re.compile("unknown field `(.*)`")
 
 
 class _Raw(NamedTuple):
@@ -86,6 +98,7 @@ class _Raw(NamedTuple):
     verb: Verb
     object: Object
     lifetime: float | None
+    says_lifetime: bool
 
 
 def read_timeline(source: str | Iterable[Mapping[str, Any]]) -> TimelineEvents:
@@ -94,21 +107,33 @@ def read_timeline(source: str | Iterable[Mapping[str, Any]]) -> TimelineEvents:
     InputError, one line, that names the line for anything that cannot be used.
     """
     found: list[_Raw] = []
-    records = 0
+    ignored: Counter[str] = Counter()
+    is_record: bool | None = None
     for where, line in _lines(source):
         raw = _decoded(line, where)
-        records += _is_there(raw.resource)
         event = _event(raw, where)
-        if event is not None:
+        if is_record is (not _is_there(raw.resource)):
+            raise InputError("some lines have a `resource`, others an `object`; use one of the two", where)
+        is_record = _is_there(raw.resource)
+        if isinstance(event, str):
+            ignored[event] += 1
+        else:
             found.append(event)
     if not found:
-        raise InputError("no events in it", source if isinstance(source, str) else "input")
-    if 0 < records < len(found):
-        raise InputError("some lines have a `resource`, others an `object`; use one of the two", found[0].where)
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(ignored.items()))
+        about = f"no events about objects that scheduling reads, only {kinds}" if kinds else "no events in it"
+        raise InputError(about, _name(source) if isinstance(source, str) else "input")
     epoch = _epoch(found)
-    events = [TimedEvent(_seconds(raw, epoch), *raw[2:]) for raw in found]
+    events = [
+        TimedEvent(_seconds(raw, epoch), raw.verb, raw.object, raw.lifetime, raw.where, raw.says_lifetime)
+        for raw in found
+    ]
     events.sort(key=lambda event: event.time)
-    return TimelineEvents(tuple(events), epoch, records > 0)
+    return TimelineEvents(tuple(events), epoch, bool(is_record), ignored)
+
+
+def _name(source: str) -> str:
+    return STDIN_NAME if source == STDIN else source
 
 
 def _lines(source: str | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, bytes]]:
@@ -116,7 +141,7 @@ def _lines(source: str | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, byt
         for number, value in enumerate(source, 1):
             yield f"event {number}", msgspec.json.encode(value)
         return
-    name = "stdin" if source == STDIN else source
+    name = _name(source)
     for number, line in enumerate(_bytes(source, name).split(b"\n"), 1):
         if line.strip():
             yield f"{name} line {number}", line
@@ -139,14 +164,17 @@ def _bytes(source: str, name: str) -> bytes:
 def _decoded(line: bytes, where: str) -> _Line:
     try:
         return _LINES.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        unknown = _UNKNOWN_FIELD.search(str(error))
+        if unknown:
+            raise InputError(f"unknown field {unknown[1]!r}; an event has {', '.join(_FIELDS)}", where) from None
         raise InputError(
             f'is not an event such as {{"time": 1, "event": "add", "object": {{}}}}: {error}', where
         ) from None
 
 
-def _event(line: _Line, where: str) -> _Raw | None:
-    """The event of a line; None if it is about an object that scheduling does not read."""
+def _event(line: _Line, where: str) -> _Raw | str:
+    """The event of a line; the kind of its object if that is none that scheduling reads."""
     if _is_there(line.object) == _is_there(line.resource):
         raise InputError("needs an `object`, or a `resource` as kube-scheduler-simulator records it", where)
     try:
@@ -154,24 +182,26 @@ def _event(line: _Line, where: str) -> _Raw | None:
     except ValueError:
         raise InputError(f"event {line.event!r} is unknown; use {', '.join(Verb)}", where) from None
     item = _object(line.object if _is_there(line.object) else line.resource, where)
-    if item is None:
-        return None
+    if isinstance(item, str):
+        return item
     if verb in NODE_VERBS and not isinstance(item, Node):
         raise InputError(f"only a Node can {verb}, not a {type(item).__name__}", where)
-    return _Raw(where, _time(line.time, where), verb, item, _lifetime(line, item, where))
+    lifetime = _lifetime(line, verb, item, where)
+    return _Raw(where, _time(line.time, where), verb, item, lifetime, line.lifetime is not None)
 
 
 def _is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) not in (b"", b"null")
 
 
-def _object(raw: msgspec.Raw, where: str) -> Object | None:
+def _object(raw: msgspec.Raw, where: str) -> Object | str:
+    """The object, or its kind if scheduling does not read that."""
     found = list(entries(Document(where, where, raw)))
     if len(found) != 1:
         raise InputError(f"needs one object, has {len(found)}", where)
     kind = type_of(found[0].kind, found[0].api_version)
     if kind is None:
-        return None
+        return found[0].kind
     item = decode(found[0], kind)
     if not item.metadata.name:
         raise InputError(f"{found[0].kind} has no metadata.name; give it one", where)
@@ -194,8 +224,16 @@ def _time(time: float | str, where: str) -> float | datetime:
     return float(time)
 
 
-def _lifetime(line: _Line, item: Object, where: str) -> float | None:
+def _lifetime(line: _Line, verb: Verb, item: Object, where: str) -> float | None:
     given = line.lifetime
+    if given is not None and not isinstance(item, Pod):
+        raise InputError(
+            f"lifetime is that of a Pod, not of a {type(item).__name__}; "
+            f"pods of a workload get theirs from annotation {LIFETIME} in its template",
+            where,
+        )
+    if given is not None and verb is Verb.DELETE:
+        raise InputError("lifetime has no use when a Pod is deleted; say it where the Pod is added", where)
     if given is None and isinstance(item, Pod):
         return lifetime_of(item, where)
     return None if given is None else _duration(given, "lifetime", where)

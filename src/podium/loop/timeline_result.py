@@ -71,6 +71,8 @@ class TimelineResult:
     samples: tuple[Sample, ...]
     end: float
     """The time it ended, in seconds."""
+    warnings: tuple[str, ...] = ()
+    """Events that came to nothing, one line for each sort."""
 
     @property
     def pending_times(self) -> dict[str, float]:

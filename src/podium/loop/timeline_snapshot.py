@@ -87,9 +87,20 @@ def resume_timeline(
     if events_digest(read) != snapshot.events:
         raise InputError("was taken with other events; give the same file", where)
     try:
-        loop = resume(snapshot.loop, config, **options)
+        return _resumed(snapshot, read, config, **options)
     except InputError as error:
         raise error.at(where) from None
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"is damaged, as it does not agree with itself: {error!r}; take a new one", where) from None
+
+
+def _resumed(
+    snapshot: TimelineSnapshot,
+    read: TimelineEvents,
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None,
+    **options: Any,
+) -> Timeline:
+    loop = resume(snapshot.loop, config, **options)
     timeline = Timeline.around(loop, read, snapshot.surroundings, snapshot.epoch)
     timeline.next_event = snapshot.next_event
     timeline.clock.now = snapshot.now

@@ -20,6 +20,10 @@ from podium.objects import Deployment, Node, Object, Pod, PodDisruptionBudget, R
 
 RUNNING = "Running"
 
+NOT_THERE = "came to nothing: it was not there at the time"
+LIVES_ALREADY = "came to nothing: the pod was there already, and keeps the one it has"
+NO_SUCH_NODE = "which was not there at the time: the pod takes no room until that node comes"
+
 
 class World:
     """The API server, the controllers and the kubelets of a simulated cluster, as far as the scheduler notices them."""
@@ -54,12 +58,34 @@ class World:
         """Let an event happen."""
         item = event.object
         self._note(str(event.verb), kind=type(item).__name__, name=item.key)
+        self._notice_vain(event)
         if isinstance(item, Pod):
             self._pod_event(event.verb, item, event.lifetime)
         elif isinstance(item, Node):
             self._node_event(event.verb, item)
         else:
             self._object_event(event.verb, item)
+
+    def _notice_vain(self, event: TimedEvent) -> None:
+        """Take note of an event that comes to nothing, or less than it says."""
+        item, name = event.object, event.object.key
+        is_there = self._is_there(item)
+        if event.verb not in (Verb.ADD, Verb.UPDATE):
+            if not is_there:
+                self.history.in_vain(event.where, f"{event.verb} of {type(item).__name__} {name}", NOT_THERE)
+        elif isinstance(item, Pod) and not item.finished:
+            node = item.spec.node_name
+            if is_there and event.says_lifetime:
+                self.history.in_vain(event.where, f"lifetime of Pod {name}", LIVES_ALREADY)
+            if not is_there and node and node not in self.loop.cluster.rows:
+                self.history.in_vain(event.where, f"Pod {name} is bound to Node {node},", NO_SUCH_NODE)
+
+    def _is_there(self, item: Object) -> bool:
+        if isinstance(item, Pod):
+            return item.key in self.loop.pods
+        if isinstance(item, Node):
+            return item.name in self.loop.cluster.rows
+        return self.loop.cluster.store.of(type(item)).get(item.name, item.namespace) is not None
 
     def _pod_event(self, verb: Verb, pod: Pod, lifetime: float | None) -> None:
         current = self.loop.pods.get(pod.key)

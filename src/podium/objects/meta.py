@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 
@@ -13,6 +15,11 @@ Quantity = str | int | float
 """A resource quantity as it stands in YAML or JSON; `podium.quantity` gives it meaning."""
 
 ResourceList = dict[str, Quantity]
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""The integers of the API, but for a few that are wider: what is larger is refused, as the API server does."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""How many there are of something."""
 
 
 class OwnerReference(Struct, frozen=True):

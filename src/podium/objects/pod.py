@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
-from podium.objects.meta import LabelSelector, NodeSelector, NodeSelectorTerm, Object, ObjectMeta, ResourceList, Struct
+from podium.objects.meta import (
+    Int32,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Object,
+    ObjectMeta,
+    ResourceList,
+    Struct,
+)
 from podium.objects.volumes import Volume
 
 
 class ContainerPort(Struct, frozen=True):
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(name="hostIP", default="")
 
@@ -42,7 +51,7 @@ class Toleration(Struct, frozen=True):
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -63,7 +72,7 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -85,11 +94,11 @@ class Affinity(Struct, frozen=True):
 
 
 class TopologySpreadConstraint(Struct, frozen=True):
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] = []
@@ -108,7 +117,7 @@ class PodResourceClaim(Struct, frozen=True):
 class PodSpec(Struct, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     containers: list[Container] = []

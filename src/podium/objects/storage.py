@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from podium.objects.meta import LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
+from podium.objects.meta import Int32, LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
 from podium.objects.volumes import (
     ISCSI,
     RBD,
@@ -90,7 +90,7 @@ class StorageClass(Object, frozen=True):
 
 
 class VolumeNodeResources(Struct, frozen=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(Struct, frozen=True):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from podium.objects.meta import LabelSelector, ObjectMeta, ResourceList, Struct
+from podium.objects.meta import Int32, LabelSelector, ObjectMeta, ResourceList, Struct
 
 
 class GCEPersistentDisk(Struct, frozen=True):
     pd_name: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
 class AWSElasticBlockStore(Struct, frozen=True):
     volume_id: str = msgspec.field(name="volumeID", default="")
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -40,7 +40,7 @@ class Cinder(Struct, frozen=True):
 class ISCSI(Struct, frozen=True):
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.objects.meta import LabelSelector, Object, Struct
+from podium.objects.meta import Count, Int32, LabelSelector, Object, Struct
 from podium.objects.pod import PodTemplateSpec
 from podium.objects.storage import PersistentVolumeClaim
 
@@ -20,19 +20,19 @@ class Service(Object, frozen=True):
 
 
 class PriorityClass(Object, frozen=True):
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str | None] = {}
 
 
@@ -44,7 +44,7 @@ class PodDisruptionBudget(Object, frozen=True):
 class WorkloadSpec(Struct, frozen=True):
     """Deployment, ReplicaSet: a number of pods from one template."""
 
-    replicas: int = 1
+    replicas: Count = 1
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
@@ -58,7 +58,7 @@ class ReplicaSet(Object, frozen=True):
 
 
 class StatefulSetOrdinals(Struct, frozen=True):
-    start: int = 0
+    start: Count = 0
 
 
 class StatefulSetSpec(WorkloadSpec, frozen=True):
@@ -71,7 +71,7 @@ class StatefulSet(Object, frozen=True):
 
 
 class ReplicationControllerSpec(Struct, frozen=True):
-    replicas: int = 1
+    replicas: Count = 1
     selector: dict[str, str] = {}
     template: PodTemplateSpec | None = None
 
@@ -90,14 +90,14 @@ class DaemonSet(Object, frozen=True):
 
 
 class JobSpec(Struct, frozen=True):
-    parallelism: int = 1
-    completions: int | None = None
+    parallelism: Count = 1
+    completions: Count | None = None
     suspend: bool = False
     template: PodTemplateSpec = PodTemplateSpec()
 
 
 class JobStatus(Struct, frozen=True):
-    succeeded: int = 0
+    succeeded: Count = 0
 
 
 class Job(Object, frozen=True):

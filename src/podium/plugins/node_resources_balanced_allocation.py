@@ -16,7 +16,7 @@ from podium.config.args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
-from podium.plugins.node_resources_fit import Asked, asked_resources
+from podium.plugins.node_resources_fit import Asked, asked_resources, counted_resources
 from podium.plugins.normalize import divide
 
 Floats = NDArray[np.float64]
@@ -32,13 +32,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         super().__init__(args)
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
             args = NodeResourcesBalancedAllocationArgs()
-        self._resources = args.resources
+        self._counted = counted_resources(args.resources)
 
     def key(self, info: PodInfo) -> Hashable:
         return info.resources
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-        asked = asked_resources(self._resources, state.info.resources.balanced_requests)
+        asked = asked_resources(self._counted, state.info.resources.balanced_requests)
         state[f"{self.name}/score"] = asked
         return SUCCESS if any(each.amount for each in asked) else SKIP
 
@@ -59,11 +59,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         asked: list[Asked] = state[f"{self.name}/score"]
         before, after = [], []
         for name, amount, _ in asked:
-            capacity = float(node.allocatable(name))
+            capacity, used = float(node.allocatable(name)), node.requested(name)
             if capacity:
-                used = node.requested(name)
-                before.append(min(used / capacity, 1.0))
-                after.append(min((used + amount) / capacity, 1.0))
+                before.append(used / capacity if used < capacity else 1.0)
+                after.append((used + amount) / capacity if used + amount < capacity else 1.0)
         half = MAX_NODE_SCORE // 2
         # Positive or not, the fraction is dropped.
         return half + int((half + _evenness_of(after) - _evenness_of(before)) / 2)

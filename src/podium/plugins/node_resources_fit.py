@@ -34,17 +34,37 @@ class Asked(NamedTuple):
     """What a pod asks of a resource that counts in a score."""
 
     name: str
-    """Empty for a resource the scheduler does not track: no node has any."""
+    """Empty for one that no node has."""
     amount: int
     weight: int
 
 
-def asked_resources(resources: Iterable[ResourceSpec], requests: Mapping[str, int]) -> list[Asked]:
+class Counted(NamedTuple):
+    """A resource that counts in a score, if only because all pods count as asking for it."""
+
+    name: str
+    column: str
+    """Empty for a resource the scheduler does not track: no node has any."""
+    weight: int
+    always: bool
+
+
+def counted_resources(resources: Iterable[ResourceSpec]) -> list[Counted]:
+    """What the configuration says, for `asked_resources`."""
+    return [
+        Counted(
+            name, name if name in ALWAYS_FIRST or is_scalar_resource(name) else "", weight, not is_scalar_resource(name)
+        )
+        for name, weight in resources
+    ]
+
+
+def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -> list[Asked]:
     """The resources that count; a scalar resource the pod does not ask for says nothing about the node."""
     return [
-        Asked(name if name in ALWAYS_FIRST or is_scalar_resource(name) else "", requests.get(name, 0), weight)
-        for name, weight in resources
-        if requests.get(name, 0) != 0 or not is_scalar_resource(name)
+        Asked(column, requests.get(name, 0), weight)
+        for name, column, weight, always in resources
+        if always or requests.get(name, 0)
     ]
 
 
@@ -59,7 +79,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         fit = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
         self._ignored = frozenset(fit.ignored_resources)
         self._ignored_groups = frozenset(fit.ignored_resource_groups)
-        self._strategy = fit.scoring_strategy
+        self._counted = counted_resources(fit.scoring_strategy.resources)
+        self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
         self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
 
     def key(self, info: PodInfo) -> Hashable:
@@ -102,7 +123,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
-        state[f"{self.name}/score"] = asked_resources(self._strategy.resources, requests)
+        state[f"{self.name}/score"] = asked_resources(self._counted, requests)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
@@ -142,17 +163,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
 
     def _resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
-        if self._strategy.type == LEAST_ALLOCATED:
-            part = np.maximum(capacity - requested, 0)
-        else:
-            part = np.minimum(requested, capacity)
+        part = np.maximum(capacity - requested, 0) if self._wants_least else np.minimum(requested, capacity)
         part *= MAX_NODE_SCORE
         score: Ints = part // capacity
         return score if self._curve is None else np.take(self._curve, score)
 
     def _resource_score(self, requested: int, capacity: int) -> int:
-        least = self._strategy.type == LEAST_ALLOCATED
-        part = max(capacity - requested, 0) if least else min(requested, capacity)
+        part = max(capacity - requested, 0) if self._wants_least else min(requested, capacity)
         score = int64(part * MAX_NODE_SCORE) // capacity
         return score if self._curve is None else int(np.take(self._curve, score))
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from podium.cluster.columns import Ints
 from podium.framework.plugin import MAX_NODE_SCORE
 
+LIMIT = 1 << 63
+
 
 def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
     """Scale so that the highest score becomes 100, or with `reverse` so that zero does."""
@@ -36,4 +38,4 @@ def round_half_away(numbers: NDArray[np.float64]) -> Ints:
 
 def int64(number: int) -> int:
     """The number as 64 bits hold it: what NumPy's and Go's arithmetic makes of one that is too large."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+    return number if -LIMIT <= number < LIMIT else (number + LIMIT) % (2 * LIMIT) - LIMIT

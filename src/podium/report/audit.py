@@ -105,4 +105,4 @@ def to_rows(audit: Audit) -> str:
 def _row(pod: Audited) -> tuple[Any, ...]:
     plugins = "; ".join(f"{plugin} {points:+}" for plugin, points in pod.plugins.items())
     about = (pod.pod, pod.workload, pod.node, pod.finding.value, pod.best)
-    return (*about, pod.points, pod.place or None, pod.feasible, plugins, pod.reason)
+    return (*about, pod.points, pod.place or None, pod.feasible_shown, plugins, pod.reason)

@@ -23,7 +23,7 @@ from podium.engine.explanation import (
 )
 from podium.engine.preemption.explanation import preemption_document
 from podium.engine.storage_detail import claims_detail, storage_details
-from podium.engine.text import Line
+from podium.engine.text import Line, counted
 from podium.errors import InputError
 from podium.objects import Pod
 from podium.report.formats import API_VERSION, to_csv
@@ -92,7 +92,7 @@ def about_running(explained: Explained) -> list[str]:
         return ["It runs there now: decided again, without it there, it would stay."]
     if node in decision.totals:
         place = ranking(decision).index(node) + 1
-        return [f"It runs on {node} now, which comes {_ordinal(place)} with {decision.totals[node]:,} points."]
+        return [f"It runs on {node} now, which comes {_ordinal(place)} with {counted(decision.totals[node], 'point')}."]
     if node in decision.rejected:
         return [f"It runs on {node} now, which would reject it today: {why(decision.rejected[node])}."]
     return [f"It is bound to {node}, which is not in the input or was not looked at."]

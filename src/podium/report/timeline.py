@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from podium.engine.text import Line
+from podium.engine.text import Line, counted
 from podium.loop.plot import time_label
 from podium.loop.timeline_result import Life, TimelineResult, resources_of
 
@@ -16,7 +16,10 @@ def to_lines(result: TimelineResult) -> list[Line]:
     """What came of the pods, how long they waited, and how full the cluster was."""
     bound = [life for life in result.lives if life.bound is not None]
     lines = [
-        Line(f"{time_label(result.end)} simulated, {len(result.lives)} pods came, {len(bound)} got a node", "bold"),
+        Line(
+            f"{time_label(result.end)} simulated, {counted(len(result.lives), 'pod')} came, {len(bound):,} got a node",
+            "bold",
+        ),
         Line(f"waited for it: {_quantiles([life.waited or 0.0 for life in bound])}"),
     ]
     lines += _happened(result)
@@ -53,7 +56,7 @@ def _fullness(result: TimelineResult) -> list[Line]:
     if not result.samples:
         return []
     deepest = max(result.samples, key=lambda sample: sample.queued)
-    lines = [Line(f"queue: at most {deepest.queued} pods, at {time_label(deepest.time)}")]
+    lines = [Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}")]
     for name in resources_of(result.samples):
         shares = [sample.utilisation(name) for sample in result.samples]
         lines.append(Line(f"{name} requested: {sum(shares) / len(shares):.1%} on average, at most {max(shares):.1%}"))
@@ -65,4 +68,4 @@ def _unplaced(lives: Sequence[Life]) -> list[Line]:
         return []
     names = ", ".join(life.pod for life in lives[:MOST_UNPLACED])
     more = f" and {len(lives) - MOST_UNPLACED} more" if len(lives) > MOST_UNPLACED else ""
-    return [Line(f"still waiting: {len(lives)} pods: {names}{more}", "yellow")]
+    return [Line(f"still waiting: {counted(len(lives), 'pod')}: {names}{more}", "yellow")]

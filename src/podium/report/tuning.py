@@ -37,7 +37,8 @@ def words(tuning: Tuning) -> Iterator[str]:
         yield f"None of {tried} is better than today's, by {tuning.objective}: {number(today.value)}."
         return
     if tuning.objective == FEWEST_NODES:
-        yield f"The pods take {number(best.value)} nodes instead of {number(today.value)}, the best of {tried} tried."
+        nodes = "1 node" if best.value == 1 else f"{number(best.value)} nodes"
+        yield f"The pods take {nodes} instead of {number(today.value)}, the best of {tried} tried."
     else:
         values = f"{number(best.value)} instead of {number(today.value)}"
         yield f"{tuning.objective}: {values}, the best of {tried} tried."

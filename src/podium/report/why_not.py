@@ -7,7 +7,7 @@ from typing import Any
 
 from podium.answers import WhyNot
 from podium.engine.explanation import WIDTH, ranking, why
-from podium.engine.text import Column, Line, styled, table, wrapped
+from podium.engine.text import Column, Line, counted, styled, table, wrapped
 from podium.report.formats import API_VERSION, to_csv
 
 
@@ -42,7 +42,7 @@ def _words(answer: WhyNot) -> Iterator[str]:
     if answer.behind is not None:
         place = ranking(decision).index(node) + 1
         if answer.behind:
-            points = f"with {decision.totals[node]:,} points, {answer.behind:,} behind"
+            points = f"with {counted(decision.totals[node], 'point')}, {answer.behind:,} behind"
             yield f"It fits on {node} too, number {place:,} of {len(decision.feasible):,} {points}."
         else:
             yield f"It fits on {node} too, which has as many points: the tie was broken the other way."

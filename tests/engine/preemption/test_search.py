@@ -44,6 +44,19 @@ def test_the_same_seed_gives_the_same_choice_and_a_tie_is_drawn_at_random() -> N
     assert len(set(chosen)) > 1
 
 
+def test_what_was_found_before_does_not_count_once_pods_elsewhere_matter() -> None:
+    zone = {"labels": {ZONE: "z"}}
+    nodes = [small("a", **zone), small("c", **zone)]
+    against = affinity(required=[pod_term(ZONE, APP)], anti=True)
+    scheduler = scheduler_on([*nodes, running("low", "a", cpu="2"), running("equal", "c", cpu="1", priority=100)])
+    new = preemptor(cpu="2", labels=APP)
+    assert scheduler.decide(new, preempt=True).nominated == "a"
+
+    scheduler.cluster.add(running("against", "c", cpu="1", priority=100, affinity=against))
+
+    assert scheduler.decide(new, preempt=True).nominated is None
+
+
 def test_how_many_nodes_are_tried_is_configured() -> None:
     objects = [obj for i in range(20) for obj in (small(f"n{i}"), running(f"low-{i}", f"n{i}", cpu="2"))]
 

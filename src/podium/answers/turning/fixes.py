@@ -26,6 +26,9 @@ from podium.cluster.pods import HostPort, host_ports
 from podium.config import NodeAffinityArgs
 from podium.engine import Decision
 from podium.framework import Code, Status
+from podium.legacy.node_predicates import NodeLabelArgs
+from podium.legacy.reasons import HOST_PORTS, NODE_SELECTOR
+from podium.legacy.rules import V1_8
 from podium.objects import Affinity, Container, NodeSelector, Pod, SelectorRequirement
 from podium.plugins.node_unschedulable import CORDONED
 from podium.selectors import NodeTerm, Requirement, node_terms, untolerated
@@ -63,8 +66,8 @@ def fixes(rejected: Rejected) -> Iterator[Change]:
     if rejected.pod.spec.scheduling_gates:
         yield remove_gates(rejected.pod)
         return
-    known = _FIXES.get(rejected.status.plugin or _narrowed_by(rejected.status))
-    found = list(known(rejected)) if known is not None else []
+    known = _FIXES.get(rejected.status.plugin or _narrowed_by(rejected.status), _node_label)
+    found = list(known(rejected))
     if not found and rejected.status.code is Code.UNSCHEDULABLE:
         found = [evict([pod]) for pod in evictable(rejected.situation, rejected.node)[:MOST_SINGLE]]
     yield from found
@@ -198,11 +201,8 @@ def _said(expression: SelectorRequirement) -> str:
 
 
 def _added_args(rejected: Rejected) -> NodeAffinityArgs | None:
-    for profile in rejected.situation.config.profiles:
-        if profile.scheduler_name == rejected.pod.spec.scheduler_name:
-            args = profile.args.get("NodeAffinity")
-            return args if isinstance(args, NodeAffinityArgs) else None
-    return None
+    args = rejected.situation.args_of("NodeAffinity")
+    return args if isinstance(args, NodeAffinityArgs) else None
 
 
 def _added(rejected: Rejected) -> tuple[NodeTerm, ...] | None:
@@ -226,10 +226,12 @@ def _by_dropping_added(rejected: Rejected) -> Iterator[Change]:
 def _node_ports(rejected: Rejected) -> Iterator[Change]:
     wanted = host_ports(rejected.pod)
     running = rejected.situation.cluster.pods_on(rejected.situation.cluster.rows[rejected.node])
-    holders = [pod for pod in running if any(_overlap(one, other) for one in wanted for other in host_ports(pod))]
+    # v1.8 looks at numbers alone.
+    overlap = _same_number if rejected.situation.release == V1_8.release else _overlap
+    holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
     if 0 < len(holders) <= MOST_EVICTED:
         yield evict(holders)
-    taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if _overlap(one, other)}
+    taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if overlap(one, other)}
     if taken:
         text = f"drop the pod's host port {', '.join(map(str, sorted(taken)))}"
         yield edit_pod("drop-host-port", text, rejected.pod, 3, _without_ports(taken))
@@ -239,6 +241,10 @@ def _overlap(one: HostPort, other: HostPort) -> bool:
     anywhere = "0.0.0.0"
     same = (one.protocol, one.port) == (other.protocol, other.port)
     return same and (one.ip == other.ip or anywhere in (one.ip, other.ip))
+
+
+def _same_number(one: HostPort, other: HostPort) -> bool:
+    return one.port == other.port
 
 
 def _without_ports(taken: set[int]) -> Callable[[Pod], Pod]:
@@ -258,14 +264,53 @@ def _without_ports(taken: set[int]) -> Callable[[Pod], Pod]:
     return edit
 
 
+# -- older releases ------------------------------------------------------------------------------------------------
+
+
+def _general_predicates(rejected: Rejected) -> Iterator[Change]:
+    """Resources, ports and node selector are one predicate, which gives the reasons of all of them."""
+    parts = {HOST_PORTS: _node_ports, NODE_SELECTOR: _node_affinity}
+    said = [part for part in parts if {part.name, part.sentence}.intersection(rejected.status.reasons)]
+    for part in said:
+        yield from parts[part](rejected)
+    if len(said) < len(rejected.status.reasons):
+        yield from resources(rejected.situation, rejected.node)
+
+
+def _node_condition(rejected: Rejected) -> Iterator[Change]:
+    if rejected.situation.cluster.node(rejected.node).spec.unschedulable:
+        yield uncordon(rejected.node)
+
+
+def _node_label(rejected: Rejected) -> Iterator[Change]:
+    """Labels that a predicate, under whatever name, wants a node to have or to lack."""
+    args = rejected.situation.args_of(rejected.status.plugin)
+    if isinstance(args, NodeLabelArgs):
+        labels = rejected.situation.cluster.node(rejected.node).metadata.labels
+        wanted: dict[str, str | None] = {key: "true" for key in args.present_labels if key not in labels}
+        wanted |= {key: None for key in args.absent_labels if key in labels}
+        if wanted:
+            yield label_node(rejected.node, wanted)
+
+
 _FIXES: dict[str, Callable[[Rejected], Iterator[Change]]] = {
+    "CheckNodeCondition": _node_condition,
+    "CheckNodeUnschedulable": _node_unschedulable,
+    "GeneralPredicates": _general_predicates,
+    "HostName": _node_name,
     "InterPodAffinity": lambda r: inter_pod_affinity(r.situation, r.node, r.status),
+    "MatchInterPodAffinity": lambda r: inter_pod_affinity(r.situation, r.node, r.status),
+    "MatchNodeSelector": _node_affinity,
     "NodeAffinity": _node_affinity,
     "NodeName": _node_name,
     "NodePorts": _node_ports,
     "NodeResourcesFit": lambda r: resources(r.situation, r.node),
     "NodeUnschedulable": _node_unschedulable,
+    "PodFitsHostPorts": _node_ports,
+    "PodFitsPorts": _node_ports,
+    "PodFitsResources": lambda r: resources(r.situation, r.node),
+    "PodToleratesNodeTaints": _taint_toleration,
     "PodTopologySpread": lambda r: topology_spread(r.situation, r.node, r.status),
     "TaintToleration": _taint_toleration,
 }
-"""Per plugin, what may help; for other plugins, evicting pods where the status says that this could."""
+"""Per plugin, of any release, what may help; for others, evicting pods where the status says that this could."""

@@ -23,22 +23,26 @@ MOST_VALUES = 3
 
 Field = Literal["pod_affinity", "pod_anti_affinity"]
 _NAMES: dict[Field, str] = {"pod_affinity": "affinity", "pod_anti_affinity": "anti-affinity"}
+_COMPLAINTS = frozenset(
+    (InterPodAffinity.REASON_AFFINITY, InterPodAffinity.REASON_ANTI_AFFINITY, InterPodAffinity.REASON_EXISTING)
+)
 
 
 # -- affinity ------------------------------------------------------------------------------------------------------
 
 
 def inter_pod_affinity(situation: Situation, node: str, status: Status) -> Iterator[Change]:
-    """What may help against InterPodAffinity, by what it complains about."""
-    if InterPodAffinity.REASON_AFFINITY in status.reasons:
+    """What may help against InterPodAffinity, by what it complains about; v1.8 does not say what that is."""
+    said = _COMPLAINTS.intersection(status.reasons) or _COMPLAINTS
+    if InterPodAffinity.REASON_AFFINITY in said:
         terms = affinity_terms(situation.pod).required_affinity
         yield from _missing_labels(situation, node, [term.topology_key for term in terms])
         yield from _drop_terms(situation.pod, "pod_affinity")
-    elif InterPodAffinity.REASON_ANTI_AFFINITY in status.reasons:
+    if InterPodAffinity.REASON_ANTI_AFFINITY in said:
         for term in affinity_terms(situation.pod).required_anti_affinity:
             yield from _evict_some(_meant_by(term, situation, _same_domain(situation, node, term.topology_key)))
         yield from _drop_terms(situation.pod, "pod_anti_affinity")
-    else:
+    if InterPodAffinity.REASON_EXISTING in said:
         yield from _against_the_pod(situation, node)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -13,9 +13,10 @@ from podium.answers.turning.fixes import Rejected, fixes, rejection
 from podium.answers.turning.situation import Situation
 from podium.answers.turning.winning import levers, wins
 from podium.cluster import Cluster
-from podium.config import KubeSchedulerConfiguration, default_config
+from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision
 from podium.framework import Registry
+from podium.legacy import CURRENT, release_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
@@ -46,14 +47,16 @@ class Suggestion:
         self,
         cluster: Cluster,
         pod: Pod,
-        config: KubeSchedulerConfiguration | None = None,
+        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
         registry: Registry = IN_TREE,
+        release: str = CURRENT,
     ) -> tuple[Cluster, Pod, KubeSchedulerConfiguration]:
         """The cluster, the pod and the configuration with the changes made; those given stay as they are.
 
         The pod is not on a node of that cluster, whether or not it was before.
         """
-        situation = Situation(cluster, pod, config or default_config(registry.points), registry)
+        settings = release_of(release).set_up(config, registry=registry).config
+        situation = Situation(cluster, pod, settings, registry, release)
         for change in self.changes:
             change.apply(situation)
         return situation.cluster, situation.pod, situation.config
@@ -114,7 +117,7 @@ def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Su
             suffices = wins(situation.decide(), node)
         if suffices:
             return _checked(situation, node, rest)
-    fresh = Situation(situation.cluster, situation.pod, situation.config, situation.registry)
+    fresh = Situation(situation.cluster, situation.pod, situation.config, situation.registry, situation.release)
     with fresh.trying(changes):
         decision = fresh.decide()
     fresh.close()

@@ -10,6 +10,7 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.framework import Registry
+from podium.legacy import CURRENT
 from podium.objects import Node, Pod
 
 if TYPE_CHECKING:
@@ -19,10 +20,17 @@ if TYPE_CHECKING:
 class Situation:
     """A pod without a node, a cluster of its own, and a configuration; every change to them can be undone."""
 
-    def __init__(self, cluster: Cluster, pod: Pod, config: KubeSchedulerConfiguration, registry: Registry) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        config: KubeSchedulerConfiguration,
+        registry: Registry,
+        release: str = CURRENT,
+    ) -> None:
         self.cluster = cluster.fork()
         self.cluster.remove(pod)
-        self.pod, self.config, self.registry = pod, config, registry
+        self.pod, self.config, self.registry, self.release = pod, config, registry, release
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
         self.decisions = 0
@@ -38,11 +46,16 @@ class Situation:
         for config, scheduler in self._schedulers:
             if config is self.config:
                 return scheduler
-        made = Scheduler(self.cluster, self.config, registry=self.registry, tie_break="first")
+        made = Scheduler(self.cluster, self.config, registry=self.registry, release=self.release, tie_break="first")
         for _, scheduler in self._schedulers[1:]:
             scheduler.close()
         self._schedulers = [*self._schedulers[:1], (self.config, made)]
         return made
+
+    def args_of(self, plugin: str) -> object:
+        """The arguments of a plugin in the pod's profile; None where it has none."""
+        name = self.pod.spec.scheduler_name
+        return next((each.args.get(plugin) for each in self.config.profiles if each.scheduler_name == name), None)
 
     def close(self) -> None:
         for _, scheduler in self._schedulers:

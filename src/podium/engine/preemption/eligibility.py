@@ -40,4 +40,10 @@ def is_being_preempted(pod: Pod) -> bool:
 
 def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> list[int]:
     """The rows where pods that go might help; not those rejected for what no eviction changes."""
-    return sorted(cluster.rows[name] for name, status in statuses.items() if status.code is Code.UNSCHEDULABLE)
+    # Thousands of nodes share a handful of statuses: each of those is looked at once.
+    known = {id(status): status for status in statuses.values()}
+    helped = {key for key, status in known.items() if status.code is Code.UNSCHEDULABLE}
+    rows = cluster.rows
+    if len(helped) == len(known):
+        return sorted([rows[name] for name in statuses])
+    return sorted([rows[name] for name, status in statuses.items() if id(status) in helped])

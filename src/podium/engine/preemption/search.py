@@ -14,7 +14,6 @@ from podium.engine.preemption.eligibility import potential_rows, why_not_eligibl
 from podium.engine.preemption.victims import DryRuns, Outcome
 from podium.engine.remembering import RowChanges, RowMemory
 from podium.engine.select import TieBreak
-from podium.engine.yielding import recheck_of
 from podium.errors import ExtenderError
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, PostFilterResult, Status
@@ -72,25 +71,24 @@ class Search:
         return PostFilterResult(SUCCESS, self.chosen.node)
 
     def _find(self, policy: DefaultPreemption, rows: list[int], own_row: int) -> tuple[list[Candidate], list[Status]]:
-        """Candidates, those that violate no budget first, and what was said of the rows that are none."""
+        """Candidates, those that violate no budget first; without any, what was said of all the rows."""
         if not rows:
             return [], []
         evaluation = self._evaluation
         offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
         rows = rows[offset:] + rows[:offset]
-        recheck = recheck_of(evaluation, self._nominations)
-        runs = DryRuns(evaluation.pod, policy, recheck, evaluation.cluster, self._changes)
+        runs = DryRuns(evaluation, policy, self._nominations, self._changes)
         memory = self._memories.get_or_make((policy, evaluation.state.info.signature), lambda: RowMemory(self._changes))
         good: list[Candidate] = []
         violating: list[Candidate] = []
         rejected: list[Status] = []
-        for outcome in runs.run(rows, max(enough, 1), memory, own_row):
-            if isinstance(outcome, Status):
-                rejected.append(outcome)
-                continue
-            (violating if outcome.pdb_violations else good).append(outcome)
-            if good and len(good) + len(violating) >= enough:
-                break
+        for outcomes in runs.run(rows, max(enough, 1), memory, own_row):
+            for candidate in [outcome for outcome in outcomes if type(outcome) is Candidate]:
+                (violating if candidate.pdb_violations else good).append(candidate)
+                if good and len(good) + len(violating) >= enough:
+                    return good + violating, []
+            if not (good or violating):
+                rejected += [outcome for outcome in outcomes if type(outcome) is Status]
         return good + violating, rejected
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from podium.cluster import Cluster
 from podium.cluster.cluster import Placed
 from podium.cluster.trial import Trial
+from podium.engine.evaluation import Evaluation
+from podium.engine.nominations import Nominations
 from podium.engine.preemption.budgets import Budgets
 from podium.engine.preemption.choice import Candidate
 from podium.engine.rechecking import Recheck
 from podium.engine.remembering import RowChanges, RowMemory
+from podium.engine.yielding import recheck_of
 from podium.framework import SUCCESS, CycleState, Status
-from podium.objects import Pod
 from podium.plugins.default_preemption import DefaultPreemption
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
@@ -39,46 +41,62 @@ class DryRuns:
     """
 
     def __init__(
-        self,
-        pod: Pod,
-        policy: DefaultPreemption,
-        recheck: Recheck,
-        cluster: Cluster,
-        changes: RowChanges,
+        self, evaluation: Evaluation, policy: DefaultPreemption, nominations: Nominations, changes: RowChanges
     ) -> None:
-        self._pod, self._policy, self._recheck, self._cluster, self._changes = pod, policy, recheck, cluster, changes
-        self._budgets = Budgets(cluster)
+        self._evaluation, self._policy, self._nominations, self._changes = evaluation, policy, nominations, changes
+        self._pod, self._cluster = evaluation.pod, evaluation.cluster
 
-    def run(self, rows: Sequence[int], together: int, memory: RowMemory[Outcome], own_row: int) -> Iterator[Outcome]:
-        """The outcome for each row, lazily and in order; where rows are independent, `together` at a time.
+    @cached_property
+    def _recheck(self) -> Recheck:
+        """Made when there is a pod that may go, which on a cluster full of equals is never."""
+        return recheck_of(self._evaluation, self._nominations)
 
-        What is found for independent rows is remembered, except on the row that the pod is nominated to itself.
+    @cached_property
+    def _budgets(self) -> Budgets:
+        return Budgets(self._cluster)
+
+    def run(
+        self, rows: Sequence[int], together: int, memory: RowMemory[Outcome], own_row: int
+    ) -> Iterator[Sequence[Outcome]]:
+        """The outcome for each row, lazily and in order: one by one or, where rows are independent, `together`.
+
+        It is remembered that a row has no pod that may go, and what is found for independent rows, except on the row
+        that the pod is nominated to itself.
         """
-        if not self._recheck.rows_are_independent:
-            for row in rows:
-                yield self._try([row])[row]
-            return
         memory.forget_changed()
         known = memory.found
         for start in range(0, len(rows), together):
             batch = rows[start : start + together]
-            known.update(self._try([row for row in batch if row not in known and row != own_row]))
-            own = self._try([row for row in batch if row == own_row])
-            yield from (own[row] if row in own else known[row] for row in batch)
+            potential = {row: self._potential(row) for row in batch if row not in known}
+            known.update((row, NO_VICTIMS) for row, pods in potential.items() if not pods)
+            if all(known.get(row) is NO_VICTIMS for row in batch):
+                yield [NO_VICTIMS] * len(batch)
+            elif self._recheck.rows_are_independent:
+                untried = {row: potential[row] for row in batch if row not in known}
+                if own_row in batch and known.get(own_row) is not NO_VICTIMS:
+                    untried[own_row] = self._potential(own_row)
+                found = self._try(untried)
+                known.update((row, outcome) for row, outcome in found.items() if row != own_row)
+                yield [found[row] if row in found else known[row] for row in batch]
+            else:
+                for row in batch:
+                    # Whatever else is known may be from when rows were independent.
+                    has_none = known.get(row) is NO_VICTIMS
+                    yield [NO_VICTIMS if has_none else self._try({row: self._potential(row)})[row]]
 
-    def _try(self, rows: Sequence[int]) -> dict[int, Outcome]:
-        if not rows:
+    def _try(self, potential: Mapping[int, list[Placed]]) -> dict[int, Outcome]:
+        """The outcome for rows, given the pods that may go on each; there are some."""
+        if not potential:
             return {}
         with self._changes.trial() as trial:
             state = self._recheck.state()
-            outcomes: dict[int, Outcome] = dict.fromkeys(rows, NO_VICTIMS)
-            potential = {row: self._potential(row) for row in rows}
-            emptied = [row for row in rows if potential[row]]
-            for row in emptied:
-                for placed in potential[row]:
+            outcomes: dict[int, Outcome] = {}
+            rows = list(potential)
+            for pods in potential.values():
+                for placed in pods:
                     self._recheck.take_off(trial, state, placed)
             orders: dict[int, list[_Spared]] = {}
-            for row, status in zip(emptied, self._recheck.check(trial, state, emptied), strict=True):
+            for row, status in zip(rows, self._recheck.check(trial, state, rows), strict=True):
                 if status == SUCCESS:
                     orders[row] = self._order(potential[row])
                 else:

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podium.errors import InputError
+from podium.load import load
+from podium.load.stored_pods import StoredPods
+from podium.objects import Pod
+
+from .objects import Fields, doc, yaml_of
+
+CONTAINER = {"name": "main", "resources": {"limits": {"cpu": "1"}}}
+TERM = {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["hash"]}
+
+
+def pods(*specs: Fields, **fields: Any) -> list[Pod]:
+    return load([doc("Pod", f"web-{number}", spec=spec, **fields) for number, spec in enumerate(specs)]).of(Pod)
+
+
+def test_pods_of_one_template_share_what_is_filled_in() -> None:
+    first, second = pods(
+        {"nodeName": "a", "priority": 0, "containers": [CONTAINER], "volumes": [{"name": "token-1"}]},
+        {"nodeName": "b", "priority": 0, "containers": [CONTAINER], "volumes": [{"name": "token-2"}]},
+    )
+
+    assert first.spec.containers is second.spec.containers
+    assert first.spec.containers[0].resources.requests == {"cpu": "1"}
+    assert (first.spec.node_name, second.spec.node_name) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"containers": [CONTAINER], "priority": 1},
+        {"containers": [CONTAINER | {"resources": {"limits": {"cpu": 1}}}]},
+        {"containers": [CONTAINER], "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]},
+    ],
+)
+def test_pods_that_differ_keep_their_own(other: Fields) -> None:
+    first, second, alone = *pods({"containers": [CONTAINER]}, other), *pods(other)
+
+    assert first.spec != second.spec
+    assert second.spec == alone.spec
+
+
+def test_labels_count_where_they_are_named_by_key() -> None:
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+    preferred = [{"weight": 1, "podAffinityTerm": TERM}]
+    specs = [
+        {"affinity": affinity},
+        {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}},
+        {"topologySpreadConstraints": [TERM | {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+    ]
+    for spec in specs:
+        made = load(*(doc("Pod", name, labels={"hash": name}, spec=spec) for name in ("a", "b"))).of(Pod)
+
+        for pod in made:
+            wanted = {"key": "hash", "operator": "In", "values": [pod.name]}
+            assert str(yaml_of(pod.spec)).count(str([wanted])) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "where"),
+    [
+        ({"overhead": {"cpu": "x"}}, {}, "spec.overhead['cpu']"),
+        ({}, {"containerStatuses": [{"allocatedResources": {"cpu": "x"}}]}, "status.containerStatuses[0].allocated"),
+        ({}, {"initContainerStatuses": [{"resources": {"limits": {"cpu": "x"}}}]}, "status.initContainerStatuses[0]"),
+        ({}, {"allocatedResources": {"cpu": "x"}}, "status.allocatedResources['cpu']"),
+        ({}, {"resources": {"requests": {"cpu": "x"}}}, "status.resources.requests['cpu']"),
+    ],
+)
+def test_a_mistake_is_found_in_a_pod_after_others_like_it(spec: Fields, status: Fields, where: str) -> None:
+    good = doc("Pod", "good", spec={"containers": [CONTAINER]})
+    bad = doc("Pod", "bad", spec={"containers": [CONTAINER], **spec}, status=status)
+    with pytest.raises(InputError) as error:
+        load(good, bad)
+    assert str(error.value).startswith(f"input: Pod default/bad: {where}")
+
+
+def test_pods_that_are_all_different_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StoredPods, "REMEMBERED", 2)
+    specs = [{"priority": number} for number in (1, 2, 3, 1, 2, 3)]
+
+    assert [pod.spec.priority for pod in pods(*specs)] == [1, 2, 3, 1, 2, 3]

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from podium.collector import collector_paused
+
+
+@pytest.fixture(autouse=True)
+def collector_as_it_was() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def test_the_collector_is_off_meanwhile_and_on_again_afterwards() -> None:
+    with collector_paused():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_collector_is_on_again_after_an_error() -> None:
+    with pytest.raises(ValueError, match="wrong"), collector_paused():
+        raise ValueError("wrong")
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    with collector_paused():
+        pass
+    assert not gc.isenabled()
+
+
+def test_what_was_made_is_old_at_once() -> None:
+    with collector_paused():
+        made = [[number] for number in range(10)]
+    oldest = {id(each) for each in gc.get_objects(generation=2)}
+    assert {id(each) for each in made} <= oldest
+
+
+def test_what_others_froze_stays_frozen() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with collector_paused():
+        pass
+    assert gc.get_freeze_count() == frozen
