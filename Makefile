@@ -13,6 +13,7 @@ test: lint types layers unit
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 lint: $(STAMP)

@@ -56,8 +56,9 @@ class RowOutcomes:
         merged = total(
             [results.values[places] for results in self._filters],
             [(weight, results.values[places]) for weight, results in self._scores],
-            cluster.columns.alive[places],
+            size if rows is None else len(rows),
         )
+        merged[~cluster.columns.alive[places]] = INFEASIBLE
         if rows is None:
             self.values = merged
             self.generation += 1
@@ -176,7 +177,7 @@ class StateOutcomes:
         outcome = total(
             [results.evaluate(nodes) for results in self._filters],
             [(weight, results.evaluate(nodes)) for weight, results in self._scores],
-            np.ones(len(nodes), dtype=np.bool_),
+            len(nodes),
         )
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
         return outcome
@@ -187,14 +188,12 @@ def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple
     return any(each.may_have_errors for each in filters), any(each.may_be_invalid for _, each in scores)
 
 
-def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], start: Mask) -> Ints:
-    """The weighted sum of scores; INFEASIBLE where `start` is false or a filter rejects."""
-    merged = np.zeros(len(start), dtype=np.int64)
+def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
+    """The weighted sum of scores; INFEASIBLE where a filter rejects."""
+    merged = np.zeros(size, dtype=np.int64)
     for weight, values in scores:
         merged += values if weight == 1 else weight * values
     for values in codes:
         if values.any():
             merged[values != 0] = INFEASIBLE
-    if not start.all():
-        merged[~start] = INFEASIBLE
     return merged

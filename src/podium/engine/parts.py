@@ -58,8 +58,11 @@ def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
     scoring: Literal["pass", "skip", "fail"] = "pass"
     if pre_score.code is not Code.SUCCESS:
         scoring = "skip" if pre_score.code is Code.SKIP else "fail"
-    if pre_filter.status.code is Code.SKIP:
-        return Course("skip", scoring)
-    if pre_filter.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-        return Course("hopeless", scoring)
-    return Course("pass" if pre_filter == PreFilterResult() else "narrow", scoring)
+    match pre_filter.status.code:
+        case Code.SUCCESS:
+            return Course("pass" if pre_filter.node_names is None else "narrow", scoring)
+        case Code.SKIP:
+            return Course("skip", scoring)
+        case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return Course("hopeless", scoring)
+    return Course("narrow", scoring)

@@ -7,6 +7,8 @@ from podium.errors import SelectorError
 from podium.objects import Pod, ReplicaSet, ReplicationController, Service, StatefulSet
 from podium.selectors import Selector, label_selector, match_labels
 
+EVERYTHING = Selector()
+
 
 def pod_services(pod: Pod, cluster: Cluster) -> list[Service]:
     """The services that select the pod, by name; a service without a selector selects nothing."""
@@ -24,7 +26,7 @@ def default_selector(pod: Pod, cluster: Cluster) -> Selector:
         labels.update(service.spec.selector or {})
     owner = pod.metadata.controller
     if owner is None:
-        return match_labels(labels)
+        return match_labels(labels) if labels else EVERYTHING
     kind = (owner.api_version, owner.kind)
     if kind == ("v1", "ReplicationController"):
         controller = cluster.store.of(ReplicationController).get(owner.name, pod.namespace)

@@ -26,6 +26,7 @@ from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import Namespace, Pod
 
 ANTI: TermKind = "required_anti_affinity"
+PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
 PREFERENCES: tuple[tuple[TermKind, int], ...] = (("preferred_affinity", 1), ("preferred_anti_affinity", -1))
 
 
@@ -115,21 +116,19 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
         if terms is NO_TERMS and not cluster.census.terms[ANTI]:
-            return PreFilterResult(SKIP)
+            return SKIPPED
         info = state.info
         existing = [_domains(one, one.term, cluster) for one in existing_terms(ANTI, info, cluster)]
         existing = [domains for domains in existing if domains.tally.occupied]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
-            return PreFilterResult(SKIP)
-        everyone = all_own_terms(info, cluster)
-        state[self.name] = _FilterState(
-            terms,
-            [_domains(everyone, term, cluster) for term in terms.required_affinity],
-            [_domains(question, term, cluster) for term, question in own_terms(ANTI, info, cluster)],
-            existing,
-            all(scope.matches(pod.namespace, pod.metadata.labels) for scope in everyone.scopes),
-        )
-        return PreFilterResult()
+            return SKIPPED
+        anti_affinity = [_domains(question, term, cluster) for term, question in own_terms(ANTI, info, cluster)]
+        state[self.name] = found = _FilterState(terms, [], anti_affinity, existing, False)
+        if terms.required_affinity:
+            everyone = all_own_terms(info, cluster)
+            found.affinity = [_domains(everyone, term, cluster) for term in terms.required_affinity]
+            found.matches_itself = all(scope.matches(pod.namespace, info.labels) for scope in everyone.scopes)
+        return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
         """Heed anti-affinity that no pod had at PreFilter. The counts as such follow the cluster by themselves."""

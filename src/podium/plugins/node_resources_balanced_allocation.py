@@ -17,7 +17,7 @@ from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, 
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
 from podium.plugins.node_resources_fit import Asked, asked_resources, counted_resources
-from podium.plugins.normalize import divide
+from podium.plugins.normalize import divide, divisors
 
 Floats = NDArray[np.float64]
 
@@ -46,10 +46,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         asked: list[Asked] = state[f"{self.name}/score"]
         before, after, present = [], [], []
         for name, amount, _ in asked:
-            capacity, used = nodes.allocatable(name), nodes.requested(name)
-            present.append(None if capacity.all() else capacity != 0)
-            if present[-1] is not None:
-                capacity = np.maximum(capacity, 1)
+            (capacity, mask), used = divisors(nodes.allocatable(name)), nodes.requested(name)
+            present.append(mask)
             before.append(_fraction(used, capacity))
             after.append(_fraction(used + amount, capacity))
         half = MAX_NODE_SCORE // 2
@@ -68,7 +66,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return half + int((half + _evenness_of(after) - _evenness_of(before)) / 2)
 
 
-def _fraction(used: Ints, capacity: Ints) -> Floats:
+def _fraction(used: Ints, capacity: Ints | int) -> Floats:
     fraction: Floats = used / capacity
     return np.minimum(fraction, 1.0, out=fraction)
 

@@ -22,7 +22,7 @@ from podium.framework.plugin import (
 )
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.objects import Pod
-from podium.plugins.normalize import int64, round_half_away
+from podium.plugins.normalize import divisors, int64, round_half_away
 from podium.resources import is_extended_resource, is_scalar_resource
 
 UNRESOLVABLE = 1 << 62
@@ -131,19 +131,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         asked: list[Asked] = state[f"{self.name}/score"]
         total, weights = np.zeros(len(nodes), dtype=np.int64), np.zeros((), dtype=np.int64)
         for name, amount, weight in asked:
-            capacity = nodes.allocatable(name)
-            counted = capacity != 0
-            everywhere = counted.all()
-            scores = self._resource_scores(
-                nodes.non_zero_requested(name) + amount, capacity if everywhere else np.maximum(capacity, 1)
-            )
+            capacity, counted = divisors(nodes.allocatable(name))
+            scores = self._resource_scores(nodes.non_zero_requested(name) + amount, capacity)
             if self._curve is not None:
                 # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
-                counted &= scores > 0
-                everywhere = counted.all()
-            if not everywhere:
+                counted = scores > 0 if counted is None else counted & (scores > 0)
+            if counted is not None:
                 scores *= counted
-            weights = weights + (weight if everywhere else weight * counted)
+            weights = weights + (weight if counted is None else weight * counted)
             total += scores if weight == 1 else weight * scores
         weights = np.maximum(weights, 1)
         return total // weights if self._curve is None else round_half_away(total / weights)
@@ -162,10 +157,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return 0
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
 
-    def _resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
+    def _resource_scores(self, requested: Ints, capacity: Ints | int) -> Ints:
         part = np.maximum(capacity - requested, 0) if self._wants_least else np.minimum(requested, capacity)
         part *= MAX_NODE_SCORE
-        score: Ints = part // capacity
+        score: Ints = np.floor_divide(part, capacity, out=part)
         return score if self._curve is None else np.take(self._curve, score)
 
     def _resource_score(self, requested: int, capacity: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster.columns import Ints
+from podium.cluster.columns import Ints, Mask
 from podium.framework.plugin import MAX_NODE_SCORE
 
 LIMIT = 1 << 63
@@ -27,6 +27,18 @@ def divide(numerator: Ints, denominator: int | Ints) -> Ints:
         # Rounded down, a negative quotient that is not whole is one too small.
         quotient += (numerator < 0) & (quotient * denominator != numerator)
     return quotient
+
+
+def divisors(capacity: Ints) -> tuple[Ints | int, Mask | None]:
+    """What to divide by, never zero, and which nodes have any of it: None for all.
+
+    Where all nodes have the same it is that number: dividing by one number is much faster.
+    """
+    first = capacity.item(0) if len(capacity) else 1
+    if first and (capacity == first).all():
+        return first, None
+    present = capacity != 0
+    return (capacity, None) if present.all() else (np.maximum(capacity, 1), present)
 
 
 def round_half_away(numbers: NDArray[np.float64]) -> Ints:

@@ -33,6 +33,7 @@ from podium.selectors import NodeMatcher, Selector, label_selector, required_nod
 HOSTNAME = "kubernetes.io/hostname"
 ANY_NODE = NodeMatcher()
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
@@ -128,8 +129,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         super().__init__(args)
         spread = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
         self._system_defaulted = spread.defaulting_type == SYSTEM_DEFAULTING
-        self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else spread.default_constraints
-        self._defaults_key = msgspec.json.encode(self._defaults)
+        defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else spread.default_constraints
+        self._defaults = {
+            action: [raw for raw in defaults if raw.when_unsatisfiable == action] for action in (HARD, SOFT)
+        }
+        self._defaults_key = msgspec.json.encode(defaults)
 
     def _constraints(self, state: CycleState, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
         """The pod's own constraints, or the defaults when it has none at all."""
@@ -145,7 +149,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             # matchLabelKeys were merged into the selectors when the pod was created.
             wanted = [raw for raw in own if raw.when_unsatisfiable == action]
             return [_compile(raw, label_selector(raw.label_selector)) for raw in wanted]
-        defaults = [raw for raw in self._defaults if raw.when_unsatisfiable == action]
+        defaults = self._defaults[action]
         if not defaults:
             return NO_CONSTRAINTS
         selector = default_selector(pod, cluster)
@@ -155,9 +159,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         cluster = nodes.cluster
         constraints = self._constraints(state, pod, HARD, cluster)
         if not constraints:
-            return PreFilterResult(SKIP)
+            return SKIPPED
         state[self.name] = [_domains(constraint, constraints, pod, cluster) for constraint in constraints]
-        return PreFilterResult()
+        return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
         return self._move(state, pod, added, node, 1)
