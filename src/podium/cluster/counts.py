@@ -271,6 +271,8 @@ class Census:
         self._tallies: dict[Question, Tally] = {}
         self._tally_index: SelectorIndex[Question] = SelectorIndex()
         self.terms: dict[TermKind, LiveTerms] = {kind: LiveTerms() for kind in TERM_KINDS}
+        self.with_terms = 0
+        """How many pods have affinity terms of any kind."""
 
     def add(self, cohort_code: int, row: int, amount: int) -> None:
         """`amount` more (or, negative, fewer) pods of a cohort on a row."""
@@ -284,8 +286,11 @@ class Census:
             del rows[row]
         for tally, weight in self._watchers[cohort_code]:
             tally.change(row, amount * weight)
-        for kind, term in self._terms[cohort_code]:
-            self.terms[kind].change(term, amount)
+        terms = self._terms[cohort_code]
+        if terms:
+            self.with_terms += amount
+            for kind, term in terms:
+                self.terms[kind].change(term, amount)
 
     def tally(self, question: Question) -> Tally:
         """The tally of a question, counted from scratch the first time."""
@@ -345,6 +350,7 @@ class Census:
         twin._terms = self._terms.copy()
         twin._cohorts_by_label = {pair: codes.copy() for pair, codes in self._cohorts_by_label.items()}
         twin.terms = {kind: terms.copy() for kind, terms in self.terms.items()}
+        twin.with_terms = self.with_terms
         return twin
 
 

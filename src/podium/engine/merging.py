@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.columns import Codes, Ints, Mask
+from podium.cluster.columns import Codes, Ints
 from podium.cluster.resource_states import ResourceStates
 from podium.engine.results import NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
 
@@ -34,6 +35,7 @@ class RowOutcomes:
         self.values: Ints = NO_VALUES
         self.generation = 0
         """Counts the times that all rows were merged anew."""
+        self._passing: Ints | Literal["all", "unknown"] = "unknown"
         self.may_have_errors = self.may_be_invalid = False
         """Whether a filter was seen to fail, or a score outside the range."""
 
@@ -64,7 +66,17 @@ class RowOutcomes:
             self.generation += 1
         else:
             self.values[places] = merged
+        self._passing = "unknown"
         return heads
+
+    @property
+    def passing(self) -> Ints | None:
+        """The rows that may be feasible, if it is worth while to tell them from the others; None if it is not."""
+        if isinstance(self._passing, str) and self._passing == "unknown":
+            rows = np.flatnonzero(self.values > INFEASIBLE // 2)
+            has_holes = self._cluster.node_count < len(self.values)
+            self._passing = "all" if 4 * len(rows) > 3 * len(self.values) and not has_holes else rows
+        return None if isinstance(self._passing, str) else self._passing
 
 
 class StateOutcomes:
@@ -96,24 +108,15 @@ class StateOutcomes:
         self._known: Ints = NO_VALUES
         self.may_have_errors = self.may_be_invalid = False
 
-    def of_all(self, wanted: Mask) -> Ints:
-        """The outcome of every row that is wanted; of the others it does not matter."""
-        cluster, states = self._cluster, self._cluster.resource_states
-        of_row = states.read()
-        count = int(np.count_nonzero(wanted))
-        if 4 * len(states) >= count:
-            if 2 * count > len(of_row) == cluster.node_count:
-                return self._ask_all(Nodes(cluster))
-            outcome = np.zeros(len(of_row), dtype=np.int64)
-            rows = np.flatnonzero(wanted)
-            outcome[rows] = self._ask_all(Nodes(cluster, rows))
-            return outcome
+    def of_many(self, rows: Ints | None) -> Ints:
+        """The outcome of so many rows, None for all, that most states there are will be among them."""
+        states = self._cluster.resource_states
+        of_row = states.read() if rows is None else states.read()[rows]
+        if 4 * len(states) >= len(of_row):
+            return self._ask_all(Nodes(self._cluster, rows))
         self._prepare(states)
-        outcome = self._known[of_row]
-        if outcome.min(initial=0) > UNKNOWN:
-            return outcome
         self._learn(states)
-        return self._of(np.arange(len(of_row)), of_row)
+        return self._of(np.arange(len(of_row)) if rows is None else rows, of_row)
 
     def of(self, rows: Ints) -> Ints:
         """The outcome of some rows."""
@@ -168,10 +171,13 @@ class StateOutcomes:
         return outcome
 
     def _ask_one(self, node: NodeInfo) -> int:
-        for results in self._filters:
-            if results.evaluate_node(node):
+        for filtered in self._filters:
+            if filtered.evaluate_node(node):
                 return INFEASIBLE
-        return sum([weight * results.evaluate_node(node) for weight, results in self._scores])
+        outcome = 0
+        for weight, scored in self._scores:
+            outcome += weight * scored.evaluate_node(node)
+        return outcome
 
     def _ask_all(self, nodes: Nodes) -> Ints:
         outcome = total(
@@ -185,7 +191,12 @@ class StateOutcomes:
 
 def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple[bool, bool]:
     """Whether one of the filters was seen to fail, and whether a score outside the range was seen."""
-    return any(each.may_have_errors for each in filters), any(each.may_be_invalid for _, each in scores)
+    have_errors = are_invalid = False
+    for filtered in filters:
+        have_errors |= filtered.may_have_errors
+    for _, scored in scores:
+        are_invalid |= scored.may_be_invalid
+    return have_errors, are_invalid
 
 
 def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:

@@ -133,7 +133,12 @@ class Plan:
             self._merge(np.fromiter(rows, np.int64, len(rows)))
 
     def _merge_all(self) -> None:
-        self.total = self._states.of_all(self._rows.values > INFEASIBLE // 2) + self._rows.values
+        passing = self._rows.passing
+        if passing is None:
+            self.total = self._states.of_many(None) + self._rows.values
+        else:
+            self.total = self._rows.values.copy()
+            self.total[passing] += self._states.of_many(passing)
         self.feasible = self.total > INFEASIBLE // 2
         self.feasible_count = int(np.count_nonzero(self.feasible))
         self._feasible_in.clear()
@@ -201,16 +206,16 @@ class Plans:
 
     def _plan(self, info: PodInfo) -> Plan:
         keys = tuple([plugin.key(info) for plugin, _ in self._keeping])
-        unconcerned = frozenset([plugin.name for plugin in self._choosy if not plugin.concerns(info)])
-        return self._plans.get_or_make((keys, unconcerned), lambda: self._make_plan(keys, unconcerned, info))
+        concerned = tuple([plugin.concerns(info) for plugin in self._choosy])
+        return self._plans.get_or_make((keys, concerned), lambda: self._make_plan(keys, concerned, info))
 
-    def _make_plan(self, keys: tuple[Hashable, ...], unconcerned: frozenset[str], info: PodInfo) -> Plan:
+    def _make_plan(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Plan:
         parts = {
             plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, followed, info))
             for (plugin, followed), key in zip(self._keeping, keys, strict=True)
         }
         courses = tuple([part.course for part in parts.values()])
-        outline = self._outlines.get_or_make((courses, unconcerned), lambda: self._outline(parts, unconcerned))
+        outline = self._outlines.get_or_make((courses, concerned), lambda: self._outline(parts, concerned))
         return Plan(outline, parts, self._cluster, self._conduct, self._merged(outline, parts))
 
     def _merged(self, outline: Outline, parts: dict[str, Part]) -> RowOutcomes:
@@ -219,5 +224,7 @@ class Plans:
         scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
         return self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
 
-    def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> Outline:
-        return Outline(self._framework, {name: part.course for name, part in parts.items()}, unconcerned)
+    def _outline(self, parts: dict[str, Part], concerned: tuple[bool, ...]) -> Outline:
+        unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
+        courses = {name: part.course for name, part in parts.items()}
+        return Outline(self._framework, courses, frozenset(unconcerned))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -21,12 +21,12 @@ def normalized_image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _images(pod: Pod) -> Iterator[str]:
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        yield normalized_image_name(container.image)
-    for volume in pod.spec.volumes:
-        if volume.image is not None:
-            yield normalized_image_name(volume.image.reference)
+def _images(pod: Pod) -> list[str]:
+    spec = pod.spec
+    mounted = [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [normalized_image_name(each.image) for each in (*spec.init_containers, *spec.containers)] + [
+        normalized_image_name(name) for name in mounted
+    ]
 
 
 class ImageLocality(ScorePlugin):
@@ -37,7 +37,7 @@ class ImageLocality(ScorePlugin):
 
     def key(self, info: PodInfo) -> Hashable:
         spec = info.pod.spec
-        return len(spec.init_containers) + len(spec.containers), tuple(sorted(_images(info.pod)))
+        return len(spec.init_containers) + len(spec.containers), tuple(_images(info.pod))
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         cluster = nodes.cluster

@@ -115,7 +115,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
-        if terms is NO_TERMS and not cluster.census.terms[ANTI]:
+        if terms is NO_TERMS and not cluster.census.with_terms:
             return SKIPPED
         info = state.info
         existing = [_domains(one, one.term, cluster) for one in existing_terms(ANTI, info, cluster)]
@@ -167,7 +167,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         terms = state.info.terms
-        if terms is NO_TERMS and not any(nodes.cluster.census.terms.values()):
+        if terms is NO_TERMS and not nodes.cluster.census.with_terms:
             return SKIP
         has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
         if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:

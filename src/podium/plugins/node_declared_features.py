@@ -11,16 +11,18 @@ from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, P
 from podium.framework.status import SKIP, Verdict
 from podium.objects import Pod
 
+NOTHING: frozenset[str] = frozenset()
+
 
 def required_features(pod: Pod) -> frozenset[str]:
     """The features a node must declare to run the pod."""
-    spec, needed = pod.spec, set()
-    rules = (rule for container in (*spec.containers, *spec.init_containers) for rule in container.restart_policy_rules)
+    spec, needed = pod.spec, NOTHING
+    rules = [rule for each in (*spec.containers, *spec.init_containers) for rule in each.restart_policy_rules]
     if any(rule.action == "RestartAllContainers" for rule in rules):
-        needed.add("RestartAllContainersOnContainerExits")
+        needed |= {"RestartAllContainersOnContainerExits"}
     if spec.host_network and spec.host_users is False:
-        needed.add("UserNamespacesHostNetworkSupport")
-    return frozenset(needed)
+        needed |= {"UserNamespacesHostNetworkSupport"}
+    return needed
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
