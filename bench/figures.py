@@ -20,7 +20,7 @@ class Figure(NamedTuple):
     """
 
     name: str
-    kind: Literal["schedule", "load", "build", "command", "hour"] = "schedule"
+    kind: Literal["schedule", "load", "build", "command", "hour", "capacity"] = "schedule"
     shape: str = "basic"
     nodes: int = NODES
     pods: int = PODS
@@ -133,5 +133,8 @@ LOADING = (
 HOUR = Figure("hour", "hour", nodes=1_000, pods=20_000, processes=1, repetitions=2, is_quick=False, seconds=60.0)
 """An hour of cluster life: pods that come and go, and one node in a hundred that fails."""
 
-FIGURES = (*SHAPES, *GROWING, LARGE, *LOADING, HOUR)
+CAPACITY = Figure("capacity", "capacity", nodes=1_000, pods=40_000, processes=1, repetitions=3, seconds=2.0)
+"""How many pods of `basic` fit."""
+
+FIGURES = (*SHAPES, *GROWING, LARGE, *LOADING, HOUR, CAPACITY)
 BY_NAME = {figure.name: figure for figure in FIGURES}

@@ -20,6 +20,7 @@ from bench.figures import BY_NAME, DUMP, Figure
 from bench.hour import hour_events, hour_nodes
 from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
 from bench.shapes import case
+from podium.answers import capacity
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.load import load
@@ -74,6 +75,8 @@ def samples(figure: Figure, dump: Path | None = None) -> Iterator[Sample]:
         yield from _schedule(figure)
     elif figure.kind == "hour":
         yield from _hour(figure)
+    elif figure.kind == "capacity":
+        yield from _capacity(figure)
     elif dump is None:
         raise ValueError(f"{figure.name} needs a dump")
     elif figure.kind == "load":
@@ -101,6 +104,16 @@ def _hour(figure: Figure) -> Iterator[Sample]:
     nodes, events = hour_nodes(figure.nodes), hour_events(0, figure.nodes, figure.pods)
     for _ in range(figure.repetitions):
         yield take([lambda: Timeline(nodes, events).run()])
+
+
+def _capacity(figure: Figure) -> Iterator[Sample]:
+    objects, (pod, *_) = _objects(figure._replace(pods=1))
+    cluster = Cluster.from_objects(objects)
+    for _ in range(figure.repetitions):
+        found: list[int] = []
+        yield take([lambda: found.append(capacity(cluster, pod).count)])  # noqa: B023
+        if found != [figure.pods]:
+            raise BrokenError(f"{figure.name}: {found[0]} pods fit, not {figure.pods}")
 
 
 def _objects(figure: Figure) -> tuple[list[Object], list[Pod]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.figures import GO, GROWTH, HOUR, LARGE, LOADING, NODES, SHAPES, growth_name
+from bench.figures import CAPACITY, GO, GROWTH, HOUR, LARGE, LOADING, NODES, SHAPES, growth_name
 from bench.results import Baseline, Result, Results
 
 DOCS = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -24,6 +24,7 @@ WHAT = {
     "build": "`Cluster.from_objects()` of its objects",
     "explain": "`podium explain` on the dump, from a cold start",
     "help": "`podium --help`",
+    "capacity": "`capacity()` of 1,000 nodes: 40,000 pods, placed one by one",
 }
 
 
@@ -180,7 +181,7 @@ def _growth(results: dict[str, Result]) -> Table:
 
 def _loading(results: dict[str, Result]) -> Table:
     rows = []
-    for figure in (*LOADING, HOUR):
+    for figure in (*LOADING, HOUR, CAPACITY):
         result = results.get(figure.name)
         if result is not None:
             limits = (_seconds(figure.seconds), NONE if figure.peak is None else _size(figure.peak))
