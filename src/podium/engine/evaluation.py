@@ -130,7 +130,7 @@ class Evaluation:
     def feasible_rows(self) -> Ints:
         if self.rows is not None:
             return self.rows
-        rows = np.flatnonzero(self.plan.feasible)
+        rows = self.plan.feasible_rows
         if self._allowed is not None:
             groups, allowed = self._allowed
             rows = rows[allowed[groups.of_row[rows]]]

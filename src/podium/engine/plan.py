@@ -75,6 +75,7 @@ class Plan:
         """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
         self.feasible_count = 0
         self._feasible_in: dict[int, tuple[Groups, Ints]] = {}
+        self._feasible_rows: Ints | None = None
 
     def filter_results(self, plugin: Plugin) -> FilterResults | None:
         """What is kept of a plugin's Filter; None if it runs for every pod."""
@@ -141,7 +142,7 @@ class Plan:
             self.total[passing] += self._states.of_many(passing)
         self.feasible = self.total > INFEASIBLE // 2
         self.feasible_count = int(np.count_nonzero(self.feasible))
-        self._feasible_in.clear()
+        self._forget_feasible()
 
     def _merge(self, rows: Ints) -> None:
         total = self._states.of(rows) + self._rows.values[rows]
@@ -152,7 +153,7 @@ class Plan:
         if (passing != self.feasible[rows]).any():
             self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
             self.feasible[rows] = passing
-            self._feasible_in.clear()
+            self._forget_feasible()
 
     def _merge_one(self, row: int) -> None:
         total = self._states.of_one(row) + self._rows.values.item(row)
@@ -161,7 +162,18 @@ class Plan:
         if passing != self.feasible.item(row):
             self.feasible_count += 1 if passing else -1
             self.feasible[row] = passing
-            self._feasible_in.clear()
+            self._forget_feasible()
+
+    def _forget_feasible(self) -> None:
+        self._feasible_in.clear()
+        self._feasible_rows = None
+
+    @property
+    def feasible_rows(self) -> Ints:
+        """The rows that pass the filters with kept results."""
+        if self._feasible_rows is None:
+            self._feasible_rows = np.flatnonzero(self.feasible)
+        return self._feasible_rows
 
     def feasible_in(self, groups: Groups) -> Ints:
         """How many feasible rows there are in each group."""

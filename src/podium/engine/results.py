@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
 NO_VALUES: Ints = np.zeros(0, dtype=np.int64)
+_STAMPS = count()
 
 
 class Followed:
@@ -40,7 +42,7 @@ class Followed:
 class Results:
     """One integer per row from one plugin for one kind of pod."""
 
-    __slots__ = ("_cluster", "_cursors", "_uniform", "_versions", "followed", "values")
+    __slots__ = ("_cluster", "_cursors", "_uniform", "_versions", "followed", "stamp", "values")
 
     def __init__(self, followed: Followed) -> None:
         self._cluster, self.followed = followed.cluster, followed
@@ -48,6 +50,8 @@ class Results:
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self._uniform: int | Literal["unknown"] | None = "unknown"
+        self.stamp = next(_STAMPS)
+        """Another number, that no results have had before, once a row's value may be another one."""
 
     @property
     def uniform(self) -> int | None:
@@ -86,13 +90,17 @@ class Results:
             nodes = self._cluster.nodes
             self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
             self.values[nodes.rows] = self.record(nodes)
+            self.stamp = next(_STAMPS)
             return
         missing = self._cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
         rows = np.fromiter(changed, np.int64, len(changed))
         rows = rows[self._cluster.columns.alive[rows]]
-        self.values[rows] = self.record(Nodes(self._cluster, rows))
+        values = self.record(Nodes(self._cluster, rows))
+        if (values != self.values[rows]).any():
+            self.values[rows] = values
+            self.stamp = next(_STAMPS)
 
 
 def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:

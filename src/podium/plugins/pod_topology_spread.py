@@ -246,8 +246,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
 
 def _has_all_keys(constraints: Sequence[Constraint], nodes: Nodes) -> Mask:
-    mask = np.ones(len(nodes), dtype=np.bool_)
-    for key in dict.fromkeys(constraint.topology_key for constraint in constraints):
+    first, *others = dict.fromkeys([constraint.topology_key for constraint in constraints])
+    mask: Mask = nodes.codes(first) >= 0
+    for key in others:
         mask &= nodes.codes(key) >= 0
     return mask
 
