@@ -17,6 +17,7 @@ class ResourceStates:
     """A small integer per row, equal for two rows only if their resources are."""
 
     FEWEST = 1 << 12
+    MOST_WAYS = 1 << 16
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -83,6 +84,8 @@ class ResourceStates:
         self._of_row[row] = state
         self.examples[state] = row
         if self._change is not None:
+            if len(self._after) >= self.MOST_WAYS:
+                self._after.clear()
             self._after[self._change] = state
 
     def _read_many(self, rows: Ints) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,29 +11,13 @@ from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
 from podium.engine.merging import INFEASIBLE
 from podium.engine.plan import Plan
+from podium.engine.row_scores import RowScores, check_scores
 from podium.errors import PluginError
 from podium.framework import Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
 from podium.framework.framework import Weighted
 from podium.objects import Pod
 
 PASS = PreFilterResult()
-
-
-class Scored(NamedTuple):
-    """One plugin's scores: of every feasible row, or of every group of nodes that share some labels."""
-
-    plugin: str
-    weight: int
-    raw: Ints
-    normalized: Ints
-    groups: Groups | None = None
-
-    def of(self, rows: Ints) -> Scored:
-        """The same scores of every one of the feasible rows."""
-        if self.groups is None:
-            return self
-        places = self.groups.of_row[rows]
-        return Scored(self.plugin, self.weight, self.raw[places], self.normalized[places])
 
 
 class Evaluation:
@@ -81,7 +64,7 @@ class Evaluation:
         self.skipped_scores: set[str] = set()
         """The plugins that skip Score for this pod."""
         self._nodes = cluster.nodes
-        self._varying: dict[str, Scored] = {}
+        self._varying: dict[str, RowScores] = {}
         self.fresh = plan.fresh
         """The plugins that keep results, but had none for this kind of pod."""
         if plan.fresh:
@@ -220,9 +203,9 @@ class Evaluation:
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is None or not groups.are_few:
             nodes = self._feasible_nodes()
-            codes = self._run(plugin, nodes).codes
-            if codes.any():
-                self.rows = nodes.rows_where(codes == 0)
+            passing = self._run(plugin, nodes).codes == 0
+            if not passing.all():
+                self.rows = nodes.rows_where(passing)
             return
         passing = self._run(plugin, Nodes(self.cluster, groups.first)).codes == 0
         if passing.all():
@@ -301,12 +284,12 @@ class Evaluation:
         if self.rows is None and all(scored.groups is not None for scored in scores):
             return self._rank_by_groups(scores)
         rows = self.rows = self.feasible_rows
-        ranking = plan.total[rows]
+        ranking = plan.total.take(rows)
         for scored in scores:
             ranking += scored.of(rows).normalized * scored.weight
         return ranking
 
-    def _rank_by_groups(self, scores: list[Scored]) -> Ints:
+    def _rank_by_groups(self, scores: list[RowScores]) -> Ints:
         """The ranking of all rows of the cluster, when everything that varies goes by groups of nodes."""
         tables = [(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None]
         if self._allowed is not None:
@@ -330,7 +313,7 @@ class Evaluation:
             elif status.code is not Code.SUCCESS:
                 raise PluginError(plugin.name, f"failed in PreScore: {status.message}")
 
-    def _score_one(self, weighted: Weighted) -> Scored:
+    def _score_one(self, weighted: Weighted) -> RowScores:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
         (plugin, weight), nodes = weighted, self._nodes
         results = self.plan.score_results(plugin)
@@ -345,9 +328,9 @@ class Evaluation:
             raw = nodes.take(results.values)
         normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
-        return Scored(plugin.name, weight, raw, normalized)
+        return RowScores(plugin.name, weight, raw, normalized)
 
-    def _score_groups(self, weighted: Weighted, groups: Groups) -> Scored:
+    def _score_groups(self, weighted: Weighted, groups: Groups) -> RowScores:
         """Score one node of each group that has feasible nodes; they stand for the others."""
         plugin, weight = weighted
         chosen = np.flatnonzero(self._count_in(groups))
@@ -358,7 +341,7 @@ class Evaluation:
         if plugin.normalizes:
             normalized[chosen] = plugin.normalize(self.state, self.pod, raw[chosen], nodes)
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
-        return Scored(plugin.name, weight, raw, normalized, groups)
+        return RowScores(plugin.name, weight, raw, normalized, groups)
 
     def _count_in(self, groups: Groups) -> Ints:
         """How many feasible nodes there are in each group."""
@@ -368,7 +351,7 @@ class Evaluation:
             return self.plan.feasible_in(groups) * self._allowed[1]
         return np.bincount(groups.of_row[self.feasible_rows], minlength=len(groups.first))
 
-    def scores(self) -> Iterator[Scored]:
+    def scores(self) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
         for weighted in self.plan.outline.score:
             plugin, weight = weighted
@@ -376,7 +359,7 @@ class Evaluation:
             if results is not None and not plugin.normalizes:
                 results.catch_up()
                 raw = results.values[self.feasible_rows]
-                yield Scored(plugin.name, weight, raw, raw)
+                yield RowScores(plugin.name, weight, raw, raw)
             elif plugin.name not in self.skipped_scores:
                 yield (self._varying.get(plugin.name) or self._score_one(weighted)).of(self.feasible_rows)
 
@@ -385,18 +368,6 @@ def joined(one: Status, other: Status) -> Status:
     """Two filters' reasons against one node as one status; eviction is hopeless if one of them says so."""
     code = other.code if one.code is Code.UNSCHEDULABLE else one.code
     return Status(code, one.reasons + other.reasons, f"{one.plugin}, {other.plugin}")
-
-
-def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
-    """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
-    if len(scores) and bounds is not None:
-        for score in (int(scores.min()), int(scores.max())):
-            if not bounds[0] <= score <= bounds[1]:
-                raise PluginError(
-                    plugin,
-                    f"returns an invalid score {score}, it should in the range of "
-                    f"[{bounds[0]}, {bounds[1]}] after normalizing",
-                )
 
 
 def _unsatisfied(plugins: set[str]) -> str:

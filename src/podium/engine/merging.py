@@ -112,6 +112,8 @@ class StateOutcomes:
         """The outcome of so many rows, None for all, that most states there are will be among them."""
         states = self._cluster.resource_states
         of_row = states.read() if rows is None else states.read()[rows]
+        if not len(of_row):
+            return NO_VALUES
         if 4 * len(states) >= len(of_row):
             return self._ask_all(Nodes(self._cluster, rows))
         self._prepare(states)

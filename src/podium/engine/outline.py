@@ -55,8 +55,8 @@ class Outline:
         skipped = {name for name, way in ways.items() if way == "skip"}
         skipped.update(plugin.name for plugin in framework.pre_score if plugin.name in unconcerned)
         self.score: list[Weighted] = [each for each in framework.score if each.plugin.name not in skipped]
+        # Those whose raw scores are the final ones, whichever nodes are feasible.
         final = [each for each in self.score if each.plugin.name in courses and not each.plugin.normalizes]
-        """Those whose raw scores are the final ones, whichever nodes are feasible."""
         self.final_scores = Kept.of([each.plugin for each in final])
         self.varying_score = [each for each in self.score if each not in final]
         self.weights = {each.plugin.name: each.weight for each in self.score}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
 NO_VALUES: Ints = np.zeros(0, dtype=np.int64)
-_STAMPS = count()
 
 
 class Followed:
@@ -42,7 +41,7 @@ class Followed:
 class Results:
     """One integer per row from one plugin for one kind of pod."""
 
-    __slots__ = ("_cluster", "_cursors", "_uniform", "_versions", "followed", "stamp", "values")
+    __slots__ = ("_cluster", "_cursors", "_uniform", "_versions", "followed", "values")
 
     def __init__(self, followed: Followed) -> None:
         self._cluster, self.followed = followed.cluster, followed
@@ -50,8 +49,6 @@ class Results:
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self._uniform: int | Literal["unknown"] | None = "unknown"
-        self.stamp = next(_STAMPS)
-        """Another number, that no results have had before, once a row's value may be another one."""
 
     @property
     def uniform(self) -> int | None:
@@ -90,17 +87,25 @@ class Results:
             nodes = self._cluster.nodes
             self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
             self.values[nodes.rows] = self.record(nodes)
-            self.stamp = next(_STAMPS)
             return
         missing = self._cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
         rows = np.fromiter(changed, np.int64, len(changed))
         rows = rows[self._cluster.columns.alive[rows]]
-        values = self.record(Nodes(self._cluster, rows))
-        if (values != self.values[rows]).any():
-            self.values[rows] = values
-            self.stamp = next(_STAMPS)
+        if len(rows):
+            self.values[rows] = self.record(Nodes(self._cluster, rows))
+
+
+@lru_cache
+def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: str) -> bool:
+    """Whether the form for one node says what the form with arrays does.
+
+    They were written together, or there is no other one. A class that overrides one form only means that one.
+    """
+    latest = next(each for each in lineage if single in vars(each) or array in vars(each))
+    is_alone = getattr(lineage[0], array) is getattr(point, array)
+    return latest is not point and single in vars(latest) and (array in vars(latest) or is_alone)
 
 
 def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:
@@ -131,7 +136,7 @@ class FilterResults(Results):
 
     @property
     def has_node_form(self) -> bool:
-        return type(self.plugin).filter_node is not FilterPlugin.filter_node
+        return _has_node_form(type(self.plugin).__mro__, FilterPlugin, "filter_node", "filter")
 
     def evaluate_node(self, node: NodeInfo) -> int:
         status = self.plugin.filter_node(self._state, self._pod, node)
@@ -179,10 +184,10 @@ class ScoreResults(Results):
 
     @property
     def has_node_form(self) -> bool:
-        return type(self.plugin).score_node is not ScorePlugin.score_node
+        return _has_node_form(type(self.plugin).__mro__, ScorePlugin, "score_node", "score")
 
     def evaluate_node(self, node: NodeInfo) -> int:
-        score = self.plugin.score_node(self._state, self._pod, node)
+        score = int(self.plugin.score_node(self._state, self._pod, node))
         if not 0 <= score <= MAX_NODE_SCORE:
             self.may_be_invalid = True
         return score

@@ -54,8 +54,9 @@ class Plugin:
     def concerns(self, info: PodInfo) -> bool:
         """Whether the plugin has anything to do with pods of this spec; by default, it has.
 
-        With others it is not asked at all, which saves time. For them its PreFilter and PreScore must skip, and its
-        Filter and Reserve do nothing. A plugin that says what it `reads` is asked once and needs no such answer.
+        With others its PreFilter, Filter, PreScore and Reserve are not called, which saves time: they must skip, pass
+        and do nothing there. Nor is its Score, if it has a PreScore. A plugin that says what it `reads` is asked once
+        for all pods that are the same to it, and needs no such answer.
         """
         return True
 

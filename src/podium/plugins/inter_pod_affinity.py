@@ -145,11 +145,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         found: _FilterState = state[self.name]
         codes = np.zeros(len(nodes), dtype=np.int64)
         for domains in found.existing_anti_affinity:
-            codes[domains.occupied(nodes)] = 3
+            np.putmask(codes, domains.occupied(nodes), 3)
         for domains in found.anti_affinity:
-            codes[domains.occupied(nodes)] = 2
+            np.putmask(codes, domains.occupied(nodes), 2)
         if found.affinity:
-            codes[~self._affinity_holds(found, nodes)] = 1
+            np.putmask(codes, ~self._affinity_holds(found, nodes), 1)
         return Verdict(codes, self._describe)
 
     def _describe(self, code: int) -> Status:

@@ -49,8 +49,6 @@ class Search:
         self.chosen: Candidate | None = None
         self.chosen_by = ""
         """What made the chosen candidate better than the others."""
-        self.rows: list[int] = []
-        """The rows where evicting pods might help."""
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
         """Find the best node; `statuses` says of every node why the pod does not fit."""
@@ -59,8 +57,7 @@ class Search:
         reason = why_not_eligible(pod, nominated, policy, statuses, cluster)
         if reason:
             return PostFilterResult(Status.unschedulable(reason), KEEP)
-        self.rows = potential_rows(statuses, cluster)
-        found, rejected = self._find(policy, self.rows, cluster.rows.get(nominated, -1))
+        found, rejected = self._find(policy, potential_rows(statuses, cluster), cluster.rows.get(nominated, -1))
         if not found:
             return self._none_found(rejected, cluster.node_count)
         try:
