@@ -111,9 +111,13 @@ def _capacity(figure: Figure) -> Iterator[Sample]:
     cluster = Cluster.from_objects(objects)
     for _ in range(figure.repetitions):
         found: list[int] = []
-        yield take([lambda: found.append(capacity(cluster, pod).count)])  # noqa: B023
+        yield take([partial(_fill, cluster, pod, found)])
         if found != [figure.pods]:
             raise BrokenError(f"{figure.name}: {found[0]} pods fit, not {figure.pods}")
+
+
+def _fill(cluster: Cluster, pod: Pod, found: list[int]) -> None:
+    found.append(capacity(cluster, pod).count)
 
 
 def _objects(figure: Figure) -> tuple[list[Object], list[Pod]]:

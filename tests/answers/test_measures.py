@@ -16,6 +16,7 @@ from podium.answers.measures import (
     mean_utilisation,
     measure,
     nodes_in_use,
+    rows_in_use,
     spread,
     stranded,
 )
@@ -54,8 +55,8 @@ def test_a_node_is_in_use_once_it_has_more_than_what_goes_with_it() -> None:
 def test_packing_is_the_mean_utilisation_of_nodes_in_use() -> None:
     packed = cluster(web("x", "a1", cpu="4"), web("y", "b1", cpu="1"))
 
-    assert mean_utilisation(packed, "cpu") == pytest.approx((1 + 0.25) / 2)
-    assert mean_utilisation(cluster(), "cpu") == 0
+    assert mean_utilisation(packed, "cpu", rows_in_use(packed)) == pytest.approx((1 + 0.25) / 2)
+    assert mean_utilisation(cluster(), "cpu", rows_in_use(cluster())) == 0
 
 
 def test_imbalance_is_the_standard_deviation_over_all_nodes() -> None:

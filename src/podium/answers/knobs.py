@@ -32,9 +32,13 @@ class Knobs:
     shape: tuple[tuple[int, int], ...] | None = None
     """Utilisation in percent and score from 0 to 10, for RequestedToCapacityRatio."""
 
+    @property
+    def points(self) -> list[Document]:
+        """The shape as configurations write it."""
+        return [{"utilization": at, "score": score} for at, score in self.shape or ()]
+
     def to_dict(self) -> dict[str, Any]:
-        shape = [{"utilization": at, "score": score} for at, score in self.shape or ()]
-        return {"weights": dict(self.weights), "strategy": self.strategy, "shape": shape or None}
+        return {"weights": dict(self.weights), "strategy": self.strategy, "shape": self.points or None}
 
 
 class Panel(Protocol):
@@ -136,7 +140,6 @@ def _set_strategy(profile: Document, knobs: Knobs) -> None:
     resources = (args.get("scoringStrategy") or {}).get("resources")
     strategy: Document = {"type": knobs.strategy, **({"resources": resources} if resources else {})}
     if knobs.shape is not None:
-        shape = [{"utilization": at, "score": score} for at, score in knobs.shape]
-        strategy["requestedToCapacityRatio"] = {"shape": shape}
+        strategy["requestedToCapacityRatio"] = {"shape": knobs.points}
     args["scoringStrategy"] = strategy
     configs[place : place + 1] = [given]

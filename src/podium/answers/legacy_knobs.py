@@ -87,7 +87,7 @@ class PolicyPanel:
         if has_shape(knobs.strategy):
             resources = ((entry.get("argument") or {}).get(RATIO_ARGUMENT) or {}).get("resources")
             given = {"resources": resources} if resources else {}
-            turned["argument"] = {RATIO_ARGUMENT: {"shape": _points(knobs), **given}}
+            turned["argument"] = {RATIO_ARGUMENT: {"shape": knobs.points, **given}}
         return turned
 
     @property
@@ -153,7 +153,7 @@ def _configure(profile: Document, knobs: Knobs) -> None:
     before: Document = next((each for each in configs if each["name"] == PLUGIN), {})
     profile["pluginConfig"] = [each for each in configs if each["name"] != PLUGIN]
     if has_shape(knobs.strategy):
-        args = {**(before.get("args") or {}), "shape": _points(knobs)}
+        args = {**(before.get("args") or {}), "shape": knobs.points}
         profile["pluginConfig"].append({"name": PLUGIN, "args": args})
 
 
@@ -173,7 +173,3 @@ def _shape(entry: Document) -> tuple[tuple[int, int], ...] | None:
     if ratio is None:
         return None
     return tuple((point.get("utilization", 0), point.get("score", 0)) for point in ratio["shape"])
-
-
-def _points(knobs: Knobs) -> list[Document]:
-    return [{"utilization": at, "score": score} for at, score in knobs.shape or ()]

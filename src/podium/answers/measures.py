@@ -70,8 +70,8 @@ def measure(cluster: Cluster, pending: int | None = None) -> Measures:
         pending=len(cluster.pending) if pending is None else pending,
         nodes=cluster.node_count,
         nodes_in_use=int(in_use.sum()),
-        cpu_utilisation=_mean(utilisation(cluster, CPU)[in_use]),
-        memory_utilisation=_mean(utilisation(cluster, MEMORY)[in_use]),
+        cpu_utilisation=mean_utilisation(cluster, CPU, in_use),
+        memory_utilisation=mean_utilisation(cluster, MEMORY, in_use),
         cpu_imbalance=imbalance(cluster, CPU),
         memory_imbalance=imbalance(cluster, MEMORY),
         zone_spread=spread(cluster, ZONE, placed),
@@ -110,9 +110,9 @@ def utilisation(cluster: Cluster, resource: str) -> Floats:
     return np.divide(cluster.nodes.requested(resource), offered, out=np.zeros(len(offered)), where=offered > 0)
 
 
-def mean_utilisation(cluster: Cluster, resource: str) -> float:
+def mean_utilisation(cluster: Cluster, resource: str, in_use: Mask) -> float:
     """The mean utilisation of the nodes in use: how well they are packed."""
-    return _mean(utilisation(cluster, resource)[rows_in_use(cluster)])
+    return _mean(utilisation(cluster, resource)[in_use])
 
 
 def imbalance(cluster: Cluster, resource: str) -> float:

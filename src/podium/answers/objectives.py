@@ -64,7 +64,7 @@ def value_of(objective: Objective, simulation: Simulation) -> float:
     name = getattr(objective, "__name__", repr(objective))
     try:
         value = objective(simulation)
-    except Exception as error:
+    except Exception as error:  # a user's function may fail in any way
         raise InputError(f"objective {name} failed: {type(error).__name__}: {error}") from error
     try:
         number = float(value)

@@ -37,7 +37,7 @@ class Commands(TyperGroup):
             code = fail("not enough memory for this input")
         except (KeyboardInterrupt, typer.Abort):
             code = EXIT_INTERRUPTED
-        except Exception as error:
+        except Exception as error:  # a fault of Podium's own: one line, and how to get the rest of it
             if os.environ.get(TRACEBACK):
                 raise
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:

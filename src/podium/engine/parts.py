@@ -31,11 +31,10 @@ class Course(NamedTuple):
 class Part:
     """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
 
-    __slots__ = ("course", "filter", "is_fresh", "plugin", "pre_filter", "score", "state")
+    __slots__ = ("course", "filter", "is_fresh", "pre_filter", "score", "state")
 
     def __init__(self, plugin: Plugin, followed: Followed, info: PodInfo) -> None:
         nodes = followed.cluster.nodes
-        self.plugin = plugin
         self.is_fresh = True
         """Whether no pod was decided with it yet."""
         self.state = CycleState(info)
