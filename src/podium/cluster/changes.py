@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from enum import IntFlag
 
+import numpy as np
+
+from podium.cluster.columns import Ints
+
 
 class Aspect(IntFlag):
     """What a plugin's result for a node may depend on."""
@@ -40,20 +44,24 @@ class ChangeLog:
     LIMIT = 1 << 16
 
     def __init__(self) -> None:
-        self._rows: list[int] = []
+        self._rows: Ints = np.zeros(2, dtype=np.int64)
         self._dropped = 0
         self.head = 0
         """The cursor of a reader that has seen everything."""
 
     def append(self, row: int) -> None:
-        self._rows.append(row)
+        if self.head - self._dropped == len(self._rows):
+            self._make_room()
+        self._rows[self.head - self._dropped] = row
         self.head += 1
-        if len(self._rows) > self.LIMIT:
-            half = self.LIMIT // 2
-            del self._rows[:half]
-            self._dropped += half
 
-    def since(self, cursor: int) -> list[int] | None:
+    def _make_room(self) -> None:
+        """Room for as many again; what is old is dropped once there are many."""
+        kept = self._rows if len(self._rows) < self.LIMIT else self._rows[len(self._rows) // 2 :]
+        self._dropped += len(self._rows) - len(kept)
+        self._rows = np.concatenate([kept, np.zeros_like(kept)])
+
+    def since(self, cursor: int) -> Ints | None:
         """Rows changed after `cursor`, possibly repeated; None when the log no longer reaches back that far."""
         start = cursor - self._dropped
-        return self._rows[start:] if start >= 0 else None
+        return self._rows[start : self.head - self._dropped] if start >= 0 else None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from podium.cluster.columns import NON_ZERO, Codes, Ints, Mask
 from podium.cluster.groups import Groups
+from podium.cluster.resource_states import Amounts
 from podium.objects import Node, Pod, Taint
 from podium.selectors import NodeMatcher, NodeTerm, Requirement
 
@@ -167,13 +168,13 @@ class Nodes:
 
 
 class NodeInfo:
-    """One node: the object, the pods on it, and what is left."""
+    """One node: the object, the pods on it, and what is left. Use it before the cluster changes again."""
 
-    __slots__ = ("_cluster", "_columns", "row")
+    __slots__ = ("_amounts", "_cluster", "row")
 
     def __init__(self, cluster: Cluster, row: int) -> None:
-        self._cluster, self._columns = cluster, cluster.columns
-        self.row = row
+        self._cluster, self.row = cluster, row
+        self._amounts: Amounts | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -196,14 +197,14 @@ class NodeInfo:
         return self._cluster.pods_on(self.row)
 
     def allocatable(self, resource: str) -> int:
-        return self._one(self._columns.allocatable, resource)
+        return (self._amounts or self._read()).allocatable.get(resource, 0)
 
     def requested(self, resource: str) -> int:
-        return self._one(self._columns.requested, resource)
+        return (self._amounts or self._read()).requested.get(resource, 0)
 
     def non_zero_requested(self, resource: str) -> int:
-        return self._one(self._columns.non_zero if resource in NON_ZERO else self._columns.requested, resource)
+        return (self._amounts or self._read()).non_zero.get(resource, 0)
 
-    def _one(self, table: Ints, resource: str) -> int:
-        index = self._columns.resources.codes.get(resource)
-        return 0 if index is None or index >= len(table) else table.item(index, self.row)
+    def _read(self) -> Amounts:
+        self._amounts = self._cluster.resource_states.amounts(self.row)
+        return self._amounts

@@ -7,10 +7,20 @@ needs to look at one node of each state only.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster.columns import Codes, Columns, Ints
+from podium.cluster.columns import NON_ZERO, Codes, Columns, Ints
+
+
+class Amounts(NamedTuple):
+    """What a node offers and what is in use there, by resource; what is not named is 0."""
+
+    allocatable: dict[str, int]
+    requested: dict[str, int]
+    non_zero: dict[str, int]
+    """What is requested, with the defaults for containers that request no cpu or no memory."""
 
 
 class ResourceStates:
@@ -18,6 +28,7 @@ class ResourceStates:
 
     FEWEST = 1 << 12
     MOST_WAYS = 1 << 16
+    MOST_AMOUNTS = 1 << 12
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -28,6 +39,7 @@ class ResourceStates:
         """The state that a change leads to from another state, as far as it was seen."""
         self._change: tuple[int, Hashable] | None = None
         """From which state and by which change the only dirty row came to be where it is, if that is known."""
+        self._amounts: dict[int, Amounts] = {}
         self.examples: Ints = np.zeros(0, dtype=np.int64)
         """The row that was last seen in each state, whether it still is or not."""
         self.epoch = 0
@@ -65,6 +77,7 @@ class ResourceStates:
             if len(self._ids) > max(4 * size, self.FEWEST):
                 self._ids.clear()
                 self._after.clear()
+                self._amounts.clear()
                 self._change = None
                 self._dirty.update(range(size))
                 self.epoch += 1
@@ -74,6 +87,24 @@ class ResourceStates:
                 self._read_many(np.fromiter(self._dirty, np.int64, len(self._dirty)))
                 self._dirty.clear()
         return self._of_row[: self._columns.size]
+
+    def amounts(self, row: int) -> Amounts:
+        """The amounts on a row: worked out once for all rows in the same state."""
+        state = self.read().item(row)
+        amounts = self._amounts.get(state)
+        if amounts is None:
+            if len(self._amounts) >= self.MOST_AMOUNTS:
+                self._amounts.clear()
+            amounts = self._amounts[state] = self._read_amounts(row)
+        return amounts
+
+    def _read_amounts(self, row: int) -> Amounts:
+        columns, names = self._columns, self._columns.resources.values
+        # A fork may know of more resources than there are here.
+        allocatable = dict(zip(names, columns.allocatable[:, row].tolist(), strict=False))
+        requested = dict(zip(names, columns.requested[:, row].tolist(), strict=False))
+        non_zero = dict(zip(NON_ZERO, columns.non_zero[:, row].tolist(), strict=True))
+        return Amounts(allocatable, requested, requested | non_zero)
 
     def _read_one(self, row: int) -> None:
         """What `_read_many` does, for the one row that the placing of a pod changes."""

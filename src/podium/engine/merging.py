@@ -40,21 +40,24 @@ class RowOutcomes:
         """Whether a filter was seen to fail, or a score outside the range."""
 
     def catch_up(self) -> list[int]:
-        """Bring `values` up to date with the cluster; the heads of the logs it is up to date with."""
+        """Bring `values` up to date with the cluster; the heads of the logs it is up to date with.
+
+        The list is another one only if they moved.
+        """
         heads = [log.head for log in self.logs]
         cluster = self._cluster
         images = cluster.node_set_version if self._reads_images else 0
         versions = (images, cluster.store.version if self._reads_objects else 0)
         is_known = versions == self._versions and len(self.values) == cluster.columns.size
         if is_known and heads == self._heads:
-            return heads
+            return self._heads
         rows = changed_rows(self.logs, self._heads) if is_known else None
         self._heads, self._versions = heads, versions
         for results in self._results:
             results.catch_up()
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
         size = cluster.columns.size
-        places = slice(size) if rows is None else np.fromiter(rows, np.int64, len(rows))
+        places = slice(size) if rows is None else rows
         merged = total(
             [results.values[places] for results in self._filters],
             [(weight, results.values[places]) for weight, results in self._scores],
@@ -136,15 +139,15 @@ class StateOutcomes:
         return outcome if outcome != UNKNOWN else int(self.of(np.array([row]))[0])
 
     def _of(self, rows: Ints, of_row: Codes) -> Ints:
-        outcome = self._known[of_row]
-        if outcome.min(initial=0) > UNKNOWN:
+        outcome = self._known.take(of_row)
+        if np.minimum.reduce(outcome, initial=0) > UNKNOWN:
             return outcome
-        alive = self._cluster.columns.alive
-        found = zip(of_row.tolist(), rows.tolist(), outcome.tolist(), strict=True)
-        one_of_each = {state: row for state, row, known in found if known == UNKNOWN and alive.item(row)}
-        for state, answer in zip(one_of_each, self._ask(list(one_of_each.values())), strict=True):
+        unknown = np.flatnonzero(outcome == UNKNOWN)
+        found, alive = zip(of_row[unknown].tolist(), rows[unknown].tolist(), strict=True), self._cluster.columns.alive
+        one_of_each = {state: row for state, row in found if alive.item(row)}
+        for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):
             self._known[state] = answer
-        return self._known[of_row]
+        return self._known.take(of_row)
 
     def _learn(self, states: ResourceStates) -> None:
         """Ask about the states that are not known yet, all at once while they are few: that takes hardly longer."""

@@ -20,7 +20,7 @@ from podium.cluster.groups import Groups
 from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.outline import Outline
 from podium.engine.parts import Part
-from podium.engine.results import FilterResults, Followed, ScoreResults, changed_rows
+from podium.engine.results import FilterResults, Followed, ScoreResults, changed_rows, once
 from podium.framework import Framework, Plugin, ScorePlugin
 from podium.legacy.conduct import Conduct
 
@@ -66,8 +66,9 @@ class Plan:
             scores_of(parts, outline.final_scores.by_state, outline.weights),
             cluster,
         )
-        self._logs = [cluster.logs[Aspect.RESOURCES], *rows.logs]
-        self._heads: list[int] = []
+        self._resources_log = cluster.logs[Aspect.RESOURCES]
+        self._resources_head = -1
+        self._row_heads: list[int] = []
         self._generation = -1
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
         """Whether each row passes the filters with kept results."""
@@ -120,18 +121,18 @@ class Plan:
 
     def catch_up(self) -> None:
         """Bring the mask and the totals up to date with the cluster."""
-        heads = [self._logs[0].head, *self._rows.catch_up()]
-        is_known = self._generation == self._rows.generation
-        if is_known and heads == self._heads:
-            return
-        rows = changed_rows(self._logs, self._heads) if is_known else None
-        self._heads, self._generation = heads, self._rows.generation
+        row_heads, log = self._rows.catch_up(), self._resources_log
+        rows = log.since(self._resources_head) if self._generation == self._rows.generation else None
+        if rows is not None and row_heads is not self._row_heads:
+            others = changed_rows(self._rows.logs, self._row_heads)
+            rows = None if others is None else np.concatenate([rows, others])
+        self._resources_head, self._row_heads, self._generation = log.head, row_heads, self._rows.generation
         if rows is None or len(rows) > self._cluster.columns.size // 2:
             self._merge_all()
         elif len(rows) == 1:
-            self._merge_one(rows.pop())
-        else:
-            self._merge(np.fromiter(rows, np.int64, len(rows)))
+            self._merge_one(rows.item(0))
+        elif len(rows):
+            self._merge(rows)
 
     def _merge_all(self) -> None:
         passing = self._rows.passing
@@ -145,14 +146,17 @@ class Plan:
         self._forget_feasible()
 
     def _merge(self, rows: Ints) -> None:
-        total = self._states.of(rows) + self._rows.values[rows]
+        total = self._states.of(rows)
+        total += self._rows.values.take(rows)
         self.total[rows] = total
-        if self.feasible_count == len(self.total) and total.min() > INFEASIBLE // 2:
+        if self.feasible_count == len(self.total) and np.minimum.reduce(total) > INFEASIBLE // 2:
             return
         passing = total > INFEASIBLE // 2
         if (passing != self.feasible[rows]).any():
-            self.feasible_count += int(np.count_nonzero(passing)) - int(np.count_nonzero(self.feasible[rows]))
-            self.feasible[rows] = passing
+            rows = once(rows)
+            before = np.count_nonzero(self.feasible[rows])
+            self.feasible[rows] = self.total[rows] > INFEASIBLE // 2
+            self.feasible_count += int(np.count_nonzero(self.feasible[rows]) - before)
             self._forget_feasible()
 
     def _merge_one(self, row: int) -> None:

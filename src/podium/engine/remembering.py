@@ -39,8 +39,8 @@ class RowChanges:
         if rows is None:
             self.epoch += 1
             return
-        rows.update(row for row in map(self._cluster.rows.get, nodes) if row is not None)
-        for row in rows:
+        nominated = (row for row in map(self._cluster.rows.get, nodes) if row is not None)
+        for row in {*rows.tolist(), *nominated}:
             self.log.append(row)
 
     def _shared_versions(self) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class RowMemory(Generic[T]):
         if rows is None:
             self.found.clear()
             return None
-        changed = set(rows)
+        changed = set(rows.tolist())
         for row in changed:
             self.found.pop(row, None)
         return changed

@@ -91,7 +91,7 @@ class Results:
         missing = self._cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
-        rows = np.fromiter(changed, np.int64, len(changed))
+        rows = once(changed)
         rows = rows[self._cluster.columns.alive[rows]]
         if len(rows):
             self.values[rows] = self.record(Nodes(self._cluster, rows))
@@ -108,16 +108,21 @@ def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: s
     return latest is not point and single in vars(latest) and (array in vars(latest) or is_alone)
 
 
-def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> set[int] | None:
-    """The rows that changed after the cursors; None when that is no longer known."""
-    rows: set[int] | None = None
+def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> Ints | None:
+    """The rows that changed after the cursors, possibly repeated; None when that is no longer known."""
+    rows = NO_VALUES
     for log, cursor in zip(logs, cursors, strict=True):
         if log.head != cursor:
             changed = log.since(cursor)
             if changed is None:
                 return None
-            rows = set(changed) if rows is None else rows.union(changed)
-    return rows or set()
+            rows = np.concatenate([rows, changed]) if len(rows) else changed
+    return rows
+
+
+def once(rows: Ints) -> Ints:
+    """Each of the rows once."""
+    return np.array([*set(rows.tolist())], dtype=np.int64)
 
 
 class FilterResults(Results):

@@ -144,7 +144,7 @@ class Usage:
         changed = self._log.since(self._cursor) if self._cursor >= 0 else None
         self._cursor = self._log.head
         self._grow()
-        for row in range(self._columns.size) if changed is None else set(changed):
+        for row in range(self._columns.size) if changed is None else set(changed.tolist()):
             self._count(cluster, row)
 
     def _grow(self) -> None:

@@ -39,4 +39,4 @@ class ChangedRows:
             return ()
         changed = log.since(self._cursor) if self._cursor >= 0 else None
         self._cursor = log.head
-        return range(cluster.columns.size) if changed is None else set(changed)
+        return range(cluster.columns.size) if changed is None else set(changed.tolist())
