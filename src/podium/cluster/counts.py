@@ -145,6 +145,7 @@ class DomainTally:
 
     __slots__ = (
         "_columns",
+        "_fewest",
         "_key",
         "_labels_log",
         "_mask",
@@ -152,6 +153,7 @@ class DomainTally:
         "_seen",
         "_tally",
         "counts",
+        "domains",
         "nodes",
         "occupied",
     )
@@ -165,6 +167,9 @@ class DomainTally:
         """Pods per domain; and a zero in the end, at index -1, for the nodes that lack the label."""
         self.nodes: Ints = self.counts
         """Nodes per domain, and a zero in the end; a domain without nodes does not exist."""
+        self.domains = 0
+        """How many domains there are."""
+        self._fewest: int | None = None
         self.occupied = 0
         """How many domains have pods."""
         self._occupied: Mask | None = None
@@ -184,10 +189,19 @@ class DomainTally:
             chosen = codes >= 0 if mask is None else (codes >= 0) & mask
             domains = codes[chosen]
             self.nodes = np.bincount(domains, minlength=state[2] + 1)
+            self.domains = int(np.count_nonzero(self.nodes))
             self.counts = np.zeros(state[2] + 1, dtype=np.int64)
             np.add.at(self.counts, domains, self._tally.per_row()[chosen])
-            self.occupied, self._occupied = int(np.count_nonzero(self.counts)), None
+            self.occupied, self._occupied, self._fewest = int(np.count_nonzero(self.counts)), None, None
         return self
+
+    @property
+    def fewest(self) -> int:
+        """The pods of the domain that has the fewest; there has to be one."""
+        if self._fewest is None:
+            are_all = self.domains == len(self.nodes) - 1
+            self._fewest = int(np.minimum.reduce(self.counts[:-1] if are_all else self.counts[self.nodes > 0]))
+        return self._fewest
 
     def occupied_rows(self) -> Mask:
         """Whether each row is in a domain that has pods, as of the last `read`."""
@@ -208,6 +222,7 @@ class DomainTally:
         if code >= 0 and (mask is None or mask[row]):
             before = self.counts.item(code)
             self.counts[code] = before + amount
+            self._fewest = None
             if (before > 0) != (before + amount > 0):
                 self._occupy(row, code, before + amount > 0)
 

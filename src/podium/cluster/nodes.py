@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +23,20 @@ S = TypeVar("S", bound=np.generic)
 class Nodes:
     """Some rows of a cluster, or all of them. Arrays have one entry per row, in the order of `rows`."""
 
-    __slots__ = ("_chosen", "_columns", "_count_in", "_taken", "cluster")
+    __slots__ = ("_chosen", "_columns", "_represent", "_taken", "cluster")
 
     def __init__(
         self,
         cluster: Cluster,
         rows: Ints | Callable[[], Ints] | None = None,
-        count_in: Callable[[Groups], Ints] | None = None,
+        represent: Callable[[Groups], Representatives] | None = None,
     ) -> None:
         """The view of `rows`, which may be a function that finds them once they are needed; None for all.
 
-        `count_in`, if given, knows how many of the rows are in each group.
+        `represent`, if given, knows the representatives of the rows in each group.
         """
         self.cluster = cluster
-        self._count_in = count_in
+        self._represent = represent
         self._columns = cluster.columns
         self._chosen = rows
         self._taken: dict[str, Ints] = {}
@@ -52,7 +52,7 @@ class Nodes:
         return self._columns.size if rows is None else len(rows)
 
     def __iter__(self) -> Iterator[NodeInfo]:
-        return (NodeInfo(self.cluster, int(row)) for row in self.rows)
+        return (NodeInfo(self.cluster, row) for row in self.rows.tolist())
 
     @property
     def rows(self) -> Ints:
@@ -148,23 +148,52 @@ class Nodes:
             mask &= any_term
         return mask
 
-    def representatives(self, labels: tuple[str, ...]) -> tuple[Nodes, Ints]:
-        """One node for each combination of these labels' values among the nodes, and how many nodes it stands for."""
+    def representatives(self, labels: tuple[str, ...]) -> Representatives:
+        """One node for each combination of these labels' values among the nodes."""
         groups = self.cluster.groups.by(labels)
-        if not groups.are_few:
-            return self, np.ones(len(self), dtype=np.int64)
-        if self._count_in is not None:
-            counts = self._count_in(groups)
-        else:
-            counts = np.bincount(self.take(groups.of_row), minlength=len(groups.first))
-        present = np.flatnonzero(counts)
-        return Nodes(self.cluster, groups.first[present]), counts[present]
+        if self._represent is not None:
+            return self._represent(groups)
+        counts = np.bincount(self.take(groups.of_row), minlength=len(groups.first))
+        return Representatives(self.cluster, groups, counts)
 
     def among(self, rows: Iterable[int]) -> Mask:
         """Whether each node is one of these rows."""
         everywhere = np.zeros(self._columns.size, dtype=np.bool_)
         everywhere[list(rows)] = True
         return self.take(everywhere)
+
+
+class Representatives:
+    """Of the groups that some nodes are in, one node of each: it stands for the others."""
+
+    __slots__ = ("_within", "counts", "groups", "memo", "nodes", "numbers", "places")
+
+    def __init__(self, cluster: Cluster, groups: Groups, counts: Ints) -> None:
+        self.groups, self.counts = groups, counts
+        """How many of the nodes are in each group there is."""
+        self.places: Ints = counts.nonzero()[0]
+        """The groups with such nodes."""
+        self.nodes, self.numbers = Nodes(cluster, groups.first[self.places]), counts[self.places]
+        """One node of each of them, and how many nodes it stands for."""
+        self.memo: dict[Hashable, Any] = {}
+        """What plugins worked out from the nodes' labels and the numbers, under keys of their choice."""
+        self._within: dict[bytes, Representatives] = {}
+
+    def spread(self, values: Ints) -> Ints:
+        """Values of the nodes as values of all groups; 0 for those without nodes."""
+        if len(values) == len(self.counts):
+            return values
+        everywhere = np.zeros(len(self.counts), dtype=np.int64)
+        everywhere[self.places] = values
+        return everywhere
+
+    def within(self, allowed: Mask) -> Representatives:
+        """Those of some groups."""
+        key = allowed.tobytes()
+        found = self._within.get(key)
+        if found is None:
+            found = self._within[key] = Representatives(self.nodes.cluster, self.groups, self.counts * allowed)
+        return found
 
 
 class NodeInfo:
@@ -195,6 +224,10 @@ class NodeInfo:
     @property
     def pods(self) -> list[Pod]:
         return self._cluster.pods_on(self.row)
+
+    def code(self, label: str) -> int:
+        """The code of the node's value of a label, -1 if it has none."""
+        return self._cluster.columns.label(label).codes.item(self.row)
 
     def allocatable(self, resource: str) -> int:
         return (self._amounts or self._read()).allocatable.get(resource, 0)

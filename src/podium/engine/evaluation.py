@@ -9,11 +9,13 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
+from podium.cluster.nodes import Representatives
 from podium.engine.merging import INFEASIBLE
+from podium.engine.node_forms import FEW_NODES, filters_by_node, scores_by_node
 from podium.engine.plan import Plan
 from podium.engine.row_scores import RowScores, check_scores
 from podium.errors import PluginError
-from podium.framework import Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
+from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
 from podium.framework.framework import Weighted
 from podium.objects import Pod
 
@@ -106,7 +108,7 @@ class Evaluation:
             return len(self.rows)
         if self._allowed is not None:
             groups, allowed = self._allowed
-            return int(self.plan.feasible_in(groups)[allowed].sum())
+            return int(self.plan.feasible_in(groups).counts[allowed].sum())
         return self.plan.feasible_count
 
     @property
@@ -123,7 +125,7 @@ class Evaluation:
         """The feasible nodes; without looking for them when that is all of them."""
         narrowed = self.rows is not None or self._allowed is not None
         everywhere = not narrowed and self.plan.feasible_count == self.cluster.columns.size
-        return Nodes(self.cluster, None if everywhere else lambda: self.feasible_rows, self._count_in)
+        return Nodes(self.cluster, None if everywhere else lambda: self.feasible_rows, self._represent)
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
@@ -203,11 +205,11 @@ class Evaluation:
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is None or not groups.are_few:
             nodes = self._feasible_nodes()
-            passing = self._run(plugin, nodes).codes == 0
+            passing = self._passes(plugin, nodes)
             if not passing.all():
                 self.rows = nodes.rows_where(passing)
             return
-        passing = self._run(plugin, Nodes(self.cluster, groups.first)).codes == 0
+        passing = self._passes(plugin, Nodes(self.cluster, groups.first))
         if passing.all():
             return
         if self.rows is None and self._allowed is None:
@@ -215,6 +217,17 @@ class Evaluation:
         else:
             rows = self.feasible_rows
             self.rows = rows[passing[groups.of_row[rows]]]
+
+    def _passes(self, plugin: FilterPlugin, nodes: Nodes) -> Mask:
+        """Whether each node passes a filter that runs for this pod alone."""
+        if len(nodes) > FEW_NODES or not filters_by_node(plugin):
+            passing: Mask = self._run(plugin, nodes).codes == 0
+            return passing
+        statuses = [plugin.filter_node(self.state, self.pod, node) for node in nodes]
+        for status in statuses:
+            if status.code is Code.ERROR:
+                raise PluginError(plugin.name, f"failed: {status.message}")
+        return np.array([status == SUCCESS for status in statuses])
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
         verdict = plugin.filter(self.state, self.pod, nodes)
@@ -301,7 +314,9 @@ class Evaluation:
             by_groups[id(groups)] = groups, table if known is None else known[1] + table
         ranking = self.plan.total
         for groups, table in by_groups.values():
-            ranking = ranking + table[groups.of_row]
+            added = table.take(groups.of_row)
+            added += ranking
+            ranking = added
         return ranking
 
     def _run_pre_score(self) -> None:
@@ -333,23 +348,26 @@ class Evaluation:
     def _score_groups(self, weighted: Weighted, groups: Groups) -> RowScores:
         """Score one node of each group that has feasible nodes; they stand for the others."""
         plugin, weight = weighted
-        chosen = np.flatnonzero(self._count_in(groups))
-        nodes = Nodes(self.cluster, groups.first[chosen])
-        raw, normalized = np.zeros((2, len(groups.first)), dtype=np.int64)
-        raw[chosen] = plugin.score(self.state, self.pod, nodes)
-        normalized[chosen] = raw[chosen]
-        if plugin.normalizes:
-            normalized[chosen] = plugin.normalize(self.state, self.pod, raw[chosen], nodes)
+        chosen = self._represent(groups)
+        nodes = chosen.nodes
+        if len(nodes) > FEW_NODES or not scores_by_node(plugin):
+            raw = plugin.score(self.state, self.pod, nodes)
+        else:
+            raw = np.array([plugin.score_node(self.state, self.pod, node) for node in nodes], dtype=np.int64)
+        normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
-        return RowScores(plugin.name, weight, raw, normalized, groups)
+        return RowScores(plugin.name, weight, chosen.spread(raw), chosen.spread(normalized), groups)
 
-    def _count_in(self, groups: Groups) -> Ints:
-        """How many feasible nodes there are in each group."""
-        if self.rows is None and self._allowed is None:
-            return self.plan.feasible_in(groups)
-        if self.rows is None and self._allowed is not None and self._allowed[0] is groups:
-            return self.plan.feasible_in(groups) * self._allowed[1]
-        return np.bincount(groups.of_row[self.feasible_rows], minlength=len(groups.first))
+    def _represent(self, groups: Groups) -> Representatives:
+        """The feasible nodes by group."""
+        if self.rows is None:
+            feasible = self.plan.feasible_in(groups)
+            if self._allowed is None:
+                return feasible
+            if self._allowed[0] is groups:
+                return feasible.within(self._allowed[1])
+        counts = np.bincount(groups.of_row[self.feasible_rows], minlength=len(groups.first))
+        return Representatives(self.cluster, groups, counts)
 
     def scores(self) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""

@@ -10,6 +10,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Codes, Ints
 from podium.cluster.resource_states import ResourceStates
+from podium.engine.node_forms import FEW_NODES
 from podium.engine.results import NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
 
 INFEASIBLE = -(1 << 60)
@@ -99,8 +100,6 @@ class StateOutcomes:
         "may_have_errors",
     )
 
-    FEW_NODES = 8
-    """Up to so many are asked about one by one: arrays take their time even when they are short."""
     FEW_STATES = 256
 
     def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
@@ -169,7 +168,7 @@ class StateOutcomes:
             self._known = np.concatenate([self._known, np.full(missing + len(states), UNKNOWN)])
 
     def _ask(self, rows: list[int]) -> Ints | list[int]:
-        if not self._has_node_forms or len(rows) > self.FEW_NODES:
+        if not self._has_node_forms or len(rows) > FEW_NODES:
             return self._ask_all(Nodes(self._cluster, np.array(rows, dtype=np.int64)))
         outcome = [self._ask_one(NodeInfo(self._cluster, row)) for row in rows]
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)

@@ -17,6 +17,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
+from podium.cluster.nodes import Representatives
 from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.outline import Outline
 from podium.engine.parts import Part
@@ -75,7 +76,7 @@ class Plan:
         self.total: Ints = np.zeros(0, dtype=np.int64)
         """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
         self.feasible_count = 0
-        self._feasible_in: dict[int, tuple[Groups, Ints]] = {}
+        self._feasible_in: dict[int, Representatives] = {}
         self._feasible_rows: Ints | None = None
 
     def filter_results(self, plugin: Plugin) -> FilterResults | None:
@@ -179,13 +180,13 @@ class Plan:
             self._feasible_rows = np.flatnonzero(self.feasible)
         return self._feasible_rows
 
-    def feasible_in(self, groups: Groups) -> Ints:
-        """How many feasible rows there are in each group."""
+    def feasible_in(self, groups: Groups) -> Representatives:
+        """The feasible rows by group."""
         known = self._feasible_in.get(id(groups))
         if known is None:
             counts = np.bincount(groups.of_row[self.feasible], minlength=len(groups.first))
-            known = self._feasible_in[id(groups)] = groups, counts
-        return known[1]
+            known = self._feasible_in[id(groups)] = Representatives(self._cluster, groups, counts)
+        return known
 
 
 def filters_of(parts: dict[str, Part], names: tuple[str, ...]) -> tuple[FilterResults, ...]:

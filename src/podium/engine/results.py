@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
+from podium.engine.node_forms import filters_by_node, scores_by_node
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
@@ -97,17 +97,6 @@ class Results:
             self.values[rows] = self.record(Nodes(self._cluster, rows))
 
 
-@lru_cache
-def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: str) -> bool:
-    """Whether the form for one node says what the form with arrays does.
-
-    They were written together, or there is no other one. A class that overrides one form only means that one.
-    """
-    latest = next(each for each in lineage if single in vars(each) or array in vars(each))
-    is_alone = getattr(lineage[0], array) is getattr(point, array)
-    return latest is not point and single in vars(latest) and (array in vars(latest) or is_alone)
-
-
 def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> Ints | None:
     """The rows that changed after the cursors, possibly repeated; None when that is no longer known."""
     rows = NO_VALUES
@@ -141,7 +130,7 @@ class FilterResults(Results):
 
     @property
     def has_node_form(self) -> bool:
-        return _has_node_form(type(self.plugin).__mro__, FilterPlugin, "filter_node", "filter")
+        return filters_by_node(self.plugin)
 
     def evaluate_node(self, node: NodeInfo) -> int:
         status = self.plugin.filter_node(self._state, self._pod, node)
@@ -189,7 +178,7 @@ class ScoreResults(Results):
 
     @property
     def has_node_form(self) -> bool:
-        return _has_node_form(type(self.plugin).__mro__, ScorePlugin, "score_node", "score")
+        return scores_by_node(self.plugin)
 
     def evaluate_node(self, node: NodeInfo) -> int:
         score = int(self.plugin.score_node(self._state, self._pod, node))

@@ -21,7 +21,7 @@ from podium.legacy.reasons import (
 )
 from podium.legacy.rules import OfRelease
 from podium.objects import Pod
-from podium.plugins.inter_pod_affinity import InterPodAffinity, all_own_terms, existing_terms, own_terms
+from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, own_terms
 
 _KIND: TermKind = "required_anti_affinity"
 
@@ -47,18 +47,16 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, terms = nodes.cluster, state.info.terms
-        found = state[self.name] = _Found(list(self._existing(state.info, cluster)))
+        found = state[self.name] = _Found(list(self._kept_out(state.info, cluster)))
         if not found.existing and not terms.required_affinity and not terms.required_anti_affinity:
             return PreFilterResult(SKIP)
-        together = all_own_terms(state.info, cluster)
-        scopes, mine = together.scopes, own_terms("required_affinity", state.info, cluster)
-        questions = [question if self.rules.affinity_term_by_term else together for _, question in mine]
-        keys = [term.topology_key for term in terms.required_affinity]
+        own = own_terms(state.info, cluster)
+        scopes = own.together.scopes
+        questions = [question if self.rules.affinity_term_by_term else own.together for _, question in own.affinity]
+        keys = [key for key, _ in own.affinity]
         found.affinity = [_domains(key, question, cluster) for key, question in zip(keys, questions, strict=True)]
         found.waived = self._waived(found, scopes, questions, pod, cluster)
-        found.anti_affinity = [
-            _domains(term.topology_key, question, cluster) for term, question in own_terms(_KIND, state.info, cluster)
-        ]
+        found.anti_affinity = [_domains(key, question, cluster) for key, question in own.anti_affinity]
         return PreFilterResult()
 
     def _waived(
@@ -71,7 +69,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         is_first = all(matches) and not any(counts.any() for _, counts in found.affinity)
         return [is_first] * len(scopes)
 
-    def _existing(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, Ints]]:
+    def _kept_out(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, Ints]]:
         """The domains that running pods keep this pod out of."""
         for question in existing_terms(_KIND, info, cluster):
             tally, term = cluster.census.tally(question), question.term

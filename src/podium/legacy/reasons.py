@@ -98,7 +98,7 @@ class NodePredicate(OfRelease, FilterPlugin):
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return self.check(pod, node) or SUCCESS
+        return (self.check(pod, node) or SUCCESS) if self.concerns(state.info) else SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         if not self.concerns(state.info):

@@ -11,7 +11,7 @@ import numpy as np
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import DomainTally, Matching, Owning, Scope, TermKind
-from podium.cluster.pods import NO_TERMS, Term, Terms
+from podium.cluster.pods import NO_TERMS, Term
 from podium.config.args import InterPodAffinityArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -58,26 +58,46 @@ def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owni
     return known[1]
 
 
-def own_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[tuple[Term, Matching]]:
-    """The incoming pod's terms, each with the question for how many pods it means."""
-    memo, key = info.memo, ("own_terms", kind)
-    known: tuple[int, list[tuple[Term, Matching]]] | None = memo.get(key)
-    if known is None or known[0] != cluster.store.version:
-        terms: tuple[Term, ...] = getattr(info.terms, kind)
-        found = [(term, Matching((scope_of(term, cluster),))) for term in terms]
-        known = memo[key] = cluster.store.version, found
+class OwnTerms(NamedTuple):
+    """The incoming pod's terms: their topology keys, and the questions for how many pods they mean."""
+
+    affinity: tuple[tuple[str, Matching], ...]
+    together: Matching
+    """How many pods all required affinity terms mean at once."""
+    matches_itself: bool
+    """Whether all of those mean the pod itself, too."""
+    anti_affinity: tuple[tuple[str, Matching], ...]
+    preferences: tuple[tuple[int, str, Matching], ...]
+    """With the weight of each, negative for a term that pushes away."""
+
+
+def own_terms(info: PodInfo, cluster: Cluster) -> OwnTerms:
+    """The incoming pod's terms, worked out once as long as namespaces stay what they are."""
+    memo, version = info.memo, cluster.store.version
+    known: tuple[int, OwnTerms] | None = memo.get("own_terms")
+    if known is None or known[0] != version:
+        known = memo["own_terms"] = version, _own_terms(info, cluster)
     return known[1]
 
 
-def all_own_terms(info: PodInfo, cluster: Cluster) -> Matching:
-    """The question for how many pods all required affinity terms of the incoming pod mean at once."""
-    memo, key = info.memo, "all_own_terms"
-    known: tuple[int, Matching] | None = memo.get(key)
-    if known is None or known[0] != cluster.store.version:
-        terms = own_terms("required_affinity", info, cluster)
-        question = Matching(tuple(scope for _, one in terms for scope in one.scopes))
-        known = memo[key] = cluster.store.version, question
-    return known[1]
+def _own_terms(info: PodInfo, cluster: Cluster) -> OwnTerms:
+    def question(term: Term) -> Matching:
+        return Matching((scope_of(term, cluster),))
+
+    terms = info.terms
+    affinity = tuple((term.topology_key, question(term)) for term in terms.required_affinity)
+    together = Matching(tuple(scope for _, one in affinity for scope in one.scopes))
+    return OwnTerms(
+        affinity,
+        together,
+        all(scope.matches(info.namespace, info.labels) for scope in together.scopes),
+        tuple((term.topology_key, question(term)) for term in terms.required_anti_affinity),
+        tuple(
+            (sign * term.weight, term.topology_key, question(term))
+            for kind, sign in PREFERENCES
+            for term in getattr(terms, kind)
+        ),
+    )
 
 
 class Domains(NamedTuple):
@@ -90,15 +110,23 @@ class Domains(NamedTuple):
         """Whether each node is in a domain with such pods."""
         return nodes.take(self.tally.occupied_rows())
 
+    def has(self, node: NodeInfo) -> bool:
+        """Whether the node is in a domain with such pods."""
+        return self.tally.counts.item(node.code(self.key)) > 0
+
 
 @dataclass(slots=True)
 class _FilterState:
-    terms: Terms
     affinity: list[Domains]
     """Per required term, the pods that match all terms."""
     anti_affinity: list[Domains]
     existing_anti_affinity: list[Domains]
     matches_itself: bool
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first pod of a group that wants to be together: it may go anywhere that has the labels."""
+        return self.matches_itself and not any(domains.tally.occupied for domains in self.affinity)
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -108,6 +136,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     REASON_AFFINITY = "node(s) didn't match pod affinity rules"
     REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
     REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
+    STATUSES = (
+        Status.unresolvable(REASON_AFFINITY),
+        Status.unschedulable(REASON_ANTI_AFFINITY),
+        Status.unschedulable(REASON_EXISTING),
+    )
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -118,16 +151,17 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if terms is NO_TERMS and not cluster.census.with_terms:
             return SKIPPED
         info = state.info
-        existing = [_domains(one, one.term, cluster) for one in existing_terms(ANTI, info, cluster)]
+        existing = [_domains(one, one.term.topology_key, cluster) for one in existing_terms(ANTI, info, cluster)]
         existing = [domains for domains in existing if domains.tally.occupied]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return SKIPPED
-        anti_affinity = [_domains(question, term, cluster) for term, question in own_terms(ANTI, info, cluster)]
-        state[self.name] = found = _FilterState(terms, [], anti_affinity, existing, False)
-        if terms.required_affinity:
-            everyone = all_own_terms(info, cluster)
-            found.affinity = [_domains(everyone, term, cluster) for term in terms.required_affinity]
-            found.matches_itself = all(scope.matches(pod.namespace, info.labels) for scope in everyone.scopes)
+        own = own_terms(info, cluster)
+        state[self.name] = _FilterState(
+            [_domains(own.together, key, cluster) for key, _ in own.affinity],
+            [_domains(question, key, cluster) for key, question in own.anti_affinity],
+            existing,
+            own.matches_itself,
+        )
         return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
@@ -152,15 +186,25 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             np.putmask(codes, ~self._affinity_holds(found, nodes), 1)
         return Verdict(codes, self._describe)
 
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        found: _FilterState = state[self.name]
+        for domains in found.affinity:
+            if not domains.has(node) and not (found.is_first and node.code(domains.key) >= 0):
+                return self.STATUSES[0]
+        for domains in found.anti_affinity:
+            if domains.has(node):
+                return self.STATUSES[1]
+        for domains in found.existing_anti_affinity:
+            if domains.has(node):
+                return self.STATUSES[2]
+        return SUCCESS
+
     def _describe(self, code: int) -> Status:
-        if code == 1:
-            return Status.unresolvable(self.REASON_AFFINITY)
-        return Status.unschedulable(self.REASON_ANTI_AFFINITY if code == 2 else self.REASON_EXISTING)
+        return self.STATUSES[code - 1]
 
     def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> Mask:
         holds = np.ones(len(nodes), dtype=np.bool_)
-        # The first pod of a group that wants to be together may go anywhere that has the labels.
-        is_first = found.matches_itself and not any(domains.tally.occupied for domains in found.affinity)
+        is_first = found.is_first
         for domains in found.affinity:
             holds &= nodes.codes(domains.key) >= 0 if is_first else domains.occupied(nodes)
         return holds
@@ -181,20 +225,24 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _topology_scores(self, info: PodInfo, cluster: Cluster) -> dict[str, Ints]:
         """Per label key, the score of each of its domains; empty when no pod matters."""
         scores: dict[str, Ints] = {}
-        for weight, (key, tally) in (*_own_preferences(info, cluster), *self._existing_preferences(info, cluster)):
+        weighed: list[tuple[int, str, Matching | Owning]] = [*own_terms(info, cluster).preferences]
+        weighed += self._existing(info, cluster)
+        for weight, key, question in weighed:
+            tally = cluster.census.tally(question).by_domain(key)
             if tally.occupied:
-                scores[key] = scores.get(key, 0) + weight * tally.counts
+                score = tally.counts if weight == 1 else weight * tally.counts
+                scores[key] = scores[key] + score if key in scores else score
         return scores
 
-    def _existing_preferences(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, Domains]]:
-        """Weight and pods of the terms in the cluster that pull or push the incoming pod."""
+    def _existing(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, str, Owning]]:
+        """Weight, topology key and pods of the terms in the cluster that pull or push the incoming pod."""
         hard = self._args.hard_pod_affinity_weight
         if hard > 0:
             for one in existing_terms("required_affinity", info, cluster):
-                yield hard, _domains(one, one.term, cluster)
+                yield hard, one.term.topology_key, one
         for kind, sign in PREFERENCES:
             for one in existing_terms(kind, info, cluster):
-                yield sign * one.term.weight, _domains(one, one.term, cluster)
+                yield sign * one.term.weight, one.term.topology_key, one
 
     def score_labels(self, state: CycleState) -> tuple[str, ...]:
         return tuple(state[f"{self.name}/score"])
@@ -205,19 +253,16 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             total += scores.take(nodes.codes(key))
         return total
 
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        by_key: dict[str, Ints] = state[f"{self.name}/score"]
+        return sum([scores.item(node.code(key)) for key, scores in by_key.items()])
+
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         lowest, highest = int(scores.min()), int(scores.max())
         if lowest == highest:
-            return np.zeros_like(scores)
+            return np.zeros(len(scores), dtype=np.int64)
         return (float(MAX_NODE_SCORE) * ((scores - lowest) / float(highest - lowest))).astype(np.int64)
 
 
-def _own_preferences(info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, Domains]]:
-    """Weight and matching pods of the incoming pod's preferred terms."""
-    for kind, sign in PREFERENCES:
-        for term, question in own_terms(kind, info, cluster):
-            yield sign * term.weight, _domains(question, term, cluster)
-
-
-def _domains(question: Matching | Owning, term: Term, cluster: Cluster) -> Domains:
-    return Domains(term.topology_key, cluster.census.tally(question).by_domain(term.topology_key))
+def _domains(question: Matching | Owning, key: str, cluster: Cluster) -> Domains:
+    return Domains(key, cluster.census.tally(question).by_domain(key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,6 +48,14 @@ def round_half_away(numbers: NDArray[np.float64]) -> Ints:
     whole = np.trunc(numbers)
     rounded: NDArray[np.float64] = whole + np.where(np.abs(numbers - whole) >= 0.5, np.sign(numbers), 0.0)
     return rounded.astype(np.int64)
+
+
+def rounded(number: float) -> int:
+    """What `round_half_away` makes of one number."""
+    whole = math.trunc(number)
+    if abs(number - whole) < 0.5:
+        return whole
+    return whole + 1 if number > 0 else whole - 1
 
 
 def int64(number: int) -> int:

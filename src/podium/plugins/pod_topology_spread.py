@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from podium.cluster import Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.counts import Matching, RowMask, Scope, Tally
+from podium.cluster.counts import DomainTally, Matching, RowMask, Scope
+from podium.cluster.nodes import Representatives
 from podium.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -25,15 +26,16 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.objects import Pod, Taint, TopologySpreadConstraint
+from podium.objects import Pod, Taint, Toleration, TopologySpreadConstraint
 from podium.plugins.default_selector import default_selector
-from podium.plugins.normalize import round_half_away
-from podium.selectors import NodeMatcher, Selector, label_selector, required_node_affinity, untolerated
+from podium.plugins.normalize import round_half_away, rounded
+from podium.selectors import EVERYTHING, NodeMatcher, Selector, label_selector, required_node_affinity, untolerated
 
 HOSTNAME = "kubernetes.io/hostname"
 ANY_NODE = NodeMatcher()
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
+NO_PODS = Matching((Scope(frozenset(), Selector()),))
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
@@ -41,57 +43,109 @@ SYSTEM_CONSTRAINTS = (
 )
 
 
+@dataclass(frozen=True)
+class Eligible:
+    """Which nodes count: those that have the keys and that the pod's affinity and tolerations do not exclude."""
+
+    keys: tuple[str, ...]
+    matcher: NodeMatcher
+    tolerations: tuple[Toleration, ...] | None
+    """None where taints are ignored."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.keys, self.matcher, self.tolerations))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def mask(self, cluster: Cluster) -> RowMask:
+        return cluster.row_mask(self, lambda: self._among(Nodes(cluster)))
+
+    def _among(self, nodes: Nodes) -> Mask:
+        mask = nodes.take(nodes.cluster.columns.alive).copy()
+        for key in self.keys:
+            mask &= nodes.codes(key) >= 0
+        if self.matcher != ANY_NODE:
+            mask &= nodes.matching(self.matcher)
+        if self.tolerations is not None:
+            mask &= nodes.by_taints(self._repels) == 0
+        return mask
+
+    def _repels(self, taints: tuple[Taint, ...]) -> int:
+        return untolerated(taints, self.tolerations or ()) is not None
+
+
 class Constraint(NamedTuple):
-    """A spread constraint with its selector compiled and its defaults filled in."""
+    """A pod's spread constraint, with its selector compiled and its defaults filled in."""
 
     max_skew: int
     topology_key: str
     selector: Selector
     min_domains: int
-    honor_affinity: bool
-    honor_taints: bool
+    question: Matching
+    """How many pods count; an empty selector counts none."""
+    eligible: Eligible
+    matches_itself: bool
+    """Whether the pod counts, too, once it is placed."""
 
-    def tally(self, namespace: str, cluster: Cluster) -> Tally | None:
-        """The pods that count; None for an empty selector, which counts none."""
-        if self.selector.empty:
-            return None
-        scope = Scope(frozenset((namespace,)), self.selector)
-        return cluster.census.tally(Matching((scope,), terminating=False))
-
-
-NO_CONSTRAINTS: list[Constraint] = []
+    def by_domain(self, cluster: Cluster) -> DomainTally:
+        """The pods that count, by the values of the topology key."""
+        return cluster.census.tally(self.question).by_domain(self.topology_key, self.eligible.mask(cluster))
 
 
-def _compile(raw: TopologySpreadConstraint, selector: Selector) -> Constraint:
+class Constraints(NamedTuple):
+    """A pod's constraints of one kind."""
+
+    all: tuple[Constraint, ...] = ()
+    keys: tuple[str, ...] = ()
+    """The topology keys, each once."""
+    requires_all: bool = False
+    """Nodes that lack one of the keys are left out, rather than just not counted for it."""
+
+
+NO_CONSTRAINTS = Constraints()
+
+
+def _compile(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod) -> Constraint:
+    scope = Scope(frozenset((pod.namespace,)), selector)
+    honors_affinity = (raw.node_affinity_policy or "Honor") == "Honor"
+    honors_taints = (raw.node_taints_policy or "Ignore") == "Honor"
     return Constraint(
         raw.max_skew,
         raw.topology_key,
         selector,
         1 if raw.min_domains is None else raw.min_domains,
-        (raw.node_affinity_policy or "Honor") == "Honor",
-        (raw.node_taints_policy or "Ignore") == "Honor",
+        NO_PODS if selector.empty else Matching((scope,), terminating=False),
+        Eligible(
+            keys,
+            required_node_affinity(pod) if honors_affinity else ANY_NODE,
+            tuple(pod.spec.tolerations) if honors_taints else None,
+        ),
+        selector.matches(pod.metadata.labels),
     )
 
 
 class _Domains(NamedTuple):
-    """One constraint's count per domain, and which domains have eligible nodes."""
+    """A hard constraint's count per domain."""
 
     constraint: Constraint
-    counts: Ints
-    nodes: Ints
-    eligible: RowMask
+    tally: DomainTally
     moved: Ints | None = None
     """Pods that the counts do not follow, but that came or went since PreFilter."""
 
-    def reject_table(self, matches_itself: bool) -> Mask:
-        """Whether each domain would become too crowded; at index -1, for nodes without the label, never."""
-        present = self.nodes > 0
-        counts = self.counts if self.moved is None else self.counts + self.moved
-        fewest = 0
-        if np.count_nonzero(present) >= max(self.constraint.min_domains, 1):
-            fewest = int(counts[present].min())
-        counts = np.where(present, counts, 0)
-        return counts + int(matches_itself) - fewest > self.constraint.max_skew
+    @property
+    def counts(self) -> Ints:
+        """Pods per domain; 0 for one without eligible nodes and, at index -1, for nodes without the label."""
+        return self.tally.counts if self.moved is None else self.tally.counts + self.moved
+
+    @property
+    def most(self) -> int:
+        """How many pods a domain may have for the pod still to go there."""
+        constraint, tally, fewest = self.constraint, self.tally, 0
+        if tally.domains >= max(constraint.min_domains, 1):
+            fewest = tally.fewest if self.moved is None else int(self.counts[tally.nodes > 0].min())
+        return constraint.max_skew + fewest - constraint.matches_itself
 
     def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
         """With a pod that came (1) or went (-1).
@@ -99,23 +153,32 @@ class _Domains(NamedTuple):
         The counts follow by themselves, except for pods that they leave out: terminating ones, and all pods where the
         selector is empty. kube-scheduler leaves those out at PreFilter too, but not when a pod comes or goes after it.
         """
-        selector = self.constraint.selector
+        selector, eligible = self.constraint.selector, self.constraint.eligible.mask(node.cluster)
         is_followed = not pod.terminating and not selector.empty
-        if is_followed or not selector.matches(pod.metadata.labels) or not self.eligible.read()[node.row]:
+        if is_followed or not selector.matches(pod.metadata.labels) or not eligible.read()[node.row]:
             return self
-        moved = np.zeros_like(self.counts) if self.moved is None else self.moved.copy()
-        moved[node.cluster.columns.label(self.constraint.topology_key).codes[node.row]] += amount
+        moved = np.zeros_like(self.tally.counts) if self.moved is None else self.moved.copy()
+        moved[node.code(self.constraint.topology_key)] += amount
         return self._replace(moved=moved)
+
+
+class _Scored(NamedTuple):
+    """A soft constraint, with what a pod in one of its domains counts there."""
+
+    constraint: Constraint
+    pods: Ints
+    """Per domain; per row of the cluster for the hostname, which is counted node by node."""
+    weight: float
+
+    @property
+    def by_row(self) -> bool:
+        return self.constraint.topology_key == HOSTNAME
 
 
 @dataclass(slots=True)
 class _ScoreState:
-    constraints: Sequence[Constraint]
-    requires_all: bool
-    """Nodes that lack one of the labels are left out, rather than just not counted for it."""
-    counts: list[Ints | None]
-    """Per constraint, pods per domain; None for the hostname, which is counted node by node."""
-    weights: list[float]
+    constraints: Constraints
+    scored: list[_Scored]
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -124,6 +187,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     name = "PodTopologySpread"
     REASON = "node(s) didn't match pod topology spread constraints"
     REASON_LABEL = f"{REASON} (missing required label)"
+    TOO_CROWDED, LACKS_LABEL = Status.unschedulable(REASON), Status.unresolvable(REASON_LABEL)
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -135,32 +199,35 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         }
         self._defaults_key = msgspec.json.encode(defaults)
 
-    def _constraints(self, state: CycleState, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
+    def _constraints(self, state: CycleState, action: str, cluster: Cluster) -> Constraints:
         """The pod's own constraints, or the defaults when it has none at all."""
         memo, key = state.info.memo, (self.name, action, self._defaults_key)
-        known: tuple[int, list[Constraint]] = memo.get(key, (-1, NO_CONSTRAINTS))
+        known: tuple[int, Constraints] = memo.get(key, (-1, NO_CONSTRAINTS))
         if known[0] != cluster.store.version:
-            known = memo[key] = cluster.store.version, self._compile_constraints(pod, action, cluster)
+            known = memo[key] = cluster.store.version, self._compile_constraints(state.info.pod, action, cluster)
         return known[1]
 
-    def _compile_constraints(self, pod: Pod, action: str, cluster: Cluster) -> list[Constraint]:
+    def _compile_constraints(self, pod: Pod, action: str, cluster: Cluster) -> Constraints:
         own = pod.spec.topology_spread_constraints
         if own:
             # matchLabelKeys were merged into the selectors when the pod was created.
-            wanted = [raw for raw in own if raw.when_unsatisfiable == action]
-            return [_compile(raw, label_selector(raw.label_selector)) for raw in wanted]
-        defaults = self._defaults[action]
-        if not defaults:
-            return NO_CONSTRAINTS
-        selector = default_selector(pod, cluster)
-        return NO_CONSTRAINTS if selector.empty else [_compile(raw, selector) for raw in defaults]
+            wanted = [(raw, label_selector(raw.label_selector)) for raw in own if raw.when_unsatisfiable == action]
+        else:
+            defaults = self._defaults[action]
+            selector = default_selector(pod, cluster) if defaults else EVERYTHING
+            wanted = [] if selector.empty else [(raw, selector) for raw in defaults]
+        keys = tuple(dict.fromkeys(raw.topology_key for raw, _ in wanted))
+        requires_all = action == HARD or bool(own) or not self._system_defaulted
+        required = keys if requires_all else ()
+        return Constraints(
+            tuple(_compile(raw, selector, required, pod) for raw, selector in wanted), keys, requires_all
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        cluster = nodes.cluster
-        constraints = self._constraints(state, pod, HARD, cluster)
-        if not constraints:
+        constraints = self._constraints(state, HARD, nodes.cluster)
+        if not constraints.all:
             return SKIPPED
-        state[self.name] = [_domains(constraint, constraints, pod, cluster) for constraint in constraints]
+        state[self.name] = [_Domains(each, each.by_domain(nodes.cluster)) for each in constraints.all]
         return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
@@ -176,7 +243,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def filter_labels(self, state: CycleState) -> tuple[str, ...]:
         found: list[_Domains] = state[self.name]
-        return tuple(dict.fromkeys(domains.constraint.topology_key for domains in found))
+        return tuple(dict.fromkeys([domains.constraint.topology_key for domains in found]))
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         codes = np.zeros(len(nodes), dtype=np.int64)
@@ -184,110 +251,101 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         # The first constraint that fails gives the reason, so the last one is written first.
         for domains in reversed(found):
             of_node = nodes.codes(domains.constraint.topology_key)
-            matches_itself = domains.constraint.selector.matches(pod.metadata.labels)
-            codes[domains.reject_table(matches_itself)[of_node]] = 2
+            codes[(domains.counts > domains.most)[of_node]] = 2
             codes[of_node < 0] = 1
-        return Verdict.choose(codes, (Status.unresolvable(self.REASON_LABEL), Status.unschedulable(self.REASON)))
+        return Verdict.choose(codes, (self.LACKS_LABEL, self.TOO_CROWDED))
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        found: list[_Domains] = state[self.name]
+        for domains in found:
+            code = node.code(domains.constraint.topology_key)
+            if code < 0:
+                return self.LACKS_LABEL
+            if domains.counts.item(code) > domains.most:
+                return self.TOO_CROWDED
+        return SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         cluster = nodes.cluster
-        constraints = self._constraints(state, pod, SOFT, cluster)
-        if not constraints:
+        constraints = self._constraints(state, SOFT, cluster)
+        if not constraints.all:
             return SKIP
-        requires_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
-        seen, numbers = nodes.representatives(tuple(dict.fromkeys(c.topology_key for c in constraints)))
-        if requires_all:
-            numbers = numbers * _has_all_keys(constraints, seen)
-        counts: list[Ints | None] = []
-        weights: list[float] = []
-        for constraint in constraints:
-            domains = _domains(constraint, constraints if requires_all else (), pod, cluster)
-            is_hostname = constraint.topology_key == HOSTNAME
-            counts.append(None if is_hostname else domains.counts)
-            size = numbers.sum() if is_hostname else _domain_count(seen.codes(constraint.topology_key)[numbers > 0])
-            weights.append(math.log(size + 2))
-        state[f"{self.name}/score"] = _ScoreState(constraints, requires_all, counts, weights)
+        sizes = _sizes(constraints, nodes.representatives(constraints.keys))
+        scored = []
+        for each in constraints.all:
+            is_hostname = each.topology_key == HOSTNAME
+            pods = cluster.census.tally(each.question).per_row() if is_hostname else each.by_domain(cluster).counts
+            scored.append(_Scored(each, pods, math.log(sizes[each.topology_key] + 2)))
+        state[f"{self.name}/score"] = _ScoreState(constraints, scored)
         return SUCCESS
 
     def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
         found: _ScoreState = state[f"{self.name}/score"]
-        keys = tuple(dict.fromkeys(constraint.topology_key for constraint in found.constraints))
         # For the hostname each node's own pods are counted.
-        return None if HOSTNAME in keys else keys
+        return None if HOSTNAME in found.constraints.keys else found.constraints.keys
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """More matching pods in a node's domains, weighted by how many domains there are: a higher, worse score."""
         found: _ScoreState = state[f"{self.name}/score"]
         total: NDArray[np.float64] = np.zeros(len(nodes))
-        for constraint, counts, weight in zip(found.constraints, found.counts, found.weights, strict=True):
-            of_node = nodes.codes(constraint.topology_key)
-            if counts is None:
-                tally = constraint.tally(pod.namespace, nodes.cluster)
-                pods = np.zeros(len(nodes), dtype=np.int64) if tally is None else nodes.take(tally.per_row())
-                scores = pods * weight + float(constraint.max_skew - 1)
-                total += np.where(of_node >= 0, scores, 0.0)
-            else:
-                table = counts * weight + float(constraint.max_skew - 1)
-                table[-1] = 0.0
-                total += table[of_node]
-        if found.requires_all:
-            total[~_has_all_keys(found.constraints, nodes)] = 0.0
+        for each in found.scored:
+            of_node = nodes.codes(each.constraint.topology_key)
+            pods = nodes.take(each.pods) if each.by_row else each.pods[of_node]
+            scores = pods * each.weight + float(each.constraint.max_skew - 1)
+            total += np.where(of_node >= 0, scores, 0.0)
+        if found.constraints.requires_all:
+            total[~_has_all(found.constraints.keys, nodes)] = 0.0
         return round_half_away(total)
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        found: _ScoreState = state[f"{self.name}/score"]
+        total = 0.0
+        for each in found.scored:
+            code = node.code(each.constraint.topology_key)
+            if code >= 0:
+                pods = each.pods.item(node.row if each.by_row else code)
+                total += pods * each.weight + float(each.constraint.max_skew - 1)
+            elif found.constraints.requires_all:
+                return 0
+        return rounded(total)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         found: _ScoreState = state[f"{self.name}/score"]
-        kept = _has_all_keys(found.constraints, nodes) if found.requires_all else np.ones(len(nodes), dtype=np.bool_)
-        counted = scores[kept]
-        highest = int(counted.max(initial=0))
-        if highest == 0:
-            return np.where(kept, MAX_NODE_SCORE, 0)
-        lowest = int(counted.min())
-        return np.where(kept, MAX_NODE_SCORE * (highest + lowest - scores) // highest, 0)
+        if found.constraints.requires_all:
+            kept = _has_all(found.constraints.keys, nodes)
+            if not kept.all():
+                normalized = np.zeros_like(scores)
+                normalized[kept] = _invert(scores[kept])
+                return normalized
+        return _invert(scores)
 
 
-def _has_all_keys(constraints: Sequence[Constraint], nodes: Nodes) -> Mask:
-    first, *others = dict.fromkeys([constraint.topology_key for constraint in constraints])
+def _invert(scores: Ints) -> Ints:
+    """The lowest score becomes the highest; 100 for all where no pod counts."""
+    highest = int(scores.max(initial=0))
+    if highest == 0:
+        return np.full(len(scores), MAX_NODE_SCORE)
+    return MAX_NODE_SCORE * (highest + int(scores.min()) - scores) // highest
+
+
+def _has_all(keys: tuple[str, ...], nodes: Nodes) -> Mask:
+    first, *others = keys
     mask: Mask = nodes.codes(first) >= 0
     for key in others:
         mask &= nodes.codes(key) >= 0
     return mask
 
 
-def _domain_count(codes: NDArray[np.int32]) -> int:
-    """How many domains the feasible nodes are in; nodes without the label together count as one."""
-    return int(np.count_nonzero(np.bincount(codes + 1)))
+def _sizes(constraints: Constraints, seen: Representatives) -> dict[str, int]:
+    """How many domains of each key the nodes are in that score: for the hostname, how many nodes there are.
 
-
-def _domains(constraint: Constraint, required: Sequence[Constraint], pod: Pod, cluster: Cluster) -> _Domains:
-    """Pods and nodes per domain, over the nodes that have the keys of `required` and meet the inclusion policies."""
-    mask = _eligible(constraint, tuple(dict.fromkeys(c.topology_key for c in required)), pod, cluster)
-    tally = constraint.tally(pod.namespace, cluster)
-    if tally is None:
-        tally = cluster.census.tally(NO_PODS)
-    domain = tally.by_domain(constraint.topology_key, mask)
-    return _Domains(constraint, domain.counts, domain.nodes, mask)
-
-
-def _eligible(constraint: Constraint, keys: tuple[str, ...], pod: Pod, cluster: Cluster) -> RowMask:
-    """The nodes that have the keys and that the pod's affinity and tolerations do not exclude, as far as they count."""
-    matcher = required_node_affinity(pod) if constraint.honor_affinity else ANY_NODE
-    tolerations = tuple(pod.spec.tolerations) if constraint.honor_taints else None
-
-    def repelled(taints: tuple[Taint, ...]) -> int:
-        return untolerated(taints, pod.spec.tolerations) is not None
-
-    def eligible() -> Mask:
-        nodes = Nodes(cluster)
-        mask = nodes.take(cluster.columns.alive).copy()
-        for key in keys:
-            mask &= nodes.codes(key) >= 0
-        if matcher != ANY_NODE:
-            mask &= nodes.matching(matcher)
-        if tolerations is not None:
-            mask &= nodes.by_taints(repelled) == 0
-        return mask
-
-    return cluster.row_mask(("PodTopologySpread", keys, matcher, tolerations), eligible)
-
-
-NO_PODS = Matching((Scope(frozenset(), Selector()),))
+    Nodes without a label, if they count, are together in one domain.
+    """
+    memo, key = seen.memo, ("sizes", constraints.keys, constraints.requires_all)
+    sizes: dict[str, int] | None = memo.get(key)
+    if sizes is None:
+        chosen = _has_all(constraints.keys, seen.nodes) if constraints.requires_all else slice(None)
+        sizes = memo[key] = {name: len(np.unique(seen.nodes.codes(name)[chosen])) for name in constraints.keys}
+        if HOSTNAME in sizes:
+            sizes[HOSTNAME] = int(seen.numbers[chosen].sum())
+    return sizes
