@@ -131,8 +131,8 @@ def test_tallies_are_counted_again_after_too_many_were_asked_for(monkeypatch: py
 
 
 TERM = Term(frozenset(("default",)), NOTHING, GREEN, ZONE)
-ANYWHERE = TERM._replace(namespace_selector=EVERYTHING)
-FRIENDLY = TERM._replace(namespaces=frozenset(), namespace_selector=match_labels({"friendly": "yes"}))
+ANYWHERE = replace(TERM, namespace_selector=EVERYTHING)
+FRIENDLY = replace(TERM, namespaces=frozenset(), namespace_selector=match_labels({"friendly": "yes"}))
 
 
 @pytest.mark.parametrize(

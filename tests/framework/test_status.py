@@ -53,6 +53,20 @@ def test_a_verdict_rejects_the_marked_nodes() -> None:
     assert Verdict.unresolvable(MASK, "too far").describe(1) == Status.unresolvable("too far")
 
 
+def test_the_first_mask_that_marks_a_node_gives_the_status() -> None:
+    small, far = Status.unschedulable("too small"), Status.error("too far")
+    verdict = Verdict.first((MASK, small), (np.array([True, True, False]), far))
+    assert verdict.rejected.tolist() == [True, True, True]
+    assert verdict.codes.tolist() == [1, -2, 1]
+    assert [verdict.describe(1), verdict.describe(-2)] == [small, far]
+    assert verdict.error == far
+    assert Verdict.first((MASK, small)).error is None
+
+
+def test_a_mask_may_be_of_numbers() -> None:
+    assert Verdict.reject(np.array([1, 0, 2]), "too small").rejected.tolist() == [True, False, True]
+
+
 def test_a_verdict_chooses_among_statuses_and_errors_are_negative() -> None:
     statuses = (Status.unschedulable("one"), Status.error("two"), Status.unresolvable("three"))
     verdict = Verdict.choose(np.array([0, 1, 2, 3, 2]), statuses)

@@ -145,7 +145,7 @@ class _Auditor(Scheduler):
                 row = None if evaluation is None else self._select(evaluation, extended)
         except (InputError, PluginError, ExtenderError):
             return 0
-        return 0 if evaluation is None or row != self.cluster.rows[node] else evaluation.feasible_count
+        return 0 if evaluation is None or row != self.cluster.rows[node] else evaluation.feasible.count
 
 
 def audit(

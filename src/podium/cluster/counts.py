@@ -6,10 +6,8 @@ question becomes one `Tally`: adding a pod increments the tallies that count it,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from podium.cluster.changes import ChangeLog
 from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask
+from podium.cluster.hashing import hashed_once
 from podium.cluster.pods import Cohort, Term
 from podium.selectors import Labels, Selector
 
@@ -43,20 +42,14 @@ class Scope(NamedTuple):
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Matching:
-    """The question: how many pods are within all of these scopes. Its hash is worked out once: it is asked often."""
+    """The question: how many pods are within all of these scopes."""
 
     scopes: tuple[Scope, ...]
     terminating: bool = True
     """Whether pods being deleted still count."""
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.scopes, self.terminating))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def weigh(self, cohort: Cohort) -> int:
         if cohort.terminating and not self.terminating:
@@ -65,19 +58,13 @@ class Matching:
         return int(all(scope.matches(cohort.namespace, labels) for scope in self.scopes))
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Owning:
     """The question: how many times do pods carry this affinity term themselves."""
 
     kind: TermKind
     term: Term
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.kind, self.term))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def weigh(self, cohort: Cohort) -> int:
         terms: tuple[Term, ...] = getattr(cohort.terms, self.kind)
@@ -375,7 +362,8 @@ class LiveTerms:
     __slots__ = ("_index", "counts", "version")
 
     def __init__(self) -> None:
-        self.counts: Counter[Term] = Counter()
+        self.counts: dict[Term, int] = {}
+        """How often pods carry each term."""
         self._index: SelectorIndex[Term] = SelectorIndex()
         self.version = 0
         """Another number whenever a term comes or goes, and never the same for two different sets of terms."""
@@ -384,11 +372,12 @@ class LiveTerms:
         return bool(self.counts)
 
     def change(self, term: Term, amount: int) -> None:
-        if term not in self.counts:
+        before = self.counts.get(term, 0)
+        self.counts[term] = before + amount
+        if not before:
             self._index.add(term.selector, term)
             self.version = next(_versions)
-        self.counts[term] += amount
-        if not self.counts[term]:
+        elif not before + amount:
             del self.counts[term]
             self._index.discard(term.selector, term)
             self.version = next(_versions)

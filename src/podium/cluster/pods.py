@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
+from podium.cluster.hashing import hashed_once
 from podium.objects import Pod, PodAffinity, PodAffinityTerm
 from podium.resources import PodResources, pod_resources, resize_infeasible
 from podium.selectors import Labels, Selector, label_selector
 
 
-class Term(NamedTuple):
+@hashed_once
+@dataclass(frozen=True)
+class Term:
     """A pod (anti-)affinity term: pods that match `selector`, in these namespaces, share `topology_key`'s value."""
 
     namespaces: frozenset[str]

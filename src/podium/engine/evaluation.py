@@ -9,8 +9,7 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
-from podium.cluster.nodes import Representatives
-from podium.engine.merging import INFEASIBLE
+from podium.engine.feasible import FeasibleRows
 from podium.engine.node_forms import FEW_NODES, filters_by_node, scores_by_node
 from podium.engine.plan import Plan
 from podium.engine.row_scores import RowScores, check_scores
@@ -26,19 +25,18 @@ class Evaluation:
     """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
 
     __slots__ = (
-        "_allowed",
         "_asked",
         "_nodes",
         "_varying",
         "absent",
         "cluster",
+        "feasible",
         "fresh",
         "looked_at",
         "overruled",
         "plan",
         "pod",
         "pre_filter_status",
-        "rows",
         "skipped",
         "skipped_scores",
         "state",
@@ -53,10 +51,8 @@ class Evaluation:
         """Why PreFilter rejected the pod as a whole, if it did."""
         self.looked_at: Ints | None = None
         """The rows that filters look at; None for all."""
-        self.rows: Ints | None = None
-        """The feasible rows; None while they are those of the plan's mask that are in an allowed group."""
-        self._allowed: tuple[Groups, Mask] | None = None
-        """Which groups of nodes passed the filters that go by labels; None for all."""
+        self.feasible = FeasibleRows(plan, cluster)
+        """Where the pod fits."""
         self._asked = False
         """Whether a filter ran for this pod alone."""
         self.overruled: dict[int, Status] = {}
@@ -78,8 +74,8 @@ class Evaluation:
     @property
     def is_plain(self) -> bool:
         """Whether the kept results alone decide which nodes are feasible, and no filter had to be asked."""
-        narrowed = self.rows is not None or self.looked_at is not None or self._allowed is not None
-        return not narrowed and not self._asked and not self.plan.outline.narrows
+        is_whole = self.feasible.are_the_plans and self.looked_at is None
+        return is_whole and not self._asked and not self.plan.outline.narrows
 
     def again(self, pod: Pod) -> bool:
         """Evaluate another pod of the same spec on the cluster as it is now; False if that takes more than this did.
@@ -93,7 +89,7 @@ class Evaluation:
                 return False
         if self.plan.may_have_errors:
             return False
-        self.pod, self.rows = pod, None
+        self.pod, self.feasible.chosen = pod, None
         self.skipped_scores.clear()
         return True
 
@@ -101,31 +97,6 @@ class Evaluation:
     def kept(self) -> tuple[str, ...]:
         """The plugins whose results were known from earlier pods."""
         return tuple(sorted(self.plan.parts.keys() - self.fresh))
-
-    @property
-    def feasible_count(self) -> int:
-        if self.rows is not None:
-            return len(self.rows)
-        if self._allowed is not None:
-            groups, allowed = self._allowed
-            return int(self.plan.feasible_in(groups).counts[allowed].sum())
-        return self.plan.feasible_count
-
-    @property
-    def feasible_rows(self) -> Ints:
-        if self.rows is not None:
-            return self.rows
-        rows = self.plan.feasible_rows
-        if self._allowed is not None:
-            groups, allowed = self._allowed
-            rows = rows[allowed[groups.of_row[rows]]]
-        return rows
-
-    def _feasible_nodes(self) -> Nodes:
-        """The feasible nodes; without looking for them when that is all of them."""
-        narrowed = self.rows is not None or self._allowed is not None
-        everywhere = not narrowed and self.plan.feasible_count == self.cluster.columns.size
-        return Nodes(self.cluster, None if everywhere else lambda: self.feasible_rows, self._represent)
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
@@ -183,57 +154,51 @@ class Evaluation:
 
     def _reject(self, status: Status) -> None:
         self.absent = self.pre_filter_status = status
-        self.looked_at = self.rows = np.zeros(0, dtype=np.int64)
+        self.looked_at = self.feasible.chosen = np.zeros(0, dtype=np.int64)
 
     def _filter(self) -> None:
         """Find the feasible rows. In which order filters reject does not matter here; `statuses` sorts that out."""
         if self.pre_filter_status is not None:
             return
         if self.looked_at is not None:
-            self.rows = self.looked_at[self.plan.feasible[self.looked_at]]
+            self.feasible.chosen = self.looked_at[self.plan.feasible[self.looked_at]]
         if self.plan.may_have_errors:
             self.statuses()
         for plugin in self.plan.outline.varying_filter:
             if plugin.name not in self.skipped:
                 self._asked = True
-                if self.feasible_count:
+                if self.feasible.count:
                     self._narrow(plugin)
 
     def _narrow(self, plugin: FilterPlugin) -> None:
         """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
         labels = plugin.filter_labels(self.state)
         groups = None if labels is None else self.cluster.groups.by(labels)
-        if groups is None or not groups.are_few:
-            nodes = self._feasible_nodes()
-            passing = self._passes(plugin, nodes)
-            if not passing.all():
-                self.rows = nodes.rows_where(passing)
-            return
-        passing = self._passes(plugin, Nodes(self.cluster, groups.first))
-        if passing.all():
-            return
-        if self.rows is None and self._allowed is None:
-            self._allowed = groups, passing
+        if groups is not None and groups.are_few:
+            rejected = self._rejects(plugin, Nodes(self.cluster, groups.first))
+            if rejected.any():
+                self.feasible.drop_groups(rejected, groups)
         else:
-            rows = self.feasible_rows
-            self.rows = rows[passing[groups.of_row[rows]]]
+            nodes = self.feasible.nodes
+            rejected = self._rejects(plugin, nodes)
+            if rejected.any():
+                self.feasible.drop(rejected, nodes)
 
-    def _passes(self, plugin: FilterPlugin, nodes: Nodes) -> Mask:
-        """Whether each node passes a filter that runs for this pod alone."""
+    def _rejects(self, plugin: FilterPlugin, nodes: Nodes) -> Mask:
+        """Whether each node is rejected by a filter that runs for this pod alone."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
-            passing: Mask = self._run(plugin, nodes).codes == 0
-            return passing
+            return self._run(plugin, nodes).rejected
         statuses = [plugin.filter_node(self.state, self.pod, node) for node in nodes]
         for status in statuses:
             if status.code is Code.ERROR:
                 raise PluginError(plugin.name, f"failed: {status.message}")
-        return np.array([status == SUCCESS for status in statuses])
+        return np.array([status != SUCCESS for status in statuses])
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
         verdict = plugin.filter(self.state, self.pod, nodes)
-        lowest = verdict.codes.min(initial=0)
-        if lowest < 0:
-            raise PluginError(plugin.name, f"failed: {verdict.describe(int(lowest)).message}")
+        error = verdict.error
+        if error is not None:
+            raise PluginError(plugin.name, f"failed: {error.message}")
         return verdict
 
     def statuses(self) -> dict[int, Status]:
@@ -253,8 +218,8 @@ class Evaluation:
             else:
                 results.catch_up()
                 verdict = Verdict(results.values[undecided], results.describe)
-                if (verdict.codes < 0).any():
-                    raise PluginError(plugin.name, f"failed: {verdict.describe(int(verdict.codes.min())).message}")
+                if verdict.error is not None:
+                    raise PluginError(plugin.name, f"failed: {verdict.error.message}")
             for code in np.unique(verdict.codes[verdict.codes != 0]):
                 status = verdict.describe(int(code))._replace(plugin=plugin.name)
                 for row in undecided[verdict.codes == code].tolist():
@@ -268,18 +233,18 @@ class Evaluation:
     def overrule(self, statuses: dict[int, Status]) -> None:
         """Reject rows, whatever the filters say of them as they are now."""
         self.overruled = statuses
-        rows = self.feasible_rows
-        self.rows = rows[~np.isin(rows, list(statuses))]
+        rows = self.feasible.rows
+        self.feasible.chosen = rows[~np.isin(rows, list(statuses))]
 
     def look_only_at(self, row: int) -> None:
         """Leave it at one feasible row, as if there were no others."""
         self.absent, self.overruled = None, {}
-        self.looked_at = self.rows = np.array([row], dtype=np.int64)
+        self.looked_at = self.feasible.chosen = np.array([row], dtype=np.int64)
 
     # -- scoring ---------------------------------------------------------------------------------------------------
 
     def rank(self) -> Ints:
-        """What the choice goes by: one number per feasible row, or, while `rows` is None, per row of the cluster.
+        """What the choice goes by: one number per feasible row, or, while none is chosen, per row of the cluster.
 
         Rows that are not feasible rank below all others. A score that is the same everywhere is left out.
         """
@@ -287,40 +252,21 @@ class Evaluation:
         if plan.may_be_invalid:
             for results in plan.final_scores():
                 results.catch_up()
-                check_scores(results.plugin.name, results.values[self.feasible_rows], plan.conduct.score_range)
+                check_scores(results.plugin.name, results.values[self.feasible.rows], plan.conduct.score_range)
         self._run_pre_score()
         varying = [each for each in plan.outline.varying_score if each.plugin.name not in self.skipped_scores]
         scores = [self._score_one(each) for each in varying if not plan.is_uniform(each.plugin)]
         self._varying = {scored.plugin: scored for scored in scores}
-        if self.rows is None and self._allowed is None and not scores:
-            return plan.total
-        if self.rows is None and all(scored.groups is not None for scored in scores):
-            return self._rank_by_groups(scores)
-        rows = self.rows = self.feasible_rows
+        if self.feasible.chosen is None and all(scored.groups is not None for scored in scores):
+            return self.feasible.rank([(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None])
+        rows = self.feasible.chosen = self.feasible.rows
         ranking = plan.total.take(rows)
         for scored in scores:
             ranking += scored.of(rows).normalized * scored.weight
         return ranking
 
-    def _rank_by_groups(self, scores: list[RowScores]) -> Ints:
-        """The ranking of all rows of the cluster, when everything that varies goes by groups of nodes."""
-        tables = [(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None]
-        if self._allowed is not None:
-            groups, allowed = self._allowed
-            tables.append((groups, np.where(allowed, 0, INFEASIBLE)))
-        by_groups: dict[int, tuple[Groups, Ints]] = {}
-        for groups, table in tables:
-            known = by_groups.get(id(groups))
-            by_groups[id(groups)] = groups, table if known is None else known[1] + table
-        ranking = self.plan.total
-        for groups, table in by_groups.values():
-            added = table.take(groups.of_row)
-            added += ranking
-            ranking = added
-        return ranking
-
     def _run_pre_score(self) -> None:
-        self._nodes = self._feasible_nodes()
+        self._nodes = self.feasible.nodes
         for plugin in self.plan.outline.varying_pre_score:
             status = plugin.pre_score(self.state, self.pod, self._nodes)
             if status.code is Code.SKIP:
@@ -348,7 +294,7 @@ class Evaluation:
     def _score_groups(self, weighted: Weighted, groups: Groups) -> RowScores:
         """Score one node of each group that has feasible nodes; they stand for the others."""
         plugin, weight = weighted
-        chosen = self._represent(groups)
+        chosen = self.feasible.represent(groups)
         nodes = chosen.nodes
         if len(nodes) > FEW_NODES or not scores_by_node(plugin):
             raw = plugin.score(self.state, self.pod, nodes)
@@ -358,17 +304,6 @@ class Evaluation:
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
         return RowScores(plugin.name, weight, chosen.spread(raw), chosen.spread(normalized), groups)
 
-    def _represent(self, groups: Groups) -> Representatives:
-        """The feasible nodes by group."""
-        if self.rows is None:
-            feasible = self.plan.feasible_in(groups)
-            if self._allowed is None:
-                return feasible
-            if self._allowed[0] is groups:
-                return feasible.within(self._allowed[1])
-        counts = np.bincount(groups.of_row[self.feasible_rows], minlength=len(groups.first))
-        return Representatives(self.cluster, groups, counts)
-
     def scores(self) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
         for weighted in self.plan.outline.score:
@@ -376,10 +311,10 @@ class Evaluation:
             results = self.plan.score_results(plugin)
             if results is not None and not plugin.normalizes:
                 results.catch_up()
-                raw = results.values[self.feasible_rows]
+                raw = results.values[self.feasible.rows]
                 yield RowScores(plugin.name, weight, raw, raw)
             elif plugin.name not in self.skipped_scores:
-                yield (self._varying.get(plugin.name) or self._score_one(weighted)).of(self.feasible_rows)
+                yield (self._varying.get(plugin.name) or self._score_one(weighted)).of(self.feasible.rows)
 
 
 def joined(one: Status, other: Status) -> Status:

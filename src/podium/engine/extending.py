@@ -46,12 +46,12 @@ class ExtenderRound:
                 self.statuses[cluster.rows[name]] = Status.unresolvable(reason)
             for name, reason in result.failed.items():
                 self.statuses[cluster.rows[name]] = Status.unschedulable(reason)
-            evaluation.rows = np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64)
+            evaluation.feasible.chosen = np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64)
 
     def prioritize(self, evaluation: Evaluation) -> None:
         """Let each extender score the feasible rows; one that fails counts nothing."""
         cluster, nodes = evaluation.cluster, self._nodes(evaluation)
-        rows = evaluation.feasible_rows
+        rows = evaluation.feasible.rows
         for extender in self._interested:
             if not extender.is_prioritizer:
                 continue
@@ -64,13 +64,13 @@ class ExtenderRound:
 
     def add_scores(self, ranking: Ints, evaluation: Evaluation) -> Ints:
         """The ranking with the extenders' scores added, over the feasible rows."""
-        rows = evaluation.feasible_rows
-        if evaluation.rows is None:
-            ranking, evaluation.rows = ranking[rows], rows
+        rows = evaluation.feasible.rows
+        if evaluation.feasible.chosen is None:
+            ranking, evaluation.feasible.chosen = ranking[rows], rows
         for scores in self.scores.values():
             ranking = ranking + scores
         return ranking
 
     def _nodes(self, evaluation: Evaluation) -> list[Node]:
         cluster = evaluation.cluster
-        return [cluster.node(cluster.names[row]) for row in evaluation.feasible_rows]
+        return [cluster.node(cluster.names[row]) for row in evaluation.feasible.rows]

@@ -48,13 +48,13 @@ class Sampling:
             return
         rotated = np.roll(order, -(self._start % len(order)))
         is_feasible = np.zeros(cluster.columns.size, dtype=np.bool_)
-        is_feasible[evaluation.feasible_rows] = True
+        is_feasible[evaluation.feasible.rows] = True
         found = np.cumsum(is_feasible[rotated])
         # It is one feasible node too many that ends the search, so nodes before that one were still looked at.
         seen = rotated[: int(np.searchsorted(found, wanted + 1))]
         self._start = (self._start + len(seen)) % cluster.node_count
         evaluation.looked_at = np.sort(seen)
-        evaluation.rows = np.sort(seen[is_feasible[seen]])
+        evaluation.feasible.chosen = np.sort(seen[is_feasible[seen]])
 
     def _wanted(self, evaluation: Evaluation, framework: Framework, extenders: Sequence[Extender]) -> int | None:
         """How many feasible nodes are enough; None for all."""

@@ -149,7 +149,7 @@ class Scheduler:
         """The decision with every number and reason that led to it."""
         key, names = evaluation.pod.key, self.cluster.names
         statuses = evaluation.statuses() | extended.statuses
-        feasible = tuple(sorted(names[row] for row in evaluation.feasible_rows))
+        feasible = tuple(sorted(names[row] for row in evaluation.feasible.rows))
         absent = evaluation.absent
         if absent is None and len(feasible) + len(statuses) < self.cluster.node_count:
             absent = Status.unresolvable()
@@ -171,7 +171,7 @@ class Scheduler:
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
         """Score the feasible nodes and take one, keeping every number."""
         ranking = self._rank(evaluation, extended)
-        rows, names = evaluation.feasible_rows, self.cluster.names
+        rows, names = evaluation.feasible.rows, self.cluster.names
         order = sorted(range(len(rows)), key=lambda place: names[rows[place]])
         nodes = [names[rows[place]] for place in order]
 
@@ -185,7 +185,7 @@ class Scheduler:
             scores.append(PluginScores(scored.plugin, scored.weight, by_node(scored.raw), by_node(scored.normalized)))
         for values in extended.scores.values():
             total += values
-        ties = highest(ranking, evaluation.rows)
+        ties = highest(ranking, evaluation.feasible.chosen)
         return {
             "node": names[self._tie_break.choose(ties, self.cluster)],
             "scores": tuple(scores),
@@ -216,13 +216,13 @@ class Scheduler:
 
     def _select(self, evaluation: Evaluation, extended: ExtenderRound) -> int | None:
         """The row to take, without collecting reasons."""
-        count = evaluation.feasible_count
+        count = evaluation.feasible.count
         if count == 0:
             return None
         if count == 1 and not self.setup.conduct.scores_single_node:
-            return int(evaluation.feasible_rows[0])
+            return int(evaluation.feasible.rows[0])
         ranking = self._rank(evaluation, extended)
-        rows = evaluation.rows
+        rows = evaluation.feasible.chosen
         if isinstance(self._tie_break, First) and self.cluster.rows_in_name_order:
             place = int(ranking.argmax())
             return place if rows is None else int(rows[place])
@@ -273,15 +273,15 @@ class Scheduler:
 
     def _takes_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> bool:
         """Whether the pod fits the node it is nominated to; then no other node is looked at."""
-        row, before = self.cluster.rows.get(node_name), evaluation.feasible_rows
+        row, before = self.cluster.rows.get(node_name), evaluation.feasible.rows
         if row is None or row not in before:
             return False
-        aside = evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.rows
+        aside = evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.feasible.chosen
         evaluation.look_only_at(row)
         extended.filter(evaluation)
-        if evaluation.feasible_count:
+        if evaluation.feasible.count:
             return True
-        evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.rows = aside
+        evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.feasible.chosen = aside
         return False
 
 

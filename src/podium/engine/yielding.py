@@ -53,7 +53,7 @@ class Yielding:
 
     def _rows(self, evaluation: Evaluation, everywhere: bool) -> list[int]:
         """The rows to check one by one."""
-        shown = evaluation.looked_at if everywhere else evaluation.feasible_rows
+        shown = evaluation.looked_at if everywhere else evaluation.feasible.rows
         among = None if shown is None else set(shown.tolist())
         return [row for row in self._nominated_rows(evaluation) if among is None or row in among]
 

@@ -61,24 +61,38 @@ SKIP = Status(Code.SKIP)
 WAIT = Status(Code.WAIT)
 
 
-class Verdict(NamedTuple):
+class Verdict:
     """What a filter says of many nodes: a small code per node, 0 for a node that passes, negative for an error.
 
-    Text is made only when somebody looks: `describe` turns a code other than 0 into a `Status`.
+    Codes and text are made only when somebody looks: `describe` turns a code other than 0 into a `Status`.
     """
 
-    codes: Ints
-    describe: Callable[[int], Status]
+    __slots__ = ("_codes", "_rejections", "describe")
+
+    def __init__(self, codes: Ints, describe: Callable[[int], Status]) -> None:
+        self._codes: Ints | None = codes
+        self._rejections: tuple[tuple[Mask, Status], ...] = ()
+        self.describe = describe
+        """The status that a code other than 0 stands for."""
 
     @classmethod
     def reject(cls, nodes: Mask, reason: str) -> Verdict:
         """Reject the marked nodes; evicting pods from them might help."""
-        return cls.choose(nodes, (Status.unschedulable(reason),))
+        return cls.first((nodes, Status.unschedulable(reason)))
 
     @classmethod
     def unresolvable(cls, nodes: Mask, reason: str) -> Verdict:
         """Reject the marked nodes; evicting pods from them cannot help."""
-        return cls.choose(nodes, (Status.unresolvable(reason),))
+        return cls.first((nodes, Status.unresolvable(reason)))
+
+    @classmethod
+    def first(cls, *rejections: tuple[Mask, Status]) -> Verdict:
+        """Reject the nodes that one or more of the masks mark, with the status of the first that does."""
+        verdict = cls.__new__(cls)
+        verdict._codes = None
+        verdict._rejections = tuple([(np.asarray(mask, dtype=np.bool_), status) for mask, status in rejections])
+        verdict.describe = lambda code: rejections[abs(code) - 1][1]
+        return verdict
 
     @classmethod
     def choose(cls, codes: Mask | Ints, statuses: tuple[Status, ...]) -> Verdict:
@@ -88,3 +102,31 @@ class Verdict(NamedTuple):
             if status.code is Code.ERROR:
                 numbers[numbers == place] = -place
         return cls(numbers, lambda code: statuses[abs(code) - 1])
+
+    @property
+    def codes(self) -> Ints:
+        if self._codes is None:
+            self._codes = np.zeros(len(self._rejections[0][0]), dtype=np.int64)
+            for place in range(len(self._rejections), 0, -1):
+                mask, status = self._rejections[place - 1]
+                self._codes[mask] = -place if status.code is Code.ERROR else place
+        return self._codes
+
+    @property
+    def rejected(self) -> Mask:
+        """Whether each node is rejected."""
+        if not self._rejections:
+            mask: Mask = self.codes != 0
+            return mask
+        (mask, _), *others = self._rejections
+        for other, _ in others:
+            mask = mask | other
+        return mask
+
+    @property
+    def error(self) -> Status | None:
+        """What went wrong, if anything did."""
+        if self._rejections and all(status.code is not Code.ERROR for _, status in self._rejections):
+            return None
+        lowest = int(self.codes.min(initial=0))
+        return self.describe(lowest) if lowest < 0 else None

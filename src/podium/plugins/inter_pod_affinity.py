@@ -136,11 +136,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     REASON_AFFINITY = "node(s) didn't match pod affinity rules"
     REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
     REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
-    STATUSES = (
-        Status.unresolvable(REASON_AFFINITY),
-        Status.unschedulable(REASON_ANTI_AFFINITY),
-        Status.unschedulable(REASON_EXISTING),
-    )
+    AFFINITY = Status.unresolvable(REASON_AFFINITY)
+    ANTI_AFFINITY = Status.unschedulable(REASON_ANTI_AFFINITY)
+    EXISTING = Status.unschedulable(REASON_EXISTING)
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -177,37 +175,30 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         found: _FilterState = state[self.name]
-        codes = np.zeros(len(nodes), dtype=np.int64)
-        for domains in found.existing_anti_affinity:
-            np.putmask(codes, domains.occupied(nodes), 3)
-        for domains in found.anti_affinity:
-            np.putmask(codes, domains.occupied(nodes), 2)
-        if found.affinity:
-            np.putmask(codes, ~self._affinity_holds(found, nodes), 1)
-        return Verdict(codes, self._describe)
+        return Verdict.first(
+            *[(~holds, self.AFFINITY) for holds in self._affinity_holds(found, nodes)],
+            *[(domains.occupied(nodes), self.ANTI_AFFINITY) for domains in found.anti_affinity],
+            *[(domains.occupied(nodes), self.EXISTING) for domains in found.existing_anti_affinity],
+        )
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         found: _FilterState = state[self.name]
         for domains in found.affinity:
             if not domains.has(node) and not (found.is_first and node.code(domains.key) >= 0):
-                return self.STATUSES[0]
+                return self.AFFINITY
         for domains in found.anti_affinity:
             if domains.has(node):
-                return self.STATUSES[1]
+                return self.ANTI_AFFINITY
         for domains in found.existing_anti_affinity:
             if domains.has(node):
-                return self.STATUSES[2]
+                return self.EXISTING
         return SUCCESS
 
-    def _describe(self, code: int) -> Status:
-        return self.STATUSES[code - 1]
-
-    def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> Mask:
-        holds = np.ones(len(nodes), dtype=np.bool_)
-        is_first = found.is_first
-        for domains in found.affinity:
-            holds &= nodes.codes(domains.key) >= 0 if is_first else domains.occupied(nodes)
-        return holds
+    def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> list[Mask]:
+        """Per required affinity term, whether it holds on each node."""
+        if found.is_first:
+            return [nodes.codes(domains.key) >= 0 for domains in found.affinity]
+        return [domains.occupied(nodes) for domains in found.affinity]
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         terms = state.info.terms

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from podium.cluster import Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import DomainTally, Matching, RowMask, Scope
+from podium.cluster.hashing import hashed_once
 from podium.cluster.nodes import Representatives
 from podium.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from podium.framework.plugin import (
@@ -43,6 +43,7 @@ SYSTEM_CONSTRAINTS = (
 )
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Eligible:
     """Which nodes count: those that have the keys and that the pod's affinity and tolerations do not exclude."""
@@ -51,13 +52,6 @@ class Eligible:
     matcher: NodeMatcher
     tolerations: tuple[Toleration, ...] | None
     """None where taints are ignored."""
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.keys, self.matcher, self.tolerations))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def mask(self, cluster: Cluster) -> RowMask:
         return cluster.row_mask(self, lambda: self._among(Nodes(cluster)))

@@ -1,0 +1,23 @@
+"""Hashes of values that are looked up often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T", bound=type[Any])
+
+
+def hashed_once(kind: T) -> T:
+    """A frozen dataclass, made to work out its hash once per instance."""
+    work_out: Callable[[object], int] = vars(kind)["__hash__"]
+
+    def hash_of(self: object) -> int:
+        known = vars(self).get("_hash")
+        if known is None:
+            known = vars(self)["_hash"] = work_out(self)
+        found: int = known
+        return found
+
+    type.__setattr__(kind, "__hash__", hash_of)
+    return kind
