@@ -91,6 +91,7 @@ class Columns:
         self.allocatable: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
         self.non_zero: Ints = np.zeros((len(NON_ZERO), capacity), dtype=np.int64)
+        self._common: dict[int, int | None] = {}
         self.labels: dict[str, LabelColumn] = {}
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
         self.taints: Codes = np.zeros(capacity, dtype=np.int32)
@@ -111,6 +112,14 @@ class Columns:
             self.requested = np.concatenate([self.requested, empty])
         return index
 
+    def common_allocatable(self, name: str) -> int | None:
+        """What every row has of a resource, if all have the same."""
+        index = self.resources.codes.get(name, len(self.allocatable))
+        if index not in self._common:
+            amounts = self.allocatable[index, : self.size] if index < len(self.allocatable) else np.zeros(1, np.int64)
+            self._common[index] = amounts.item(0) if (amounts == amounts[:1]).all() and len(amounts) else None
+        return self._common[index]
+
     def label(self, key: str) -> LabelColumn:
         """The column of a label key; one that no node has is all absent."""
         column = self.labels.get(key)
@@ -125,6 +134,7 @@ class Columns:
             for column in self.labels.values():
                 column.codes[self.size :] = -1
         self.size += 1
+        self._common.clear()
         return self.size - 1
 
     def set_node(self, row: int, node: Node) -> None:
@@ -144,6 +154,7 @@ class Columns:
         self.unschedulable[row] = False
 
     def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
+        self._common.clear()
         self.allocatable[:, row] = 0
         for name, amount in amounts.items():
             index = self.resource(name)  # may replace the array, so it comes before the subscript
@@ -168,4 +179,5 @@ class Columns:
         for name in ("alive", "allocatable", "requested", "non_zero", "taints", "unschedulable"):
             setattr(twin, name, getattr(self, name).copy())
         twin.labels = {key: column.copy() for key, column in self.labels.items()}
+        twin._common = self._common.copy()
         return twin

@@ -90,10 +90,10 @@ class StateOutcomes:
     """
 
     __slots__ = (
+        "_by_node",
         "_cluster",
         "_epoch",
         "_filters",
-        "_has_node_forms",
         "_known",
         "_scores",
         "may_be_invalid",
@@ -102,10 +102,11 @@ class StateOutcomes:
 
     FEW_STATES = 256
 
-    def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
-        self._filters, self._scores, self._cluster = filters, scores, cluster
-        results: list[Results] = [*filters, *(each for _, each in scores)]
-        self._has_node_forms = all(each.has_node_form for each in results)
+    def __init__(
+        self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster, *, by_node: bool
+    ) -> None:
+        """With `by_node`, all of the plugins can be asked about one node at a time."""
+        self._filters, self._scores, self._cluster, self._by_node = filters, scores, cluster, by_node
         self._epoch = -1
         self._known: Ints = NO_VALUES
         self.may_have_errors = self.may_be_invalid = False
@@ -168,7 +169,7 @@ class StateOutcomes:
             self._known = np.concatenate([self._known, np.full(missing + len(states), UNKNOWN)])
 
     def _ask(self, rows: list[int]) -> Ints | list[int]:
-        if not self._has_node_forms or len(rows) > FEW_NODES:
+        if not self._by_node or len(rows) > FEW_NODES:
             return self._ask_all(Nodes(self._cluster, np.array(rows, dtype=np.int64)))
         outcome = [self._ask_one(NodeInfo(self._cluster, row)) for row in rows]
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)

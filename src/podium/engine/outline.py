@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from podium.cluster import Aspect
+from podium.engine.node_forms import filters_by_node, scores_by_node
 from podium.engine.parts import Course
 from podium.framework import FilterPlugin, Framework, Plugin, PreFilterPlugin, PreScorePlugin, ReservePlugin
 from podium.framework.framework import Weighted
@@ -60,5 +61,9 @@ class Outline:
         self.final_scores = Kept.of([each.plugin for each in final])
         self.varying_score = [each for each in self.score if each not in final]
         self.weights = {each.plugin.name: each.weight for each in self.score}
+        filters = [plugin for plugin in self.filter if plugin.name in self.kept_filters.by_state]
+        scores = [each.plugin for each in self.score if each.plugin.name in self.final_scores.by_state]
+        self.asks_by_node = all(map(filters_by_node, filters)) and all(map(scores_by_node, scores))
+        """Whether all that is kept by resource state can be asked for one node at a time."""
         self.scores_one = not framework.score
         """Without any score plugin every node scores 1."""

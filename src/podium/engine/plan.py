@@ -7,43 +7,22 @@ pod then means catching up on the nodes that changed since the last one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, PodInfo
+from podium.cluster import Aspect, Cluster
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.groups import Groups
 from podium.cluster.nodes import Representatives
 from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.outline import Outline
 from podium.engine.parts import Part
-from podium.engine.results import FilterResults, Followed, ScoreResults, changed_rows, once
-from podium.framework import Framework, Plugin, ScorePlugin
+from podium.engine.results import NO_VALUES, FilterResults, ScoreResults, changed_rows, once
+from podium.framework import Plugin, ScorePlugin
 from podium.legacy.conduct import Conduct
 
-V = TypeVar("V")
-
-
-class LeastRecentlyUsed(OrderedDict[Hashable, V]):
-    """A dictionary that forgets what was not asked for longest."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
-        found = self.get(key)
-        if found is None:
-            found = self[key] = make()
-            if len(self) > self._most:
-                self.popitem(last=False)
-        else:
-            self.move_to_end(key)
-        return found
+NOWHERE: Mask = np.zeros(0, dtype=np.bool_)
 
 
 class Plan:
@@ -54,26 +33,33 @@ class Plan:
     """
 
     def __init__(
-        self, outline: Outline, parts: dict[str, Part], cluster: Cluster, conduct: Conduct, rows: RowOutcomes
+        self,
+        outline: Outline,
+        parts: dict[str, Part],
+        state: dict[str, Any],
+        cluster: Cluster,
+        conduct: Conduct,
+        rows: RowOutcomes,
     ) -> None:
         self.outline, self.parts, self._cluster, self.conduct = outline, parts, cluster, conduct
         self.fresh = frozenset([name for name, part in parts.items() if part.is_fresh])
         """The plugins of which nothing was kept before this plan's first pod."""
-        self.state = {key: value for part in parts.values() for key, value in part.state.items()}
+        self.state = state
         """What the parts' plugins left for their later extension points."""
         self._rows = rows
         self._states = StateOutcomes(
             filters_of(parts, outline.kept_filters.by_state),
             scores_of(parts, outline.final_scores.by_state, outline.weights),
             cluster,
+            by_node=outline.asks_by_node,
         )
         self._resources_log = cluster.logs[Aspect.RESOURCES]
         self._resources_head = -1
         self._row_heads: list[int] = []
         self._generation = -1
-        self.feasible: Mask = np.zeros(0, dtype=np.bool_)
+        self.feasible: Mask = NOWHERE
         """Whether each row passes the filters with kept results."""
-        self.total: Ints = np.zeros(0, dtype=np.int64)
+        self.total: Ints = NO_VALUES
         """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
         self.feasible_count = 0
         self._feasible_in: dict[int, Representatives] = {}
@@ -197,51 +183,3 @@ def filters_of(parts: dict[str, Part], names: tuple[str, ...]) -> tuple[FilterRe
 def scores_of(parts: dict[str, Part], names: tuple[str, ...], weights: dict[str, int]) -> WeightedScores:
     """The kept raw scores of these plugins, each with its weight."""
     return tuple([(weights[name], results) for name in names if (results := parts[name].score) is not None])
-
-
-class Plans:
-    """The plans of one profile on one cluster."""
-
-    MOST_CELLS = 1 << 22
-    """Bounds memory: plans times nodes."""
-
-    def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
-        self._framework, self._cluster, self._conduct = framework, cluster, conduct
-        most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
-        self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
-        self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
-        self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
-        self._outlines: LeastRecentlyUsed[Outline] = LeastRecentlyUsed(most)
-        self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
-        plugins = framework.plugins.values()
-        self._keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
-        self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
-        """The plugins that have nothing to do with some pods."""
-
-    def of(self, info: PodInfo) -> Plan:
-        return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
-
-    def _plan(self, info: PodInfo) -> Plan:
-        keys = tuple([plugin.key(info) for plugin, _ in self._keeping])
-        concerned = tuple([plugin.concerns(info) for plugin in self._choosy])
-        return self._plans.get_or_make((keys, concerned), lambda: self._make_plan(keys, concerned, info))
-
-    def _make_plan(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Plan:
-        parts = {
-            plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, followed, info))
-            for (plugin, followed), key in zip(self._keeping, keys, strict=True)
-        }
-        courses = tuple([part.course for part in parts.values()])
-        outline = self._outlines.get_or_make((courses, concerned), lambda: self._outline(parts, concerned))
-        return Plan(outline, parts, self._cluster, self._conduct, self._merged(outline, parts))
-
-    def _merged(self, outline: Outline, parts: dict[str, Part]) -> RowOutcomes:
-        """The row outcomes of a plan's parts, the same for all plans that have these."""
-        filters = filters_of(parts, outline.kept_filters.by_row)
-        scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
-        return self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
-
-    def _outline(self, parts: dict[str, Part], concerned: tuple[bool, ...]) -> Outline:
-        unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
-        courses = {name: part.course for name, part in parts.items()}
-        return Outline(self._framework, courses, frozenset(unconcerned))

@@ -11,7 +11,7 @@ from podium.cluster import Cluster
 from podium.engine.decision import Decision
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan import LeastRecentlyUsed
+from podium.engine.plans import LeastRecentlyUsed
 from podium.engine.preemption import Outcome, Search, run_post_filter
 from podium.engine.remembering import RowChanges, RowMemory
 from podium.engine.select import TieBreak

@@ -9,7 +9,6 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
-from podium.engine.node_forms import filters_by_node, scores_by_node
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
@@ -60,11 +59,6 @@ class Results:
 
     def evaluate(self, nodes: Nodes) -> Ints:
         """Ask the plugin."""
-        raise NotImplementedError
-
-    @property
-    def has_node_form(self) -> bool:
-        """Whether the plugin can be asked about one node at a time without arrays."""
         raise NotImplementedError
 
     def evaluate_node(self, node: NodeInfo) -> int:
@@ -128,10 +122,6 @@ class FilterResults(Results):
     def evaluate(self, nodes: Nodes) -> Ints:
         return self._ask(nodes).codes
 
-    @property
-    def has_node_form(self) -> bool:
-        return filters_by_node(self.plugin)
-
     def evaluate_node(self, node: NodeInfo) -> int:
         status = self.plugin.filter_node(self._state, self._pod, node)
         if status is SUCCESS:
@@ -175,10 +165,6 @@ class ScoreResults(Results):
             # Seen as unsigned, a negative score is a large one.
             self.may_be_invalid = bool(raw.view(np.uint64).max(initial=0) > MAX_NODE_SCORE)
         return raw
-
-    @property
-    def has_node_form(self) -> bool:
-        return scores_by_node(self.plugin)
 
     def evaluate_node(self, node: NodeInfo) -> int:
         score = int(self.plugin.score_node(self._state, self._pod, node))

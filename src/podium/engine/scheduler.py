@@ -15,7 +15,7 @@ from podium.engine.evaluation import Evaluation
 from podium.engine.extending import ExtenderRound
 from podium.engine.faults import BLAME_PLUGINS
 from podium.engine.nominations import Nominations
-from podium.engine.plan import Plans
+from podium.engine.plans import Plans
 from podium.engine.preempting import Preempting
 from podium.engine.remembering import RowChanges
 from podium.engine.sampling import Sampling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan import LeastRecentlyUsed
+from podium.engine.plans import LeastRecentlyUsed
 from podium.engine.rechecking import Recheck
 from podium.engine.remembering import RowChanges, RowMemory
 from podium.errors import PluginError

@@ -32,6 +32,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         super().__init__(args)
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
             args = NodeResourcesBalancedAllocationArgs()
+        self._score_key = f"{self.name}/score"
         self._counted = counted_resources(args.resources)
 
     def key(self, info: PodInfo) -> Hashable:
@@ -39,14 +40,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         asked = asked_resources(self._counted, state.info.resources.balanced_requests)
-        state[f"{self.name}/score"] = asked
+        state[self._score_key] = asked
         return SUCCESS if any(each.amount for each in asked) else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        asked: list[Asked] = state[f"{self.name}/score"]
+        asked: list[Asked] = state[self._score_key]
         before, after, present = [], [], []
         for name, amount, _ in asked:
-            (capacity, mask), used = divisors(nodes.allocatable(name)), nodes.requested(name)
+            (capacity, mask), used = divisors(nodes.capacity(name)), nodes.requested(name)
             present.append(mask)
             before.append(_fraction(used, capacity))
             after.append(_fraction(used + amount, capacity))
@@ -54,40 +55,38 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return divide(_evenness(after, present) - _evenness(before, present) + half, 2) + half
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        asked: list[Asked] = state[f"{self.name}/score"]
+        asked: list[Asked] = state[self._score_key]
         before, after = [], []
         for name, amount, _ in asked:
-            capacity, used = float(node.allocatable(name)), node.requested(name)
+            capacity = float(node.allocatable(name))
             if capacity:
-                before.append(used / capacity if used < capacity else 1.0)
+                used = node.requested(name)
                 after.append((used + amount) / capacity if used + amount < capacity else 1.0)
+                before.append(used / capacity if used < capacity else 1.0)
         half = MAX_NODE_SCORE // 2
         # Positive or not, the fraction is dropped.
         return half + int((half + _evenness_of(after) - _evenness_of(before)) / 2)
 
 
 def _fraction(used: Ints, capacity: Ints | int) -> Floats:
-    fraction: Floats = used / capacity
-    return np.minimum(fraction, 1.0, out=fraction)
+    fraction: Floats = np.minimum(used, capacity) / capacity
+    return fraction
 
 
-def _evenness(fractions: list[Floats], present: list[Mask | None]) -> Ints:
+def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     """100 for fractions that are all the same, less by their standard deviation over the resources a node has.
 
-    `present` says which nodes have each resource; None for all.
+    `present` says which nodes have each resource.
     """
     if len(present) == 2:
         deviation = fractions[0] - fractions[1]
-        deviation /= 2
+        deviation *= 0.5
         np.abs(deviation, out=deviation)
         for mask in present:
-            if mask is not None:
+            if mask is not True:
                 deviation *= mask
     else:
-        masks = [
-            np.ones(len(some), dtype=np.bool_) if mask is None else mask
-            for some, mask in zip(fractions, present, strict=True)
-        ]
+        masks = [np.full(len(some), mask) for some, mask in zip(fractions, present, strict=True)]
         deviation = _standard_deviation(fractions, masks)
     np.subtract(1, deviation, out=deviation)
     deviation *= float(MAX_NODE_SCORE)

@@ -77,6 +77,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         fit = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        self._score_key = f"{self.name}/score"
         self._ignored = frozenset(fit.ignored_resources)
         self._ignored_groups = frozenset(fit.ignored_resource_groups)
         self._counted = counted_resources(fit.scoring_strategy.resources)
@@ -102,49 +103,46 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         needs: list[tuple[str, int]] = state[self.name]
         codes = np.zeros(len(nodes), dtype=np.int64)
         for place, (name, amount) in enumerate(needs):
-            allocatable = nodes.allocatable(name)
+            allocatable = nodes.capacity(name)
             short = nodes.requested(name) > allocatable - amount
             if short.any():
                 codes |= short.astype(np.int64) << place
                 if name != "pods":
                     codes[short & (amount > allocatable)] |= UNRESOLVABLE
-        return Verdict(codes, partial(_insufficient, needs))
+        return Verdict(codes, partial(_describe, needs))
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         needs: list[tuple[str, int]] = state[self.name]
-        code = 0
-        for place, (name, amount) in enumerate(needs):
-            allocatable = node.allocatable(name)
-            if node.requested(name) > allocatable - amount:
-                code |= 1 << place
-                if name != "pods" and amount > allocatable:
-                    code |= UNRESOLVABLE
-        return _insufficient(needs, code) if code else SUCCESS
+        short = [need for need in needs if node.requested(need[0]) > node.allocatable(need[0]) - need[1]]
+        if not short:
+            return SUCCESS
+        is_hopeless = any(name != "pods" and amount > node.allocatable(name) for name, amount in short)
+        return _insufficient(short, is_hopeless)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
-        state[f"{self.name}/score"] = asked_resources(self._counted, requests)
+        state[self._score_key] = asked_resources(self._counted, requests)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
-        asked: list[Asked] = state[f"{self.name}/score"]
+        asked: list[Asked] = state[self._score_key]
         total, weights = np.zeros(len(nodes), dtype=np.int64), np.zeros((), dtype=np.int64)
         for name, amount, weight in asked:
-            capacity, counted = divisors(nodes.allocatable(name))
-            scores = self._resource_scores(nodes.non_zero_requested(name) + amount, capacity)
+            capacity, counted = divisors(nodes.capacity(name))
+            scores = self._resource_scores(nodes.non_zero_requested(name), amount, capacity)
             if self._curve is not None:
                 # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
-                counted = scores > 0 if counted is None else counted & (scores > 0)
-            if counted is not None:
+                counted = counted & (scores > 0)
+            if counted is not True:
                 scores *= counted
-            weights = weights + (weight if counted is None else weight * counted)
+            weights = weights + weight * counted
             total += scores if weight == 1 else weight * scores
         weights = np.maximum(weights, 1)
         return total // weights if self._curve is None else round_half_away(total / weights)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        asked: list[Asked] = state[f"{self.name}/score"]
+        asked: list[Asked] = state[self._score_key]
         total = weights = 0
         for name, amount, weight in asked:
             capacity = node.allocatable(name)
@@ -157,8 +155,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return 0
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
 
-    def _resource_scores(self, requested: Ints, capacity: Ints | int) -> Ints:
-        part = np.maximum(capacity - requested, 0) if self._wants_least else np.minimum(requested, capacity)
+    def _resource_scores(self, requested: Ints, amount: int, capacity: Ints | int) -> Ints:
+        if self._wants_least:
+            part = (capacity - amount) - requested
+            np.maximum(part, 0, out=part)
+        else:
+            part = requested + amount
+            np.minimum(part, capacity, out=part)
         part *= MAX_NODE_SCORE
         score: Ints = np.floor_divide(part, capacity, out=part)
         return score if self._curve is None else np.take(self._curve, score)
@@ -169,14 +172,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return score if self._curve is None else int(np.take(self._curve, score))
 
 
-def _insufficient(needs: list[tuple[str, int]], code: int) -> Status:
-    """The status a filter code stands for: one bit per reason, and one for whether eviction is hopeless."""
-    reasons = [
-        "Too many pods" if name == "pods" else f"Insufficient {name}"
-        for place, (name, _) in enumerate(needs)
-        if code & (1 << place)
-    ]
-    return Status.unresolvable(*reasons) if code & UNRESOLVABLE else Status.unschedulable(*reasons)
+def _describe(needs: list[tuple[str, int]], code: int) -> Status:
+    """The status a filter code stands for: one bit per need that is not met, and one for whether that is hopeless."""
+    return _insufficient([need for place, need in enumerate(needs) if code & (1 << place)], bool(code & UNRESOLVABLE))
+
+
+def _insufficient(short: list[tuple[str, int]], is_hopeless: bool) -> Status:
+    """What is said of the needs that are not met; hopeless are those that an empty node would not meet."""
+    reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name, _ in short]
+    return Status.unresolvable(*reasons) if is_hopeless else Status.unschedulable(*reasons)
 
 
 def _broken_linear(strategy: ScoringStrategy) -> Ints:

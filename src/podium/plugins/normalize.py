@@ -31,16 +31,12 @@ def divide(numerator: Ints, denominator: int | Ints) -> Ints:
     return quotient
 
 
-def divisors(capacity: Ints) -> tuple[Ints | int, Mask | None]:
-    """What to divide by, never zero, and which nodes have any of it: None for all.
-
-    Where all nodes have the same it is that number: dividing by one number is much faster.
-    """
-    first = capacity.item(0) if len(capacity) else 1
-    if first and (capacity == first).all():
-        return first, None
+def divisors(capacity: Ints | int) -> tuple[Ints | int, Mask | bool]:
+    """What to divide by, never zero, and which nodes have any of it: True for all, False for none."""
+    if isinstance(capacity, int):
+        return (capacity, True) if capacity else (1, False)
     present = capacity != 0
-    return (capacity, None) if present.all() else (np.maximum(capacity, 1), present)
+    return (capacity, True) if present.all() else (np.maximum(capacity, 1), present)
 
 
 def round_half_away(numbers: NDArray[np.float64]) -> Ints:

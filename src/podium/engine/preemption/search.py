@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan import LeastRecentlyUsed
+from podium.engine.plans import LeastRecentlyUsed
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick
 from podium.engine.preemption.eligibility import potential_rows, why_not_eligible
 from podium.engine.preemption.victims import DryRuns, Outcome

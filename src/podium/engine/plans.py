@@ -1,0 +1,120 @@
+"""The plans of one profile: which kinds of pods were seen, and what their plans share."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, TypeVar
+
+from podium.cluster import Aspect, Cluster, PodInfo
+from podium.engine.merging import RowOutcomes
+from podium.engine.outline import Outline
+from podium.engine.parts import Course, Part
+from podium.engine.plan import Plan, filters_of, scores_of
+from podium.engine.results import Followed
+from podium.framework import Framework, Plugin
+from podium.legacy.conduct import Conduct
+
+V = TypeVar("V")
+
+
+class LeastRecentlyUsed(OrderedDict[Hashable, V]):
+    """A dictionary that forgets what was not asked for longest."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
+        found = self.get(key)
+        if found is None:
+            found = self[key] = make()
+            if len(self) > self._most:
+                self.popitem(last=False)
+        else:
+            self.move_to_end(key)
+        return found
+
+
+class Frame:
+    """What pods have in common that differ in what they ask for only: the parts that do not depend on resources."""
+
+    __slots__ = ("outlines", "parts", "state", "unconcerned")
+
+    def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> None:
+        self.parts, self.unconcerned = parts, unconcerned
+        self.state = _left_by(parts)
+        self.outlines: dict[tuple[Course, ...], tuple[Outline, RowOutcomes]] = {}
+        """By the courses of the other parts."""
+
+
+def _left_by(parts: dict[str, Part]) -> dict[str, Any]:
+    """What plugins left for their later extension points."""
+    return {key: value for part in parts.values() for key, value in part.state.items()}
+
+
+class Plans:
+    """The plans of one profile on one cluster."""
+
+    MOST_CELLS = 1 << 22
+    """Bounds memory: plans times nodes."""
+
+    def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
+        self._framework, self._cluster, self._conduct = framework, cluster, conduct
+        most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
+        self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
+        self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
+        self._frames: LeastRecentlyUsed[Frame] = LeastRecentlyUsed(most)
+        self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
+        self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
+        plugins = framework.plugins.values()
+        keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
+        self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
+        self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
+        self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
+        """The plugins that have nothing to do with some pods."""
+
+    def of(self, info: PodInfo) -> Plan:
+        return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
+
+    def _plan(self, info: PodInfo) -> Plan:
+        asked = tuple([plugin.key(info) for plugin, _ in self._by_state])
+        others = tuple([plugin.key(info) for plugin, _ in self._by_row])
+        concerned = tuple([plugin.concerns(info) for plugin in self._choosy])
+
+        def make() -> Plan:
+            frame = self._frames.get_or_make((others, concerned), lambda: self._make_frame(others, concerned, info))
+            return self._make_plan(frame, asked, info)
+
+        return self._plans.get_or_make((asked, others, concerned), make)
+
+    def _make_frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
+        unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
+        return Frame(self._parts_of(self._by_row, keys, info), frozenset(unconcerned))
+
+    def _make_plan(self, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+        asked = self._parts_of(self._by_state, keys, info)
+        parts = frame.parts | asked
+        courses = tuple([part.course for part in asked.values()])
+        known = frame.outlines.get(courses)
+        if known is None:
+            known = frame.outlines[courses] = self._outline(parts, frame.unconcerned)
+        outline, rows = known
+        return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._conduct, rows)
+
+    def _parts_of(
+        self, plugins: list[tuple[Plugin, Followed]], keys: tuple[Hashable, ...], info: PodInfo
+    ) -> dict[str, Part]:
+        return {
+            plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, followed, info))
+            for (plugin, followed), key in zip(plugins, keys, strict=True)
+        }
+
+    def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> tuple[Outline, RowOutcomes]:
+        """The outline of such plans, and their row outcomes: the same for all plans that have these parts."""
+        outline = Outline(self._framework, {name: part.course for name, part in parts.items()}, unconcerned)
+        filters = filters_of(parts, outline.kept_filters.by_row)
+        scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
+        rows = self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
+        return outline, rows
