@@ -16,7 +16,7 @@ import numpy as np
 from podium.cluster.changes import ChangeLog
 from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask
 from podium.cluster.hashing import hashed_once
-from podium.cluster.pods import Cohort, Term
+from podium.cluster.pods import NO_TERMS, Cohort, Term
 from podium.selectors import Labels, Selector
 
 TermKind = Literal["required_affinity", "required_anti_affinity", "preferred_affinity", "preferred_anti_affinity"]
@@ -325,7 +325,9 @@ class Census:
         self._rows.append({})
         watchers: list[tuple[Tally, int]] = []
         self._watchers.append(watchers)
-        terms = [(kind, term) for kind in TERM_KINDS for term in getattr(cohort.terms, kind)]
+        terms: list[tuple[TermKind, Term]] = []
+        if cohort.terms is not NO_TERMS:
+            terms = [(kind, term) for kind in TERM_KINDS for term in getattr(cohort.terms, kind)]
         self._terms.append(terms)
         questions: list[Question] = list(self._tally_index.candidates(dict(cohort.labels)))
         questions += (Owning(kind, term) for kind, term in dict.fromkeys(terms))

@@ -114,14 +114,15 @@ class StateOutcomes:
     def of_many(self, rows: Ints | None) -> Ints:
         """The outcome of so many rows, None for all, that most states there are will be among them."""
         states = self._cluster.resource_states
-        of_row = states.read() if rows is None else states.read()[rows]
-        if not len(of_row):
+        of_row = states.read()
+        count = len(of_row) if rows is None else len(rows)
+        if not count:
             return NO_VALUES
-        if 4 * len(states) >= len(of_row):
+        if 4 * len(states) >= count:
             return self._ask_all(Nodes(self._cluster, rows))
         self._prepare(states)
         self._learn(states)
-        return self._of(np.arange(len(of_row)) if rows is None else rows, of_row)
+        return self._of(np.arange(count), of_row) if rows is None else self._of(rows, of_row[rows])
 
     def of(self, rows: Ints) -> Ints:
         """The outcome of some rows."""

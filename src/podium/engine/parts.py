@@ -19,6 +19,8 @@ from podium.framework import (
     Status,
 )
 
+PASSED = PreFilterResult()
+
 
 class Course(NamedTuple):
     """What follows from a plugin's PreFilter and PreScore for its later extension points."""
@@ -38,7 +40,7 @@ class Part:
         self.is_fresh = True
         """Whether no pod was decided with it yet."""
         self.state = CycleState(info)
-        self.pre_filter = PreFilterResult()
+        self.pre_filter = PASSED
         self.filter: FilterResults | None = None
         self.score: ScoreResults | None = None
         pre_score = SUCCESS
@@ -57,11 +59,9 @@ def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
     scoring: Literal["pass", "skip", "fail"] = "pass"
     if pre_score.code is not Code.SUCCESS:
         scoring = "skip" if pre_score.code is Code.SKIP else "fail"
-    match pre_filter.status.code:
-        case Code.SUCCESS:
-            return Course("pass" if pre_filter.node_names is None else "narrow", scoring)
-        case Code.SKIP:
-            return Course("skip", scoring)
-        case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return Course("hopeless", scoring)
-    return Course("narrow", scoring)
+    code = pre_filter.status.code
+    if code is Code.SUCCESS and pre_filter.node_names is None:
+        return Course("pass", scoring)
+    if code is Code.SKIP:
+        return Course("skip", scoring)
+    return Course("hopeless" if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else "narrow", scoring)

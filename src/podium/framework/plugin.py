@@ -11,8 +11,7 @@ evaluates the plugin in full: slow is allowed, wrong is not.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from podium.objects import Pod
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
+NOTHING: Final[dict[str, Any]] = {}
 
 
 class CycleState(dict[str, Any]):
@@ -31,7 +31,7 @@ class CycleState(dict[str, Any]):
 
     __slots__ = ("info",)
 
-    def __init__(self, info: PodInfo, items: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(self, info: PodInfo, items: Mapping[str, Any] = NOTHING) -> None:
         super().__init__(items)
         self.info = info
         """The pod's compiled spec."""

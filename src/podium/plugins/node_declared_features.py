@@ -18,7 +18,7 @@ def required_features(pod: Pod) -> frozenset[str]:
     """The features a node must declare to run the pod."""
     spec, needed = pod.spec, NOTHING
     rules = [rule for each in (*spec.containers, *spec.init_containers) for rule in each.restart_policy_rules]
-    if any(rule.action == "RestartAllContainers" for rule in rules):
+    if rules and any(rule.action == "RestartAllContainers" for rule in rules):
         needed |= {"RestartAllContainersOnContainerExits"}
     if spec.host_network and spec.host_users is False:
         needed |= {"UserNamespacesHostNetworkSupport"}

@@ -18,8 +18,29 @@ from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
 from podium.plugins.node_resources_fit import Asked, asked_resources, counted_resources
 from podium.plugins.normalize import divide, divisors
+from podium.plugins.per_cluster import ChangedRows, PerCluster
 
 Floats = NDArray[np.float64]
+
+
+class _Today:
+    """How evenly every node is in use as it is, which no pod has a say in: worked out again where nodes changed."""
+
+    FEW_ROWS = 8
+
+    def __init__(self) -> None:
+        self._changed = ChangedRows(Aspect.RESOURCES)
+        self._values: Ints = np.zeros(0, dtype=np.int64)
+
+    def evenness(self, names: tuple[str, ...], nodes: Nodes) -> Ints:
+        cluster = nodes.cluster
+        changed = list(self._changed.take(cluster))
+        if len(changed) > self.FEW_ROWS or len(self._values) != cluster.columns.size:
+            self._values = _evenness(*_fractions([(name, 0) for name in names], Nodes(cluster)))
+        else:
+            for row in changed:
+                self._values[row] = _evenness_of(_fractions_of(names, NodeInfo(cluster, row)))
+        return nodes.take(self._values)
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -27,6 +48,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     name = "NodeResourcesBalancedAllocation"
     reads = Aspect.RESOURCES
+    MANY_NODES = 512
+    """From so many on, it pays to keep what does not depend on the pod."""
+    MOST_KEPT = 32
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -34,6 +58,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             args = NodeResourcesBalancedAllocationArgs()
         self._score_key = f"{self.name}/score"
         self._counted = counted_resources(args.resources)
+        self._today: PerCluster[dict[tuple[str, ...], _Today]] = PerCluster(dict)
 
     def key(self, info: PodInfo) -> Hashable:
         return info.resources
@@ -45,14 +70,18 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         asked: list[Asked] = state[self._score_key]
-        before, after, present = [], [], []
-        for name, amount, _ in asked:
-            (capacity, mask), used = divisors(nodes.capacity(name)), nodes.requested(name)
-            present.append(mask)
-            before.append(_fraction(used, capacity))
-            after.append(_fraction(used + amount, capacity))
+        after = _evenness(*_fractions([(name, amount) for name, amount, _ in asked], nodes))
         half = MAX_NODE_SCORE // 2
-        return divide(_evenness(after, present) - _evenness(before, present) + half, 2) + half
+        return divide(after - self._before(tuple([name for name, _, _ in asked]), nodes) + half, 2) + half
+
+    def _before(self, names: tuple[str, ...], nodes: Nodes) -> Ints:
+        """How evenly the nodes are in use without the pod."""
+        if len(nodes) < self.MANY_NODES:
+            return _evenness(*_fractions([(name, 0) for name in names], nodes))
+        kept = self._today.of(nodes.cluster)
+        if len(kept) > self.MOST_KEPT:
+            kept.clear()
+        return kept.setdefault(names, _Today()).evenness(names, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked: list[Asked] = state[self._score_key]
@@ -68,9 +97,21 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return half + int((half + _evenness_of(after) - _evenness_of(before)) / 2)
 
 
-def _fraction(used: Ints, capacity: Ints | int) -> Floats:
-    fraction: Floats = np.minimum(used, capacity) / capacity
-    return fraction
+def _fractions(asked: list[tuple[str, int]], nodes: Nodes) -> tuple[list[Floats], list[Mask | bool]]:
+    """How much of each resource is in use with so much more of it, 1 at most; and which nodes have any of it."""
+    fractions, present = [], []
+    for name, amount in asked:
+        capacity, mask = divisors(nodes.capacity(name))
+        used = nodes.requested(name) + amount if amount else nodes.requested(name)
+        fractions.append(np.minimum(used, capacity) / capacity)
+        present.append(mask)
+    return fractions, present
+
+
+def _fractions_of(names: tuple[str, ...], node: NodeInfo) -> list[float]:
+    """How much of each resource that the node has is in use."""
+    amounts = [(float(node.allocatable(name)), node.requested(name)) for name in names]
+    return [used / capacity if used < capacity else 1.0 for capacity, used in amounts if capacity]
 
 
 def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:

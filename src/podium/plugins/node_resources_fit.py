@@ -28,6 +28,7 @@ from podium.resources import is_extended_resource, is_scalar_resource
 UNRESOLVABLE = 1 << 62
 
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
+PASSED = PreFilterResult()
 
 
 class Asked(NamedTuple):
@@ -94,10 +95,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         requests = state.info.resources.requests
-        names = [*(name for name in ALWAYS_FIRST if name in requests), *(n for n in requests if n not in ALWAYS_FIRST)]
-        needs = [(name, requests[name]) for name in names if requests[name] > 0 and not self._is_ignored(name)]
-        state[self.name] = [("pods", 1), *needs]
-        return PreFilterResult()
+        first = [(name, requests[name]) for name in ALWAYS_FIRST if requests.get(name, 0) > 0]
+        others = [
+            (name, amount)
+            for name, amount in requests.items()
+            if name not in ALWAYS_FIRST and amount > 0 and not self._is_ignored(name)
+        ]
+        state[self.name] = [("pods", 1), *first, *others]
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needs: list[tuple[str, int]] = state[self.name]

@@ -21,7 +21,8 @@ class NodeUnschedulable(FilterPlugin):
     REASON = "node(s) were unschedulable"
 
     def key(self, info: PodInfo) -> Hashable:
-        return any_tolerates(info.pod.spec.tolerations, CORDONED)
+        tolerations = info.pod.spec.tolerations
+        return bool(tolerations) and any_tolerates(tolerations, CORDONED)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         cordoned = nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED))
