@@ -141,7 +141,7 @@ class _Auditor(Scheduler):
         """How many nodes fit the pod, if this one is the best of them; else 0."""
         try:
             with BLAME_PLUGINS:
-                evaluation, extended = self._evaluate_again(pod) or self._evaluate(pod, everywhere=False)
+                evaluation, extended = self._evaluate(pod, everywhere=False)
                 row = None if evaluation is None else self._select(evaluation, extended)
         except (InputError, PluginError, ExtenderError):
             return 0

@@ -25,7 +25,6 @@ class Evaluation:
     """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
 
     __slots__ = (
-        "_asked",
         "_nodes",
         "_varying",
         "absent",
@@ -53,16 +52,12 @@ class Evaluation:
         """The rows that filters look at; None for all."""
         self.feasible = FeasibleRows(plan, cluster)
         """Where the pod fits."""
-        self._asked = False
-        """Whether a filter ran for this pod alone."""
         self.overruled: dict[int, Status] = {}
         """Why rows were rejected that the filters may well pass as they are now."""
-        self.skipped: set[str] = set()
+        self.skipped = set(plan.outline.skipped)
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
         """The plugins that skip Score for this pod."""
-        self._nodes = cluster.nodes
-        self._varying: dict[str, RowScores] = {}
         self.fresh = plan.fresh
         """The plugins that keep results, but had none for this kind of pod."""
         if plan.fresh:
@@ -70,28 +65,6 @@ class Evaluation:
         plan.catch_up()
         self._pre_filter()
         self._filter()
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the kept results alone decide which nodes are feasible, and no filter had to be asked."""
-        is_whole = self.feasible.are_the_plans and self.looked_at is None
-        return is_whole and not self._asked and not self.plan.outline.narrows
-
-    def again(self, pod: Pod) -> bool:
-        """Evaluate another pod of the same spec on the cluster as it is now; False if that takes more than this did.
-
-        Only for an evaluation that was plain. What filters said is brought up to date, what varies is asked anew.
-        """
-        self.plan.catch_up()
-        nodes = self.cluster.nodes
-        for plugin in self.plan.outline.varying_pre_filter:
-            if plugin.pre_filter(self.state, pod, nodes).status.code is not Code.SKIP:
-                return False
-        if self.plan.may_have_errors:
-            return False
-        self.pod, self.feasible.chosen = pod, None
-        self.skipped_scores.clear()
-        return True
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -102,11 +75,10 @@ class Evaluation:
 
     def _pre_filter(self) -> None:
         outline = self.plan.outline
-        self.skipped.update(outline.skipped)
         if outline.narrows:
             self._pre_filter_in_order()
             return
-        nodes = self._nodes
+        nodes = self.cluster.nodes
         for plugin in outline.varying_pre_filter:
             outcome = plugin.pre_filter(self.state, self.pod, nodes)
             if outcome.status.code is Code.SKIP:
@@ -165,10 +137,8 @@ class Evaluation:
         if self.plan.may_have_errors:
             self.statuses()
         for plugin in self.plan.outline.varying_filter:
-            if plugin.name not in self.skipped:
-                self._asked = True
-                if self.feasible.count:
-                    self._narrow(plugin)
+            if plugin.name not in self.skipped and self.feasible.count:
+                self._narrow(plugin)
 
     def _narrow(self, plugin: FilterPlugin) -> None:
         """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
@@ -254,8 +224,7 @@ class Evaluation:
                 results.catch_up()
                 check_scores(results.plugin.name, results.values[self.feasible.rows], plan.conduct.score_range)
         self._run_pre_score()
-        varying = [each for each in plan.outline.varying_score if each.plugin.name not in self.skipped_scores]
-        scores = [self._score_one(each) for each in varying if not plan.is_uniform(each.plugin)]
+        scores = [self._score_one(each) for each in plan.varying_scores if each.plugin.name not in self.skipped_scores]
         self._varying = {scored.plugin: scored for scored in scores}
         if self.feasible.chosen is None and all(scored.groups is not None for scored in scores):
             return self.feasible.rank([(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None])

@@ -13,13 +13,15 @@ from podium.extenders import Extender
 from podium.framework import Status
 from podium.objects import Node, Pod
 
+NOBODY = Pod()
+
 
 class ExtenderRound:
     """One pod's way past the extenders that are interested in it."""
 
     __slots__ = ("_interested", "_pod", "scores", "statuses")
 
-    def __init__(self, extenders: Sequence[Extender], pod: Pod) -> None:
+    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY) -> None:
         self._pod = pod
         self._interested = [extender for extender in extenders if extender.is_interested(pod)]
         self.statuses: dict[int, Status] = {}
@@ -74,3 +76,7 @@ class ExtenderRound:
     def _nodes(self, evaluation: Evaluation) -> list[Node]:
         cluster = evaluation.cluster
         return [cluster.node(cluster.names[row]) for row in evaluation.feasible.rows]
+
+
+NO_EXTENDERS = ExtenderRound()
+"""Any pod's way where there are none."""

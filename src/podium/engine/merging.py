@@ -23,15 +23,23 @@ WeightedScores = Sequence[tuple[int, ScoreResults]]
 class RowOutcomes:
     """The outcome of plugins that read more than resources: kept per row, and shared by all plans that have them."""
 
-    def __init__(self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        filters: Sequence[FilterResults],
+        scores: WeightedScores,
+        raw_scores: Sequence[ScoreResults],
+        cluster: Cluster,
+    ) -> None:
+        """`raw_scores` are only followed: what they come to depends on which nodes are feasible."""
         self._filters, self._scores, self._cluster = filters, scores, cluster
         self._results: list[Results] = [*filters, *(results for _, results in scores)]
+        followed = [results.followed for results in (*self._results, *raw_scores)]
         # Whether there is a node on a row counts here, too; its coming and going is in every log.
-        logs = [cluster.logs[Aspect.LABELS], *(log for results in self._results for log in results.followed.logs)]
+        logs = [cluster.logs[Aspect.LABELS], *(log for each in followed for log in each.logs)]
         self.logs = list({id(log): log for log in logs}.values())
         self._heads = [-1] * len(self.logs)
-        self._reads_images = any(results.followed.reads_images for results in self._results)
-        self._reads_objects = any(results.followed.reads_objects for results in self._results)
+        self._reads_images = any(each.reads_images for each in followed)
+        self._reads_objects = any(each.reads_objects for each in followed)
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self.generation = 0

@@ -19,7 +19,8 @@ from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, Weight
 from podium.engine.outline import Outline
 from podium.engine.parts import Part
 from podium.engine.results import NO_VALUES, FilterResults, ScoreResults, changed_rows, once
-from podium.framework import Plugin, ScorePlugin
+from podium.framework import Plugin
+from podium.framework.framework import Weighted
 from podium.legacy.conduct import Conduct
 
 NOWHERE: Mask = np.zeros(0, dtype=np.bool_)
@@ -64,6 +65,7 @@ class Plan:
         self.feasible_count = 0
         self._feasible_in: dict[int, Representatives] = {}
         self._feasible_rows: Ints | None = None
+        self._varying_scores: list[Weighted] | None = None
 
     def filter_results(self, plugin: Plugin) -> FilterResults | None:
         """What is kept of a plugin's Filter; None if it runs for every pod."""
@@ -80,13 +82,16 @@ class Plan:
         kept = self.outline.final_scores
         return [results for _, results in scores_of(self.parts, kept.by_state + kept.by_row, self.outline.weights)]
 
-    def is_uniform(self, plugin: ScorePlugin) -> bool:
-        """Whether all nodes are known to get the same score from a plugin."""
-        results = self.score_results(plugin)
-        if results is None or not plugin.normalizes_by_max:
-            return False
-        results.catch_up()
-        return results.uniform is not None
+    @property
+    def varying_scores(self) -> list[Weighted]:
+        """The scores to be worked out for every pod, less those that are known to be the same for all nodes."""
+        if self._varying_scores is None:
+            kept = scores_of(self.parts, self.outline.raw_scores, self.outline.weights)
+            for _, results in kept:
+                results.catch_up()
+            same = {results.plugin for _, results in kept if results.uniform is not None}
+            self._varying_scores = [each for each in self.outline.varying_score if each.plugin not in same]
+        return self._varying_scores
 
     def forget_fresh(self) -> None:
         """Note that a pod was decided: what was said of it is known from now on."""
@@ -113,6 +118,8 @@ class Plan:
         if rows is not None and row_heads is not self._row_heads:
             others = changed_rows(self._rows.logs, self._row_heads)
             rows = None if others is None else np.concatenate([rows, others])
+        if row_heads is not self._row_heads:
+            self._varying_scores = None
         self._resources_head, self._row_heads, self._generation = log.head, row_heads, self._rows.generation
         if rows is None or len(rows) > self._cluster.columns.size // 2:
             self._merge_all()

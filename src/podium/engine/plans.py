@@ -116,5 +116,9 @@ class Plans:
         outline = Outline(self._framework, {name: part.course for name, part in parts.items()}, unconcerned)
         filters = filters_of(parts, outline.kept_filters.by_row)
         scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
-        rows = self._row_outcomes.get_or_make((filters, scores), lambda: RowOutcomes(filters, scores, self._cluster))
-        return outline, rows
+        raw = tuple([results for _, results in scores_of(parts, outline.raw_scores, outline.weights)])
+
+        def make() -> RowOutcomes:
+            return RowOutcomes(filters, scores, raw, self._cluster)
+
+        return outline, self._row_outcomes.get_or_make((filters, scores, raw), make)

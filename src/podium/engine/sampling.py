@@ -63,8 +63,10 @@ class Sampling:
             return 1
         profile_percentage = framework.profile.percentage_of_nodes_to_score
         percentage = self._percentage if profile_percentage is None else profile_percentage
+        if percentage == 0 and not self._adaptive:
+            return None
         nodes = evaluation.cluster.node_count if evaluation.looked_at is None else len(evaluation.looked_at)
-        if nodes < FEWEST_NODES or (percentage == 0 and not self._adaptive):
+        if nodes < FEWEST_NODES:
             return None
         if percentage == 0:
             percentage = max(50 - nodes // 125, FEWEST_PERCENT)

@@ -12,7 +12,7 @@ from podium.cluster.columns import Ints
 from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.evaluation import Evaluation
-from podium.engine.extending import ExtenderRound
+from podium.engine.extending import NO_EXTENDERS, ExtenderRound
 from podium.engine.faults import BLAME_PLUGINS
 from podium.engine.nominations import Nominations
 from podium.engine.plans import Plans
@@ -60,8 +60,6 @@ class Scheduler:
             for name, framework in self.frameworks.items()
         }
         self._tie_break = _resolve_tie_break(tie_break or conduct.tie_break, seed)
-        self._last: tuple[Evaluation, ExtenderRound] | None = None
-        """The last pod that was decided, if the next may be decided the same way."""
         self._extenders = [conduct.extender(extender) for extender in config.extenders]
         self._sampling = Sampling(config, adaptive=sampling == "upstream" and conduct.samples_nodes)
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
@@ -120,7 +118,7 @@ class Scheduler:
         None if the pod fits nowhere; raises where a decision reports an error.
         """
         with BLAME_PLUGINS:
-            evaluation, extended = self._evaluate_again(pod) or self._evaluate(pod, everywhere=False)
+            evaluation, extended = self._evaluate(pod, everywhere=False)
             row = None if evaluation is None else self._select(evaluation, extended)
             if evaluation is None or row is None:
                 return None
@@ -240,7 +238,7 @@ class Scheduler:
 
         With `everywhere`, the evaluation can say of every node why it was rejected.
         """
-        extended = ExtenderRound(self._extenders, pod)
+        extended = ExtenderRound(self._extenders, pod) if self._extenders else NO_EXTENDERS
         framework = self.framework_of(pod)
         self._check_queue(pod, framework)
         if not self.cluster.node_count:
@@ -254,8 +252,6 @@ class Scheduler:
             return evaluation, extended
         self._sampling.apply(evaluation, framework, self._extenders)
         extended.filter(evaluation)
-        if not everywhere:
-            self._last = (evaluation, extended) if evaluation.is_plain and not self._extenders else None
         return evaluation, extended
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
@@ -263,13 +259,6 @@ class Scheduler:
             status = plugin.pre_enqueue(pod)
             if status != SUCCESS:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
-
-    def _evaluate_again(self, pod: Pod) -> tuple[Evaluation, ExtenderRound] | None:
-        """The last evaluation once more, for a pod of the same kind; None if this pod needs its own."""
-        if self._last is None or self.nominations or self.cluster.info_of(pod) is not self._last[0].state.info:
-            return None
-        self._check_queue(pod, self.framework_of(pod))
-        return self._last if self._last[0].again(pod) else None
 
     def _takes_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> bool:
         """Whether the pod fits the node it is nominated to; then no other node is looked at."""
