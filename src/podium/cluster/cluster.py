@@ -150,7 +150,8 @@ class Cluster:
     @property
     def rows_in_name_order(self) -> bool:
         """Whether the first of some rows always has the smallest name."""
-        self.name_order()
+        if self._name_order[0] != self.node_set_version:
+            self.name_order()
         return self._name_order[1]
 
     def row_mask(self, key: Hashable, compute: Callable[[], Mask]) -> RowMask:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from podium.framework import FilterPlugin, ScorePlugin
 
-FEW_NODES = 8
+FEW_NODES = 16
 """Up to so many are asked about one by one: arrays take their time even when they are short."""
 
 

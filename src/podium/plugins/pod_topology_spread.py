@@ -101,7 +101,19 @@ class Constraints(NamedTuple):
 NO_CONSTRAINTS = Constraints()
 
 
-def _compile(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod) -> Constraint:
+def _compile(
+    action: str, wanted: list[tuple[TopologySpreadConstraint, Selector]], pod: Pod, *, requires_all: bool
+) -> Constraints:
+    """The constraints with this action."""
+    chosen = [(raw, selector) for raw, selector in wanted if raw.when_unsatisfiable == action]
+    keys = tuple(dict.fromkeys([raw.topology_key for raw, _ in chosen]))
+    required = keys if requires_all else ()
+    return Constraints(
+        tuple([_compile_one(raw, selector, required, pod) for raw, selector in chosen]), keys, requires_all
+    )
+
+
+def _compile_one(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod) -> Constraint:
     scope = Scope(frozenset((pod.namespace,)), selector)
     honors_affinity = (raw.node_affinity_policy or "Honor") == "Honor"
     honors_taints = (raw.node_taints_policy or "Ignore") == "Honor"
@@ -187,38 +199,32 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         super().__init__(args)
         spread = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
         self._system_defaulted = spread.defaulting_type == SYSTEM_DEFAULTING
-        defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else spread.default_constraints
-        self._defaults = {
-            action: [raw for raw in defaults if raw.when_unsatisfiable == action] for action in (HARD, SOFT)
-        }
-        self._defaults_key = msgspec.json.encode(defaults)
+        self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else tuple(spread.default_constraints)
+        self._memo_key = (self.name, msgspec.json.encode(self._defaults))
 
-    def _constraints(self, state: CycleState, action: str, cluster: Cluster) -> Constraints:
-        """The pod's own constraints, or the defaults when it has none at all."""
-        memo, key = state.info.memo, (self.name, action, self._defaults_key)
-        known: tuple[int, Constraints] = memo.get(key, (-1, NO_CONSTRAINTS))
-        if known[0] != cluster.store.version:
-            known = memo[key] = cluster.store.version, self._compile_constraints(state.info.pod, action, cluster)
+    def _constraints(self, state: CycleState, cluster: Cluster) -> tuple[Constraints, Constraints]:
+        """The hard and the soft ones: the pod's own, or the defaults when it has none at all."""
+        memo, version = state.info.memo, cluster.store.version
+        known: tuple[int, tuple[Constraints, Constraints]] | None = memo.get(self._memo_key)
+        if known is None or known[0] != version:
+            known = memo[self._memo_key] = version, self._compile_all(state.info.pod, cluster)
         return known[1]
 
-    def _compile_constraints(self, pod: Pod, action: str, cluster: Cluster) -> Constraints:
+    def _compile_all(self, pod: Pod, cluster: Cluster) -> tuple[Constraints, Constraints]:
         own = pod.spec.topology_spread_constraints
         if own:
             # matchLabelKeys were merged into the selectors when the pod was created.
-            wanted = [(raw, label_selector(raw.label_selector)) for raw in own if raw.when_unsatisfiable == action]
+            wanted = [(raw, label_selector(raw.label_selector)) for raw in own]
         else:
-            defaults = self._defaults[action]
-            selector = default_selector(pod, cluster) if defaults else EVERYTHING
-            wanted = [] if selector.empty else [(raw, selector) for raw in defaults]
-        keys = tuple(dict.fromkeys(raw.topology_key for raw, _ in wanted))
-        requires_all = action == HARD or bool(own) or not self._system_defaulted
-        required = keys if requires_all else ()
-        return Constraints(
-            tuple(_compile(raw, selector, required, pod) for raw, selector in wanted), keys, requires_all
-        )
+            selector = default_selector(pod, cluster) if self._defaults else EVERYTHING
+            if selector.empty:
+                return NO_CONSTRAINTS, NO_CONSTRAINTS
+            wanted = [(raw, selector) for raw in self._defaults]
+        requires_all = bool(own) or not self._system_defaulted
+        return _compile(HARD, wanted, pod, requires_all=True), _compile(SOFT, wanted, pod, requires_all=requires_all)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        constraints = self._constraints(state, HARD, nodes.cluster)
+        constraints, _ = self._constraints(state, nodes.cluster)
         if not constraints.all:
             return SKIPPED
         state[self.name] = [_Domains(each, each.by_domain(nodes.cluster)) for each in constraints.all]
@@ -261,7 +267,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         cluster = nodes.cluster
-        constraints = self._constraints(state, SOFT, cluster)
+        _, constraints = self._constraints(state, cluster)
         if not constraints.all:
             return SKIP
         sizes = _sizes(constraints, nodes.representatives(constraints.keys))
