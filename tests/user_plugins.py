@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.framework import (
     SKIP,
@@ -94,7 +94,7 @@ class Fenced(PreFilterPlugin, FilterPlugin):
 
     name = "Fenced"
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return info.labels.get("color") == "green"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:

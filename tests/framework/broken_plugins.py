@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.framework import (
     SKIP,
@@ -375,7 +375,7 @@ class Unhashable(Reads):
 class Unconcerned(FilterPlugin):
     name = "Unconcerned"
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return False
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
@@ -385,7 +385,7 @@ class Unconcerned(FilterPlugin):
 class UnconcernedPreFilter(PreFilterPlugin):
     name = "UnconcernedPreFilter"
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return False
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
@@ -395,7 +395,7 @@ class UnconcernedPreFilter(PreFilterPlugin):
 class UnconcernedPreScore(PreScorePlugin):
     name = "UnconcernedPreScore"
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return False
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:

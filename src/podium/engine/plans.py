@@ -49,6 +49,19 @@ class Frame:
         """By the courses of the other parts."""
 
 
+class _Known:
+    """The plan of pods with one signature."""
+
+    __slots__ = ("as_of", "concerned", "plan")
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.concerned: tuple[bool, ...] = ()
+        """Which of the choosy plugins have to do with such pods."""
+        self.as_of = (-1, False)
+        """As of which versions of what that depends on."""
+
+
 def _left_by(parts: dict[str, Part]) -> dict[str, Any]:
     """What plugins left for their later extension points."""
     return {key: value for part in parts.values() for key, value in part.state.items()}
@@ -63,7 +76,7 @@ class Plans:
     def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
-        self._by_signature: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
+        self._by_signature: LeastRecentlyUsed[_Known] = LeastRecentlyUsed(most)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._frames: LeastRecentlyUsed[Frame] = LeastRecentlyUsed(most)
         self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
@@ -76,12 +89,23 @@ class Plans:
         """The plugins that have nothing to do with some pods."""
 
     def of(self, info: PodInfo) -> Plan:
-        return self._by_signature.get_or_make(info.signature, lambda: self._plan(info))
+        cluster = self._cluster
+        as_of = cluster.store.version, cluster.census.with_terms > 0
+        known = self._by_signature.get_or_make(info.signature, _Known)
+        if known.plan is None or known.as_of != as_of:
+            concerned = self._concerned(info)
+            if known.plan is None or known.concerned != concerned:
+                known.plan, known.concerned = self._plan(info, concerned), concerned
+            known.as_of = as_of
+        return known.plan
 
-    def _plan(self, info: PodInfo) -> Plan:
+    def _concerned(self, info: PodInfo) -> tuple[bool, ...]:
+        cluster = self._cluster
+        return tuple([plugin.concerns(info, cluster) for plugin in self._choosy])
+
+    def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
         asked = tuple([plugin.key(info) for plugin, _ in self._by_state])
         others = tuple([plugin.key(info) for plugin, _ in self._by_row])
-        concerned = tuple([plugin.concerns(info) for plugin in self._choosy])
 
         def make() -> Plan:
             frame = self._frames.get_or_make((others, concerned), lambda: self._make_frame(others, concerned, info))

@@ -169,7 +169,7 @@ def _check_concerns(plugin: Plugin, samples: Samples) -> None:
     """A pod the plugin has nothing to do with passes everywhere and gets no scores."""
     cluster = samples.cluster()
     for pod in samples.pods:
-        if call(plugin.name, "concerns", plugin.concerns, cluster.infos.of(pod)):
+        if call(plugin.name, "concerns", plugin.concerns, cluster.infos.of(pod), cluster):
             continue
         outcome = Answers(plugin, pod, cluster).outcome()
         says = f"says in `concerns` that it has nothing to do with pod {pod.name}, but its"

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.framework.events import ClusterEvent
 from podium.framework.status import SUCCESS, Status, Verdict
@@ -51,9 +51,11 @@ class Plugin:
         """What of a pod the results depend on: pods with equal keys share results. By default, the whole spec."""
         return info.signature
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         """Whether the plugin has anything to do with pods of this spec; by default, it has.
 
+        Of the cluster, the answer may depend on the objects that are neither nodes nor pods, and on whether any pod has
+        affinity terms.
         With others its PreFilter, Filter, PreScore and Reserve are not called, which saves time: they must skip, pass
         and do nothing there. Nor is its Score, if it has a PreScore. A plugin that says what it `reads` is asked once
         for all pods that are the same to it, and needs no such answer.

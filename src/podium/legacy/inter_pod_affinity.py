@@ -43,6 +43,10 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
     Which pods pull and push in the score is as in today's plugin; the scale and what fits are not.
     """
 
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        # Where no terms matter, every node still gets a score.
+        return True
+
     # -- filtering
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:

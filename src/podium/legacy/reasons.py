@@ -98,9 +98,9 @@ class NodePredicate(OfRelease, FilterPlugin):
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return (self.check(pod, node) or SUCCESS) if self.concerns(state.info) else SUCCESS
+        return (self.check(pod, node) or SUCCESS) if self.concerns(state.info, node.cluster) else SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        if not self.concerns(state.info):
+        if not self.concerns(state.info, nodes.cluster):
             return Verdict.choose(np.zeros(len(nodes), dtype=np.int64), ())
         return super().filter(state, pod, nodes)

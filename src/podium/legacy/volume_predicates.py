@@ -45,7 +45,7 @@ class VolumePredicate(NodePredicate):
         volumes = info.pod.spec.volumes
         return (info.namespace, msgspec.json.encode(volumes)) if volumes else None
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)
 
 
@@ -134,8 +134,8 @@ class NoVolumeNodeConflict(VolumePredicate):
         super().__init__(args)
         self._enabled = isinstance(args, LocalVolumeArgs) and args.enabled
 
-    def concerns(self, info: PodInfo) -> bool:
-        return self._enabled and super().concerns(info)
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return self._enabled and super().concerns(info, cluster)
 
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:

@@ -144,11 +144,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         super().__init__(args)
         self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
 
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return info.terms is not NO_TERMS or cluster.census.with_terms > 0
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        cluster, terms = nodes.cluster, state.info.terms
-        if terms is NO_TERMS and not cluster.census.with_terms:
-            return SKIPPED
-        info = state.info
+        cluster, info, terms = nodes.cluster, state.info, state.info.terms
         existing = [_domains(one, one.term.topology_key, cluster) for one in existing_terms(ANTI, info, cluster)]
         existing = [domains for domains in existing if domains.tally.occupied]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
@@ -202,8 +202,6 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         terms = state.info.terms
-        if terms is NO_TERMS and not nodes.cluster.census.with_terms:
-            return SKIP
         has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
         if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:
             return SKIP

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from podium.cluster import Nodes, PodInfo
+from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
@@ -31,7 +31,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         super().__init__(args)
         self._attached = PerCluster(AttachedVolumes)
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:

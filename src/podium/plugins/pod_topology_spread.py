@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster import Cluster, NodeInfo, Nodes
+from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import DomainTally, Matching, RowMask, Scope
 from podium.cluster.hashing import hashed_once
@@ -202,12 +202,15 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else tuple(spread.default_constraints)
         self._memo_key = (self.name, msgspec.json.encode(self._defaults))
 
-    def _constraints(self, state: CycleState, cluster: Cluster) -> tuple[Constraints, Constraints]:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return any(constraints.all for constraints in self._constraints(info, cluster))
+
+    def _constraints(self, info: PodInfo, cluster: Cluster) -> tuple[Constraints, Constraints]:
         """The hard and the soft ones: the pod's own, or the defaults when it has none at all."""
-        memo, version = state.info.memo, cluster.store.version
+        memo, version = info.memo, cluster.store.version
         known: tuple[int, tuple[Constraints, Constraints]] | None = memo.get(self._memo_key)
         if known is None or known[0] != version:
-            known = memo[self._memo_key] = version, self._compile_all(state.info.pod, cluster)
+            known = memo[self._memo_key] = version, self._compile_all(info.pod, cluster)
         return known[1]
 
     def _compile_all(self, pod: Pod, cluster: Cluster) -> tuple[Constraints, Constraints]:
@@ -224,7 +227,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return _compile(HARD, wanted, pod, requires_all=True), _compile(SOFT, wanted, pod, requires_all=requires_all)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        constraints, _ = self._constraints(state, nodes.cluster)
+        constraints, _ = self._constraints(state.info, nodes.cluster)
         if not constraints.all:
             return SKIPPED
         state[self.name] = [_Domains(each, each.by_domain(nodes.cluster)) for each in constraints.all]
@@ -267,7 +270,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         cluster = nodes.cluster
-        _, constraints = self._constraints(state, cluster)
+        _, constraints = self._constraints(state.info, cluster)
         if not constraints.all:
             return SKIP
         sizes = _sizes(constraints, nodes.representatives(constraints.keys))

@@ -56,7 +56,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         self._scorer = CapacityScorer(shape) if shape else None
         self._storage = PerCluster(Storage)
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         # Where capacity counts, a pod without volumes gets scores as well.
         return bool(info.pod.spec.volumes) or self._scorer is not None
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import NodeInfo, Nodes, PodInfo
+from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import PersistentVolumeClaim, Pod
@@ -40,7 +40,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         super().__init__(args)
         self._in_use = PerCluster(DisksInUse)
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Nodes, PodInfo
+from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
@@ -41,7 +41,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
     REASON = "node(s) had no available volume zone"
 
-    def concerns(self, info: PodInfo) -> bool:
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
