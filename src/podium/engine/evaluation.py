@@ -58,6 +58,7 @@ class Evaluation:
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
         """The plugins that skip Score for this pod."""
+        self._nodes: Nodes | None = None
         self.fresh = plan.fresh
         """The plugins that keep results, but had none for this kind of pod."""
         if plan.fresh:
@@ -78,9 +79,8 @@ class Evaluation:
         if outline.narrows:
             self._pre_filter_in_order()
             return
-        nodes = self.cluster.nodes
         for plugin in outline.varying_pre_filter:
-            outcome = plugin.pre_filter(self.state, self.pod, nodes)
+            outcome = plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
             if outcome.status.code is Code.SKIP:
                 self.skipped.add(plugin.name)
             elif outcome != PASS:
@@ -234,10 +234,16 @@ class Evaluation:
             ranking += scored.of(rows).normalized * scored.weight
         return ranking
 
+    @property
+    def _scored(self) -> Nodes:
+        """The nodes to score."""
+        if self._nodes is None:
+            self._nodes = self.feasible.nodes
+        return self._nodes
+
     def _run_pre_score(self) -> None:
-        self._nodes = self.feasible.nodes
         for plugin in self.plan.outline.varying_pre_score:
-            status = plugin.pre_score(self.state, self.pod, self._nodes)
+            status = plugin.pre_score(self.state, self.pod, self._scored)
             if status.code is Code.SKIP:
                 self.skipped_scores.add(plugin.name)
             elif status.code is not Code.SUCCESS:
@@ -245,7 +251,7 @@ class Evaluation:
 
     def _score_one(self, weighted: Weighted) -> RowScores:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
-        (plugin, weight), nodes = weighted, self._nodes
+        (plugin, weight), nodes = weighted, self._scored
         results = self.plan.score_results(plugin)
         labels = plugin.score_labels(self.state) if results is None else None
         groups = None if labels is None else self.cluster.groups.by(labels)

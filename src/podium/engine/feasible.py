@@ -90,6 +90,8 @@ class FeasibleRows:
         Rows that are not feasible rank below all others.
         """
         ranking = self._plan.total
+        if self.are_the_plans and not by_groups:
+            return ranking
         if self._left_out is not None:
             ranking = ranking.copy()
             ranking[self._left_out] = INFEASIBLE
