@@ -234,15 +234,18 @@ class NodeInfo:
         """The code of the node's value of a label, -1 if it has none."""
         return self._cluster.columns.label(label).codes.item(self.row)
 
+    @property
+    def amounts(self) -> Amounts:
+        """What there is of all resources; nodes that are alike share it."""
+        if self._amounts is None:
+            self._amounts = self._cluster.resource_states.amounts(self.row)
+        return self._amounts
+
     def allocatable(self, resource: str) -> int:
-        return (self._amounts or self._read()).allocatable.get(resource, 0)
+        return self.amounts.allocatable.get(resource, 0)
 
     def requested(self, resource: str) -> int:
-        return (self._amounts or self._read()).requested.get(resource, 0)
+        return self.amounts.requested.get(resource, 0)
 
     def non_zero_requested(self, resource: str) -> int:
-        return (self._amounts or self._read()).non_zero.get(resource, 0)
-
-    def _read(self) -> Amounts:
-        self._amounts = self._cluster.resource_states.amounts(self.row)
-        return self._amounts
+        return self.amounts.non_zero.get(resource, 0)

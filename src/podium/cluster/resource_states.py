@@ -7,7 +7,7 @@ needs to look at one node of each state only.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ class Amounts(NamedTuple):
     requested: dict[str, int]
     non_zero: dict[str, int]
     """What is requested, with the defaults for containers that request no cpu or no memory."""
+    memo: dict[Hashable, Any]
+    """What plugins worked out from the amounts, under keys of their choice."""
 
 
 class ResourceStates:
@@ -104,7 +106,7 @@ class ResourceStates:
         allocatable = dict(zip(names, columns.allocatable[:, row].tolist(), strict=False))
         requested = dict(zip(names, columns.requested[:, row].tolist(), strict=False))
         non_zero = dict(zip(NON_ZERO, columns.non_zero[:, row].tolist(), strict=True))
-        return Amounts(allocatable, requested, requested | non_zero)
+        return Amounts(allocatable, requested, requested | non_zero, {})
 
     def _read_one(self, row: int) -> None:
         """What `_read_many` does, for the one row that the placing of a pod changes."""

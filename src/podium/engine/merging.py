@@ -151,7 +151,7 @@ class StateOutcomes:
         outcome = self._known.take(of_row)
         if np.minimum.reduce(outcome, initial=0) > UNKNOWN:
             return outcome
-        unknown = np.flatnonzero(outcome == UNKNOWN)
+        unknown = (outcome == UNKNOWN).nonzero()[0]
         found, alive = zip(of_row[unknown].tolist(), rows[unknown].tolist(), strict=True), self._cluster.columns.alive
         one_of_each = {state: row for state, row in found if alive.item(row)}
         for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,20 @@ from podium.config.args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
-from podium.plugins.node_resources_fit import Asked, asked_resources, counted_resources
+from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.plugins.normalize import divide, divisors
 from podium.plugins.per_cluster import ChangedRows, PerCluster
 
 Floats = NDArray[np.float64]
+
+
+More = tuple[tuple[str, int], ...]
+"""Resources that count, and how much more of each would be in use."""
+
+
+class _Scored(NamedTuple):
+    before: More
+    after: More
 
 
 class _Today:
@@ -32,14 +42,14 @@ class _Today:
         self._changed = ChangedRows(Aspect.RESOURCES)
         self._values: Ints = np.zeros(0, dtype=np.int64)
 
-    def evenness(self, names: tuple[str, ...], nodes: Nodes) -> Ints:
+    def evenness(self, before: More, nodes: Nodes) -> Ints:
         cluster = nodes.cluster
         changed = list(self._changed.take(cluster))
         if len(changed) > self.FEW_ROWS or len(self._values) != cluster.columns.size:
-            self._values = _evenness(*_fractions([(name, 0) for name in names], Nodes(cluster)))
+            self._values = _evenness(*_fractions(before, Nodes(cluster)))
         else:
             for row in changed:
-                self._values[row] = _evenness_of(_fractions_of(names, NodeInfo(cluster, row)))
+                self._values[row] = _evenness_of(before, NodeInfo(cluster, row))
         return nodes.take(self._values)
 
 
@@ -58,60 +68,50 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             args = NodeResourcesBalancedAllocationArgs()
         self._score_key = f"{self.name}/score"
         self._counted = counted_resources(args.resources)
-        self._today: PerCluster[dict[tuple[str, ...], _Today]] = PerCluster(dict)
+        self._today: PerCluster[dict[More, _Today]] = PerCluster(dict)
 
     def key(self, info: PodInfo) -> Hashable:
         return info.resources
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         asked = asked_resources(self._counted, state.info.resources.balanced_requests)
-        state[self._score_key] = asked
-        return SUCCESS if any(each.amount for each in asked) else SKIP
+        before, after = tuple([(name, 0) for name, _, _ in asked]), tuple([(name, more) for name, more, _ in asked])
+        state[self._score_key] = _Scored(before, after)
+        return SUCCESS if before != after else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        asked: list[Asked] = state[self._score_key]
-        after = _evenness(*_fractions([(name, amount) for name, amount, _ in asked], nodes))
+        before, after = state[self._score_key]
         half = MAX_NODE_SCORE // 2
-        return divide(after - self._before(tuple([name for name, _, _ in asked]), nodes) + half, 2) + half
+        return divide(_evenness(*_fractions(after, nodes)) - self._evenness_now(before, nodes) + half, 2) + half
 
-    def _before(self, names: tuple[str, ...], nodes: Nodes) -> Ints:
+    def _evenness_now(self, before: More, nodes: Nodes) -> Ints:
         """How evenly the nodes are in use without the pod."""
         if len(nodes) < self.MANY_NODES:
-            return _evenness(*_fractions([(name, 0) for name in names], nodes))
+            return _evenness(*_fractions(before, nodes))
         kept = self._today.of(nodes.cluster)
         if len(kept) > self.MOST_KEPT:
             kept.clear()
-        return kept.setdefault(names, _Today()).evenness(names, nodes)
+        return kept.setdefault(before, _Today()).evenness(before, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        asked: list[Asked] = state[self._score_key]
-        before, after = [], []
-        for name, amount, _ in asked:
-            capacity = float(node.allocatable(name))
-            if capacity:
-                used = node.requested(name)
-                after.append((used + amount) / capacity if used + amount < capacity else 1.0)
-                before.append(used / capacity if used < capacity else 1.0)
+        before, after = state[self._score_key]
+        now: int | None = node.amounts.memo.get(before)
+        if now is None:
+            now = node.amounts.memo[before] = _evenness_of(before, node)
         half = MAX_NODE_SCORE // 2
         # Positive or not, the fraction is dropped.
-        return half + int((half + _evenness_of(after) - _evenness_of(before)) / 2)
+        return half + int((half + _evenness_of(after, node) - now) / 2)
 
 
-def _fractions(asked: list[tuple[str, int]], nodes: Nodes) -> tuple[list[Floats], list[Mask | bool]]:
+def _fractions(more: More, nodes: Nodes) -> tuple[list[Floats], list[Mask | bool]]:
     """How much of each resource is in use with so much more of it, 1 at most; and which nodes have any of it."""
     fractions, present = [], []
-    for name, amount in asked:
+    for name, amount in more:
         capacity, mask = divisors(nodes.capacity(name))
         used = nodes.requested(name) + amount if amount else nodes.requested(name)
         fractions.append(np.minimum(used, capacity) / capacity)
         present.append(mask)
     return fractions, present
-
-
-def _fractions_of(names: tuple[str, ...], node: NodeInfo) -> list[float]:
-    """How much of each resource that the node has is in use."""
-    amounts = [(float(node.allocatable(name)), node.requested(name)) for name in names]
-    return [used / capacity if used < capacity else 1.0 for capacity, used in amounts if capacity]
 
 
 def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
@@ -134,8 +134,15 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     return deviation.astype(np.int64)
 
 
-def _evenness_of(fractions: list[float]) -> int:
-    """What `_evenness` says, of one node and the resources it has."""
+def _evenness_of(more: More, node: NodeInfo) -> int:
+    """What `_evenness` says, of one node with so much more of each resource in use."""
+    used, offered = node.amounts.requested, node.amounts.allocatable
+    fractions = []
+    for name, amount in more:
+        capacity = float(offered.get(name, 0))
+        if capacity:
+            taken = used.get(name, 0) + amount
+            fractions.append(taken / capacity if taken < capacity else 1.0)
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)

@@ -118,10 +118,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         needs: list[tuple[str, int]] = state[self.name]
-        short = [need for need in needs if node.requested(need[0]) > node.allocatable(need[0]) - need[1]]
+        used, offered = node.amounts.requested, node.amounts.allocatable
+        short = [need for need in needs if used.get(need[0], 0) > offered.get(need[0], 0) - need[1]]
         if not short:
             return SUCCESS
-        is_hopeless = any(name != "pods" and amount > node.allocatable(name) for name, amount in short)
+        is_hopeless = any(name != "pods" and amount > offered.get(name, 0) for name, amount in short)
         return _insufficient(short, is_hopeless)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
@@ -148,11 +149,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked: list[Asked] = state[self._score_key]
+        used, offered = node.amounts.non_zero, node.amounts.allocatable
         total = weights = 0
         for name, amount, weight in asked:
-            capacity = node.allocatable(name)
+            capacity = offered.get(name, 0)
             if capacity:
-                score = self._resource_score(node.non_zero_requested(name) + amount, capacity)
+                score = self._resource_score(used.get(name, 0) + amount, capacity)
                 if self._curve is None or score > 0:
                     total += weight * score
                     weights += weight
