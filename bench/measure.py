@@ -22,6 +22,7 @@ from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
 from bench.shapes import case
 from podium.answers import capacity
 from podium.cluster import Cluster
+from podium.collector import collector_relaxed
 from podium.engine import Scheduler
 from podium.load import load
 from podium.loop import Timeline
@@ -138,7 +139,8 @@ def _decider(figure: Figure, cluster: Cluster) -> Callable[[Pod], str | None]:
 
 
 def _decide_all(decide: Callable[[Pod], str | None], pods: list[Pod], placed: list[str | None]) -> None:
-    placed.extend(map(decide, pods))
+    with collector_relaxed():
+        placed.extend(map(decide, pods))
 
 
 def _preempt(scheduler: Scheduler, pod: Pod) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podium.collector import collector_paused
+from podium.collector import collector_paused, collector_relaxed
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +47,17 @@ def test_what_others_froze_stays_frozen() -> None:
     with collector_paused():
         pass
     assert gc.get_freeze_count() == frozen
+
+
+def test_the_collector_is_relaxed_meanwhile_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with collector_relaxed():
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
+
+
+def test_the_collector_is_as_before_after_an_error() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match="wrong"), collector_relaxed():
+        raise ValueError("wrong")
+    assert gc.get_threshold() == before

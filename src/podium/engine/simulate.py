@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from podium.cluster import Cluster, PodInfo
+from podium.collector import collector_relaxed
 from podium.config import KubeSchedulerConfiguration
 from podium.engine.claimed import Claimed, claimed
 from podium.engine.frames import simulation_frame
@@ -138,9 +139,10 @@ def simulate(
     simulated = _Simulated(scheduler)
     placements = []
     try:
-        for pod in in_queue_order(waiting, scheduler):
-            placements.append(simulated.decide(pod))
-            on_decided(placements[-1])
+        with collector_relaxed():
+            for pod in in_queue_order(waiting, scheduler):
+                placements.append(simulated.decide(pod))
+                on_decided(placements[-1])
     finally:
         scheduler.close()
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)

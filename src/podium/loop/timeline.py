@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from podium.cluster import Cluster
+from podium.collector import collector_relaxed
 from podium.config import KubeSchedulerConfiguration
 from podium.errors import InputError
 from podium.load import Objects, expand_workloads
@@ -95,10 +96,11 @@ class Timeline:
         Nothing more happens when the pods that still wait have been tried once more in vain, minutes later. A timeline
         that was run until some time can be run on.
         """
-        while (at := self._next_time()) is not None and (until is None or at <= until):
-            self.history.sample_before(at)
-            self.clock.now = at
-            self._live_through_this_moment()
+        with collector_relaxed():
+            while (at := self._next_time()) is not None and (until is None or at <= until):
+                self.history.sample_before(at)
+                self.clock.now = at
+                self._live_through_this_moment()
         if until is not None:
             self.clock.now = max(self.clock.now, until)
         self.history.sample_until(self.clock.now)
