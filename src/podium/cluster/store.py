@@ -81,7 +81,8 @@ class Shelf(Generic[T]):
 
     def within(self, namespace: str) -> list[T]:
         """The objects of a namespace, by name."""
-        return [item for _, item in sorted(self._namespaces.get(namespace, {}).items())]
+        items = self._namespaces.get(namespace)
+        return [item for _, item in sorted(items.items())] if items else []
 
     def __iter__(self) -> Iterator[T]:
         for namespace in sorted(self._namespaces):

@@ -44,7 +44,8 @@ class ObjectMeta(Struct, frozen=True):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if one does."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        owners = self.owner_references
+        return next((owner for owner in owners if owner.controller), None) if owners else None
 
 
 class SelectorRequirement(Struct, frozen=True):
