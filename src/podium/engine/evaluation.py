@@ -145,14 +145,10 @@ class Evaluation:
         labels = plugin.filter_labels(self.state)
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
-            rejected = self._rejects(plugin, Nodes(self.cluster, groups.first))
-            if rejected.any():
-                self.feasible.drop_groups(rejected, groups)
+            self.feasible.drop_groups(self._rejects(plugin, Nodes(self.cluster, groups.first)), groups)
         else:
             nodes = self.feasible.nodes
-            rejected = self._rejects(plugin, nodes)
-            if rejected.any():
-                self.feasible.drop(rejected, nodes)
+            self.feasible.drop(self._rejects(plugin, nodes), nodes)
 
     def _rejects(self, plugin: FilterPlugin, nodes: Nodes) -> Mask:
         """Whether each node is rejected by a filter that runs for this pod alone."""

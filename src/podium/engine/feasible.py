@@ -71,13 +71,16 @@ class FeasibleRows:
 
     def drop(self, rejected: Mask, nodes: Nodes) -> None:
         """Drop what is marked of the nodes there were so far."""
-        if self.are_the_plans:
-            self._left_out = nodes.rows_where(rejected)
-        else:
+        rows = nodes.rows_where(rejected)
+        if len(rows) and self.are_the_plans:
+            self._left_out = rows
+        elif len(rows):
             self.chosen = nodes.rows_where(~rejected)
 
     def drop_groups(self, rejected: Mask, groups: Groups) -> None:
         """Drop the rows of the marked groups."""
+        if not rejected.any():
+            return
         if self.are_the_plans:
             self._allowed = groups, ~rejected
         else:

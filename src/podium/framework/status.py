@@ -126,7 +126,7 @@ class Verdict:
     @property
     def error(self) -> Status | None:
         """What went wrong, if anything did."""
-        if self._rejections and all(status.code is not Code.ERROR for _, status in self._rejections):
+        if self._rejections and Code.ERROR not in [status.code for _, status in self._rejections]:
             return None
         lowest = int(self.codes.min(initial=0))
         return self.describe(lowest) if lowest < 0 else None
