@@ -14,7 +14,18 @@ from podium.engine.node_forms import FEW_NODES, filters_by_node, scores_by_node
 from podium.engine.plan import Plan
 from podium.engine.row_scores import RowScores, check_scores
 from podium.errors import PluginError
-from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status, Verdict
+from podium.framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ScorePlugin,
+    Status,
+    Verdict,
+    returned,
+)
 from podium.framework.framework import Weighted
 from podium.objects import Pod
 
@@ -154,14 +165,14 @@ class Evaluation:
         """Whether each node is rejected by a filter that runs for this pod alone."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
             return self._run(plugin, nodes).rejected
-        statuses = [plugin.filter_node(self.state, self.pod, node) for node in nodes]
+        statuses = [returned.status(plugin.name, plugin.filter_node(self.state, self.pod, node)) for node in nodes]
         for status in statuses:
             if status.code is Code.ERROR:
                 raise PluginError(plugin.name, f"failed: {status.message}")
         return np.array([status != SUCCESS for status in statuses])
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
-        verdict = plugin.filter(self.state, self.pod, nodes)
+        verdict = returned.verdict(plugin.name, plugin.filter(self.state, self.pod, nodes), len(nodes))
         error = verdict.error
         if error is not None:
             raise PluginError(plugin.name, f"failed: {error.message}")
@@ -224,8 +235,10 @@ class Evaluation:
         self._varying = {scored.plugin: scored for scored in scores}
         if self.feasible.chosen is None and all(scored.groups is not None for scored in scores):
             return self.feasible.rank([(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None])
-        rows = self.feasible.chosen = self.feasible.rows
-        ranking = plan.total.take(rows)
+        rows = None
+        if not self.feasible.are_everywhere:
+            rows = self.feasible.chosen = self.feasible.rows
+        ranking = plan.total.copy() if rows is None else plan.total.take(rows)
         for scored in scores:
             ranking += scored.of(rows).normalized * scored.weight
         return ranking
@@ -254,11 +267,11 @@ class Evaluation:
         if groups is not None and groups.are_few:
             return self._score_groups(weighted, groups)
         if results is None:
-            raw = plugin.score(self.state, self.pod, nodes)
+            raw = returned.numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
         else:
             results.catch_up()
             raw = nodes.take(results.values)
-        normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
+        normalized = self._normalized(plugin, raw, nodes)
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
         return RowScores(plugin.name, weight, raw, normalized)
 
@@ -268,12 +281,19 @@ class Evaluation:
         chosen = self.feasible.represent(groups)
         nodes = chosen.nodes
         if len(nodes) > FEW_NODES or not scores_by_node(plugin):
-            raw = plugin.score(self.state, self.pod, nodes)
+            raw = returned.numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
         else:
-            raw = np.array([plugin.score_node(self.state, self.pod, node) for node in nodes], dtype=np.int64)
-        normalized = plugin.normalize(self.state, self.pod, raw, nodes) if plugin.normalizes else raw
+            found = (returned.number(plugin.name, plugin.score_node(self.state, self.pod, node)) for node in nodes)
+            raw = np.fromiter(found, np.int64, len(nodes))
+        normalized = self._normalized(plugin, raw, nodes)
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
         return RowScores(plugin.name, weight, chosen.spread(raw), chosen.spread(normalized), groups)
+
+    def _normalized(self, plugin: ScorePlugin, raw: Ints, nodes: Nodes) -> Ints:
+        if not plugin.normalizes:
+            return raw
+        found = plugin.normalize(self.state, self.pod, raw, nodes)
+        return returned.numbers(plugin.name, "normalize", found, len(nodes))
 
     def scores(self) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""

@@ -30,6 +30,11 @@ class FeasibleRows:
         return self.chosen is None and self._allowed is None and self._left_out is None
 
     @property
+    def are_everywhere(self) -> bool:
+        """Whether every row of the cluster is one."""
+        return self.are_the_plans and self._plan.feasible_count == self._cluster.columns.size
+
+    @property
     def count(self) -> int:
         if self.chosen is not None:
             return len(self.chosen)
@@ -55,8 +60,7 @@ class FeasibleRows:
     @property
     def nodes(self) -> Nodes:
         """The nodes; without looking for them when that is all of them."""
-        everywhere = self.are_the_plans and self._plan.feasible_count == self._cluster.columns.size
-        return Nodes(self._cluster, None if everywhere else lambda: self.rows, self.represent)
+        return Nodes(self._cluster, None if self.are_everywhere else lambda: self.rows, self.represent)
 
     def represent(self, groups: Groups) -> Representatives:
         """The rows by group."""

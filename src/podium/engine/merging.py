@@ -61,7 +61,6 @@ class RowOutcomes:
         if is_known and heads == self._heads:
             return self._heads
         rows = changed_rows(self.logs, self._heads) if is_known else None
-        self._heads, self._versions = heads, versions
         for results in self._results:
             results.catch_up()
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
@@ -79,6 +78,7 @@ class RowOutcomes:
         else:
             self.values[places] = merged
         self._passing = "unknown"
+        self._heads, self._versions = heads, versions
         return heads
 
     @property

@@ -120,13 +120,14 @@ class Plan:
             rows = None if others is None else np.concatenate([rows, others])
         if row_heads is not self._row_heads:
             self._varying_scores = None
-        self._resources_head, self._row_heads, self._generation = log.head, row_heads, self._rows.generation
         if rows is None or len(rows) > self._cluster.columns.size // 2:
             self._merge_all()
         elif len(rows) == 1:
             self._merge_one(rows.item(0))
         elif len(rows):
             self._merge(rows)
+        # Not before: a plugin that fails is to be asked again.
+        self._resources_head, self._row_heads, self._generation = log.head, row_heads, self._rows.generation
 
     def _merge_all(self) -> None:
         passing = self._rows.passing

@@ -15,7 +15,7 @@ from podium.engine.nominations import Nominations
 from podium.engine.plan import Plan
 from podium.engine.results import FilterResults
 from podium.errors import PluginError
-from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
+from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict, returned
 from podium.objects import Pod
 
 CHANGED_BY_PODS = Aspect.RESOURCES | Aspect.PORTS | Aspect.PODS
@@ -109,7 +109,8 @@ class Recheck:
             if not len(undecided):
                 break
             if results is None:
-                verdict = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
+                found_here = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
+                verdict = returned.verdict(plugin.name, found_here, len(undecided))
             else:
                 verdict = Verdict(results.values[rows[undecided]], results.describe)
             rejected = verdict.codes != 0

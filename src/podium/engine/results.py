@@ -9,7 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
-from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict
+from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict, returned
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
 
@@ -76,16 +76,19 @@ class Results:
         if versions == self._versions and heads == self._cursors:
             return
         changed = changed_rows(logs, self._cursors) if versions == self._versions else None
-        self._versions, self._cursors, self._uniform = versions, heads, "unknown"
         if changed is None:
             nodes = self._cluster.nodes
             self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
             self.values[nodes.rows] = self.record(nodes)
-            return
+        else:
+            self._record_changed(once(changed))
+        # Not before: a plugin that fails is to be asked again.
+        self._versions, self._cursors, self._uniform = versions, heads, "unknown"
+
+    def _record_changed(self, rows: Ints) -> None:
         missing = self._cluster.columns.size - len(self.values)
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
-        rows = once(changed)
         rows = rows[self._cluster.columns.alive[rows]]
         if len(rows):
             self.values[rows] = self.record(Nodes(self._cluster, rows))
@@ -126,6 +129,7 @@ class FilterResults(Results):
         status = self.plugin.filter_node(self._state, self._pod, node)
         if status is SUCCESS:
             return 0
+        status = returned.status(self.plugin.name, status)
         self.may_have_errors = self.may_have_errors or status.code is Code.ERROR
         return int(status != SUCCESS)
 
@@ -139,7 +143,8 @@ class FilterResults(Results):
         return codes
 
     def _ask(self, nodes: Nodes) -> Verdict:
-        verdict = self.plugin.filter(self._state, self._pod, nodes)
+        found = self.plugin.filter(self._state, self._pod, nodes)
+        verdict = returned.verdict(self.plugin.name, found, len(nodes))
         self.may_have_errors = self.may_have_errors or bool(verdict.codes.min(initial=0) < 0)
         return verdict
 
@@ -160,14 +165,15 @@ class ScoreResults(Results):
         """Whether a score outside 0..100 was seen; it matters only on a feasible node."""
 
     def evaluate(self, nodes: Nodes) -> Ints:
-        raw = self.plugin.score(self._state, self._pod, nodes)
+        found = self.plugin.score(self._state, self._pod, nodes)
+        raw = returned.numbers(self.plugin.name, "score", found, len(nodes))
         if not self.may_be_invalid:
             # Seen as unsigned, a negative score is a large one.
             self.may_be_invalid = bool(raw.view(np.uint64).max(initial=0) > MAX_NODE_SCORE)
         return raw
 
     def evaluate_node(self, node: NodeInfo) -> int:
-        score = int(self.plugin.score_node(self._state, self._pod, node))
+        score = returned.number(self.plugin.name, self.plugin.score_node(self._state, self._pod, node))
         if not 0 <= score <= MAX_NODE_SCORE:
             self.may_be_invalid = True
         return score

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from podium.cluster.columns import Ints
 from podium.cluster.groups import Groups
 from podium.errors import PluginError
@@ -18,18 +20,18 @@ class RowScores(NamedTuple):
     normalized: Ints
     groups: Groups | None = None
 
-    def of(self, rows: Ints) -> RowScores:
-        """The same scores of every one of the feasible rows."""
+    def of(self, rows: Ints | None) -> RowScores:
+        """The same scores of every one of the feasible rows, None for all there are."""
         if self.groups is None:
             return self
-        places = self.groups.of_row[rows]
+        places = self.groups.of_row if rows is None else self.groups.of_row[rows]
         return RowScores(self.plugin, self.weight, self.raw[places], self.normalized[places])
 
 
 def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
     """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
     if len(scores) and bounds is not None:
-        for score in (int(scores.min()), int(scores.max())):
+        for score in (int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))):
             if not bounds[0] <= score <= bounds[1]:
                 raise PluginError(
                     plugin,

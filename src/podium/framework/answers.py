@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.errors import PluginError
+from podium.framework import returned
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -136,7 +136,7 @@ class Answers:
             nodes, watch = Nodes(self._cluster, rows), _Watch(plugin.name, self.pod, self._cluster)
             found = call(plugin.name, "normalize", plugin.normalize, self._state, self.pod, scores.copy(), nodes)
             watch.look("normalize")
-        numbers = self._integers("normalize", found, len(scores))
+        numbers: list[int] = returned.numbers(self._plugin.name, "normalize", found, len(scores)).tolist()
         for number in numbers:
             if not MIN_NODE_SCORE <= number <= MAX_NODE_SCORE:
                 raise PluginError(
@@ -167,9 +167,7 @@ class Answers:
         if self._one_at_a_time or type(plugin).filter is FilterPlugin.filter:
             return tuple(self._filter_one(plugin, nodes))
         verdict = call(plugin.name, "filter", plugin.filter, self._state, self.pod, nodes)
-        if not isinstance(verdict, Verdict):
-            raise PluginError(plugin.name, f"returns {type(verdict).__name__} from filter: return a Verdict")
-        codes = self._integers("filter", verdict.codes, len(nodes))
+        codes: list[int] = returned.verdict(plugin.name, verdict, len(nodes)).codes.tolist()
         described = {code: self._describe(verdict, code) for code in set(codes) - {0}}
         return tuple(described.get(code, SUCCESS) for code in codes)
 
@@ -208,18 +206,9 @@ class Answers:
                 raise PluginError(plugin.name, f"returns {wrong!r} from score_node: a score is an int")
             return tuple(scores)
         found = call(plugin.name, "score", plugin.score, self._state, self.pod, nodes)
-        return tuple(self._integers("score", found, len(nodes)))
+        return tuple(returned.numbers(plugin.name, "score", found, len(nodes)).tolist())
 
     # -- looking over ----------------------------------------------------------------------------------------------
-
-    def _integers(self, point: str, found: Any, count: int) -> list[int]:
-        if not (isinstance(found, np.ndarray) and found.dtype == np.int64 and found.shape == (count,)):
-            shape = f"{found.dtype}{list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
-            raise PluginError(
-                self._plugin.name, f"returns {shape} from {point}: return an int64 array, one number for each node"
-            )
-        numbers: list[int] = found.tolist()
-        return numbers
 
     def _check_status(self, point: str, status: object, *, skips: bool = False, rejects: bool = False) -> None:
         name = self._plugin.name

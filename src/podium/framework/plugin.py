@@ -17,6 +17,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
+from podium.framework import returned
 from podium.framework.events import ClusterEvent
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.objects import Pod
@@ -131,7 +132,7 @@ class FilterPlugin(Plugin):
         codes = np.zeros(len(nodes), dtype=np.int64)
         statuses: dict[Status, int] = {}
         for place, node in enumerate(nodes):
-            status = self.filter_node(state, pod, node)
+            status = returned.status(self.name, self.filter_node(state, pod, node))
             if status != SUCCESS:
                 codes[place] = statuses.setdefault(status, len(statuses) + 1)
         return Verdict.choose(codes, tuple(statuses))
@@ -168,7 +169,8 @@ class ScorePlugin(Plugin):
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        return np.fromiter((self.score_node(state, pod, node) for node in nodes), np.int64, len(nodes))
+        scores = (returned.number(self.name, self.score_node(state, pod, node)) for node in nodes)
+        return np.fromiter(scores, np.int64, len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""

@@ -104,6 +104,11 @@ class Verdict:
         return cls(numbers, lambda code: statuses[abs(code) - 1])
 
     @property
+    def arrays(self) -> list[Ints | Mask]:
+        """What it was made from: codes, or masks."""
+        return [mask for mask, _ in self._rejections] or [self.codes]
+
+    @property
     def codes(self) -> Ints:
         if self._codes is None:
             self._codes = np.zeros(len(self._rejections[0][0]), dtype=np.int64)
