@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders import make_node, make_pod
+from builders import make_config, make_node, make_pod
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.engine import Scheduler
 from podium.errors import PluginError
-from podium.framework import CycleState, FilterPlugin, Registry, ScorePlugin, Status, Verdict
+from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, ScorePlugin, Status, Verdict
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
@@ -77,6 +77,26 @@ class KeptShortVerdict(ShortVerdict):
     reads = Aspect.TAINTS
 
 
+class Every(FilterPlugin):
+    name = "Every"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return Status.error(f"broke on {node.name}")
+
+
+class Flaky(FilterPlugin):
+    """Fails from time to time; what it said before is kept."""
+
+    name = "Flaky"
+    reads = Aspect.LABELS
+    is_away = False
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if Flaky.is_away:
+            raise OSError("away")
+        return Status.unschedulable("node(s) were bad") if "bad" in node.labels else SUCCESS
+
+
 NUMBERS = "int64 array, one number for each node"
 
 
@@ -109,3 +129,31 @@ def test_a_broken_plugin_is_named(plugin: type[FilterPlugin | ScorePlugin], poin
     with pytest.raises(PluginError) as raised:
         scheduler.schedule(make_pod("p"))
     assert str(raised.value) == message
+
+
+def scheduler_with(plugin: type[FilterPlugin], nodes: int) -> Scheduler:
+    config = make_config({"plugins": {"multiPoint": {"enabled": [{"name": plugin.name}]}}})
+    cluster = Cluster.from_objects([make_node(f"n{number:02}") for number in range(nodes)])
+    return Scheduler(cluster, config, registry=Registry([*IN_TREE.values(), plugin]), tie_break="first")
+
+
+@pytest.mark.parametrize("nodes", [3, 40])
+def test_the_first_error_is_told_however_many_nodes_there_are(nodes: int) -> None:
+    assert scheduler_with(Every, nodes).decide(make_pod("p")).error == "plugin 'Every' failed: broke on n00"
+
+
+def test_a_plugin_that_failed_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = scheduler_with(Flaky, 3)
+    assert scheduler.decide(make_pod("a")).feasible == ("n00", "n01", "n02")
+    scheduler.cluster.update(make_node("n00", labels={"bad": "yes"}))
+    with monkeypatch.context() as patch:
+        patch.setattr(Flaky, "is_away", True)
+        assert scheduler.decide(make_pod("b")).error == "plugin 'Flaky' failed: OSError: away"
+    assert scheduler.decide(make_pod("c")).feasible == ("n01", "n02")
+
+
+@pytest.mark.parametrize("name", ["InterPodAffinity", "PodTopologySpread"])
+def test_a_filter_without_its_pre_filter_fails_even_where_it_has_nothing_to_do(name: str) -> None:
+    config = make_config({"plugins": {"preFilter": {"disabled": [{"name": name}]}}})
+    decision = Scheduler(Cluster.from_objects([make_node("n1"), make_node("n2")]), config).decide(make_pod("p"))
+    assert decision.error == f"plugin '{name}' failed: KeyError: '{name}'"

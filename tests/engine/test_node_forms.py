@@ -9,7 +9,7 @@ from builders import make_config, make_node, make_pod
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.engine import Scheduler
-from podium.framework import CycleState, Plugin, Registry, ScorePlugin
+from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Registry, ScorePlugin, Status, Verdict
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.node_resources_fit import NodeResourcesFit
@@ -44,7 +44,30 @@ class Spare(ScorePlugin):
         return np.clip(used // 100, 0, 100) if used.max() >= 0 else used
 
 
-REGISTRY = Registry((*IN_TREE.values(), Largest, LargestOne, Spare))
+class ByRack(FilterPlugin, ScorePlugin):
+    """Has both forms and goes by a label."""
+
+    name = "ByRack"
+
+    def filter_labels(self, state: CycleState) -> tuple[str, ...]:
+        return ("rack",)
+
+    score_labels = filter_labels
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return Status.unschedulable("node(s) were in r0") if node.labels.get("rack") == "r0" else SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        return Verdict.reject(nodes.by_label("rack", lambda rack: rack == "r0") != 0, "node(s) were in r0")
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return 5 if "rack" in node.labels else 1
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        return nodes.by_label("rack", lambda rack: 1 if rack is None else 5)
+
+
+REGISTRY = Registry((*IN_TREE.values(), Largest, LargestOne, Spare, ByRack))
 
 
 def scheduler_with(plugin: type[Plugin], *, cache: bool) -> Scheduler:
@@ -71,3 +94,13 @@ def test_no_plugin_is_asked_about_no_nodes() -> None:
     decision = scheduler_with(Spare, cache=True).decide(make_pod("p", node_selector={"disk": "ssd"}))
     assert not decision.error
     assert len(decision.rejected) == 20
+
+
+def test_no_plugin_is_asked_about_a_node_that_is_gone() -> None:
+    racks = [{} if number % 3 == 0 else {"rack": f"r{number % 2}"} for number in range(24)]
+    nodes = [make_node(f"n{number:02}", labels=labels) for number, labels in enumerate(racks)]
+    cluster = Cluster.from_objects(nodes)
+    cluster.remove(nodes[0])
+    config = make_config({"plugins": {"multiPoint": {"enabled": [{"name": "ByRack"}]}}})
+    scheduler = Scheduler(cluster, config, registry=REGISTRY, tie_break="first")
+    assert scheduler.decide(make_pod("p")).node == scheduler.schedule(make_pod("p")) == "n01"

@@ -16,6 +16,8 @@ from builders import (
     spread,
     with_args,
 )
+from podium.cluster import Cluster
+from podium.engine import Scheduler
 from podium.objects import Node, Pod
 
 PLUGIN = "PodTopologySpread"
@@ -228,3 +230,19 @@ def test_listed_defaults_take_the_place_of_the_systems() -> None:
 def test_no_listed_defaults_means_none() -> None:
     config = with_args(PLUGIN, defaultingType="List", defaultConstraints=[])
     assert scores(decide([*PAIR, SERVICE], make_pod(labels=WEB), config), PLUGIN) is None
+
+
+def test_two_configurations_on_one_cluster_do_not_mix() -> None:
+    nodes = [make_node("n0", labels={HOSTNAME: "n0", ZONE: "a"}), make_node("n1", labels={HOSTNAME: "n1"})]
+    service = make_object("Service", "web", namespace="default", spec={"selector": {"app": "web"}})
+    running = make_pod("r", node="n0", labels={"app": "web"})
+    pod = make_pod("p", labels={"app": "web"})
+    constraints = [
+        {"topologyKey": HOSTNAME, "maxSkew": 3, "whenUnsatisfiable": "ScheduleAnyway"},
+        {"topologyKey": ZONE, "maxSkew": 5, "whenUnsatisfiable": "ScheduleAnyway"},
+    ]
+    listed = with_args("PodTopologySpread", defaultingType="List", defaultConstraints=constraints)
+    alone = Scheduler(Cluster.from_objects([*nodes, service, running]), listed).decide(pod)
+    shared = Cluster.from_objects([*nodes, service, running])
+    system = Scheduler(shared).decide(pod)
+    assert Scheduler(shared, listed).decide(pod).scores == alone.scores != system.scores

@@ -8,16 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster.changes import ChangeLog
-from podium.cluster.columns import Columns, Ints
+from podium.cluster.columns import Columns, Ints, Mask
 
 Places = NDArray[np.intp]
 
 
 class Groups(NamedTuple):
-    """`of_row` has the number of each row's group, `first` one row of each group."""
+    """`of_row` has the number of each row's group, `first` one row of each group. Dead rows are by themselves."""
 
     of_row: Places
     first: Ints
+    living: Ints
+    """The groups of rows that have nodes."""
+
+    def everywhere(self, marked: Mask) -> Mask:
+        """What is said of the living groups as said of all: nothing is said of the others."""
+        if len(self.living) == len(self.first):
+            return marked
+        mask = np.zeros(len(self.first), dtype=np.bool_)
+        mask[self.living] = marked
+        return mask
 
     @property
     def are_few(self) -> bool:
@@ -40,10 +50,11 @@ class LabelGroups:
         return groups
 
     def _group(self, keys: tuple[str, ...]) -> Groups:
-        combined = np.zeros(self._columns.size, dtype=np.int64)
+        alive = self._columns.alive[: self._columns.size]
+        combined = alive.astype(np.int64)
         for key in keys:
             column = self._columns.label(key)
             combined = combined * (len(column.values) + 1) + column.codes[: self._columns.size] + 1
             combined = np.unique(combined, return_inverse=True)[1]
         _, first, of_row = np.unique(combined, return_index=True, return_inverse=True)
-        return Groups(of_row, first)
+        return Groups(of_row, first, np.flatnonzero(alive[first]))

@@ -173,6 +173,8 @@ class Representatives:
 
     __slots__ = ("_within", "counts", "groups", "memo", "nodes", "numbers", "places")
 
+    MOST_KEPT = 64
+
     def __init__(self, cluster: Cluster, groups: Groups, counts: Ints) -> None:
         self.groups, self.counts = groups, counts
         """How many of the nodes are in each group there is."""
@@ -197,6 +199,8 @@ class Representatives:
         key = allowed.tobytes()
         found = self._within.get(key)
         if found is None:
+            if len(self._within) >= self.MOST_KEPT:
+                self._within.clear()
             found = self._within[key] = Representatives(self.nodes.cluster, self.groups, self.counts * allowed)
         return found
 

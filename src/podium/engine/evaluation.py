@@ -156,7 +156,8 @@ class Evaluation:
         labels = plugin.filter_labels(self.state)
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
-            self.feasible.drop_groups(self._rejects(plugin, Nodes(self.cluster, groups.first)), groups)
+            rejected = self._rejects(plugin, Nodes(self.cluster, groups.first[groups.living]))
+            self.feasible.drop_groups(groups.everywhere(rejected), groups)
         else:
             nodes = self.feasible.nodes
             self.feasible.drop(self._rejects(plugin, nodes), nodes)

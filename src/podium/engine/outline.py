@@ -34,7 +34,11 @@ class Outline:
 
     def __init__(self, framework: Framework, courses: Mapping[str, Course], unconcerned: frozenset[str]) -> None:
         ways = {p.name: courses[p.name].pre_filter for p in framework.pre_filter if p.name in courses}
-        self.skipped = frozenset(name for name, way in ways.items() if way == "skip") | unconcerned
+        # A filter whose PreFilter the profile leaves out fails for every pod, even for those it has nothing to do with.
+        unprepared = {
+            p.name for p in framework.filter if isinstance(p, PreFilterPlugin) and p not in framework.pre_filter
+        }
+        self.skipped = frozenset(name for name, way in ways.items() if way == "skip") | (unconcerned - unprepared)
         """The plugins that are known to skip Filter."""
         self.narrows = any(way in ("narrow", "hopeless") for way in ways.values())
         """Whether a known outcome rejects the pod or leaves only some nodes."""

@@ -130,8 +130,9 @@ class Verdict:
 
     @property
     def error(self) -> Status | None:
-        """What went wrong, if anything did."""
+        """What went wrong, if anything did: the first of it."""
         if self._rejections and Code.ERROR not in [status.code for _, status in self._rejections]:
             return None
-        lowest = int(self.codes.min(initial=0))
-        return self.describe(lowest) if lowest < 0 else None
+        if self.codes.min(initial=0) >= 0:
+            return None
+        return self.describe(int(self.codes[self.codes < 0].max()))

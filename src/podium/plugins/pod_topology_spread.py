@@ -200,7 +200,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         spread = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
         self._system_defaulted = spread.defaulting_type == SYSTEM_DEFAULTING
         self._defaults = SYSTEM_CONSTRAINTS if self._system_defaulted else tuple(spread.default_constraints)
-        self._memo_key = (self.name, msgspec.json.encode(self._defaults))
+        self._memo_key = (self.name, self._system_defaulted, msgspec.json.encode(self._defaults))
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return any(constraints.all for constraints in self._constraints(info, cluster))
