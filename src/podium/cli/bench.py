@@ -23,6 +23,9 @@ def bench(
     from podium.recorded import prepare, read_case
 
     scheduler, pods = prepare(read_case(case), release=release.value)
+    for pod in pods:
+        if not pod.spec.node_name:
+            scheduler.cluster.add(pod)  # they wait in the cluster, as they do where a scheduler runs
     scheduled = 0
     gc.collect()
     gc.freeze()  # what was loaded stays, so there is no use in looking through it again and again
