@@ -170,7 +170,7 @@ class Evaluation:
         for status in statuses:
             if status.code is Code.ERROR:
                 raise PluginError(plugin.name, f"failed: {status.message}")
-        return np.array([status != SUCCESS for status in statuses])
+        return np.array([status != SUCCESS for status in statuses], dtype=np.bool_)
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
         verdict = returned.verdict(plugin.name, plugin.filter(self.state, self.pod, nodes), len(nodes))
