@@ -117,13 +117,15 @@ class PodInfo:
         "ports",
         "resources",
         "signature",
+        "spec_signature",
         "terms",
         "used",
         "used_non_zero",
     )
 
-    def __init__(self, signature: bytes, pod: Pod, columns: Columns) -> None:
-        self.signature = signature
+    def __init__(self, signature: bytes, spec_signature: bytes, pod: Pod, columns: Columns) -> None:
+        self.signature, self.spec_signature = signature, spec_signature
+        """Of everything that scheduling reads of the pod, and of what that has to do with its spec alone."""
         self.pod = pod
         """One pod of this spec; its name, uid and status mean nothing here."""
         self.namespace = pod.metadata.namespace
@@ -159,10 +161,15 @@ def resource_vector(amounts: dict[str, int], columns: Columns) -> Ints:
 _encode = msgspec.json.Encoder().encode
 
 
-def signature(pod: Pod) -> bytes:
-    """Everything scheduling reads of a pod, except its name, uid, annotations, and whether it is terminating."""
+def _meta_signature(pod: Pod) -> bytes:
+    """What scheduling reads of a pod's metadata, except its name, uid, annotations, and whether it is terminating."""
     meta = pod.metadata
-    return _encode((meta.namespace, meta.labels, meta.owner_references, pod.spec, _held(pod)))
+    return _encode((meta.namespace, meta.labels, meta.owner_references))
+
+
+def _spec_signature(pod: Pod) -> bytes:
+    """What scheduling reads of a pod besides that."""
+    return _encode((pod.spec, _held(pod)))
 
 
 def _held(pod: Pod) -> tuple[object, ...] | None:
@@ -184,17 +191,20 @@ class PodInfos:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._known: dict[bytes, PodInfo] = {}
+        self._specs: dict[bytes, bytes] = {}
         self._last: tuple[Pod, PodInfo] | None = None
 
     def of(self, pod: Pod) -> PodInfo:
         if self._last is not None and _are_copies(pod, self._last[0]):
             return self._last[1]
-        key = signature(pod)
+        spec = _spec_signature(pod)
+        key = _meta_signature(pod) + spec
         info = self._known.get(key)
         if info is None:
             if len(self._known) >= self.LIMIT:
                 self._known.clear()
-            info = self._known[key] = PodInfo(key, pod, self._columns)
+                self._specs.clear()
+            info = self._known[key] = PodInfo(key, self._specs.setdefault(spec, spec), pod, self._columns)
         self._last = pod, info
         return info
 

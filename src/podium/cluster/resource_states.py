@@ -19,6 +19,8 @@ class Amounts(NamedTuple):
 
     allocatable: dict[str, int]
     requested: dict[str, int]
+    free: dict[str, int]
+    """What is left of the one by the other."""
     non_zero: dict[str, int]
     """What is requested, with the defaults for containers that request no cpu or no memory."""
     memo: dict[Hashable, Any]
@@ -105,8 +107,9 @@ class ResourceStates:
         # A fork may know of more resources than there are here.
         allocatable = dict(zip(names, columns.allocatable[:, row].tolist(), strict=False))
         requested = dict(zip(names, columns.requested[:, row].tolist(), strict=False))
+        free = {name: amount - requested[name] for name, amount in allocatable.items()}
         non_zero = dict(zip(NON_ZERO, columns.non_zero[:, row].tolist(), strict=True))
-        return Amounts(allocatable, requested, requested | non_zero, {})
+        return Amounts(allocatable, requested, free, requested | non_zero, {})
 
     def _read_one(self, row: int) -> None:
         """What `_read_many` does, for the one row that the placing of a pod changes."""

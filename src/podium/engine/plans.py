@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.engine.merging import RowOutcomes
@@ -49,6 +49,13 @@ class Frame:
         """By the courses of the other parts."""
 
 
+class _Keys(NamedTuple):
+    """What the plugins with kept results look at of a pod."""
+
+    by_state: tuple[Hashable, ...]
+    by_row: tuple[Hashable, ...]
+
+
 class _Known:
     """The plan of pods with one signature."""
 
@@ -77,6 +84,7 @@ class Plans:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
         self._by_signature: LeastRecentlyUsed[_Known] = LeastRecentlyUsed(most)
+        self._keys: LeastRecentlyUsed[_Keys] = LeastRecentlyUsed(most)
         self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
         self._frames: LeastRecentlyUsed[Frame] = LeastRecentlyUsed(most)
         self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
@@ -85,6 +93,7 @@ class Plans:
         keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
         self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
         self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
+        self._keys_are_of_spec = all(hasattr(plugin.key, "is_of_spec") for plugin, _ in keeping)
         self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
         """The plugins that have nothing to do with some pods."""
 
@@ -104,21 +113,24 @@ class Plans:
         return tuple([plugin.concerns(info, cluster) for plugin in self._choosy])
 
     def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
-        asked = tuple([plugin.key(info) for plugin, _ in self._by_state])
-        others = tuple([plugin.key(info) for plugin, _ in self._by_row])
+        kind = info.spec_signature if self._keys_are_of_spec else info.signature
+        keys = self._keys.get_or_make(kind, lambda: self._make_keys(info))
+        return self._plans.get_or_make((keys, concerned), lambda: self._make_plan(keys, concerned, info))
 
-        def make() -> Plan:
-            frame = self._frames.get_or_make((others, concerned), lambda: self._make_frame(others, concerned, info))
-            return self._make_plan(frame, asked, info)
+    def _make_keys(self, info: PodInfo) -> _Keys:
+        by_state = tuple([plugin.key(info) for plugin, _ in self._by_state])
+        return _Keys(by_state, tuple([plugin.key(info) for plugin, _ in self._by_row]))
 
-        return self._plans.get_or_make((asked, others, concerned), make)
+    def _frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
+        return self._frames.get_or_make((keys, concerned), lambda: self._make_frame(keys, concerned, info))
 
     def _make_frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
         unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
         return Frame(self._parts_of(self._by_row, keys, info), frozenset(unconcerned))
 
-    def _make_plan(self, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
-        asked = self._parts_of(self._by_state, keys, info)
+    def _make_plan(self, keys: _Keys, concerned: tuple[bool, ...], info: PodInfo) -> Plan:
+        frame = self._frame(keys.by_row, concerned, info)
+        asked = self._parts_of(self._by_state, keys.by_state, info)
         parts = frame.parts | asked
         courses = tuple([part.course for part in asked.values()])
         known = frame.outlines.get(courses)

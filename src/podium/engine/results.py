@@ -173,7 +173,9 @@ class ScoreResults(Results):
         return raw
 
     def evaluate_node(self, node: NodeInfo) -> int:
-        score = returned.number(self.plugin.name, self.plugin.score_node(self._state, self._pod, node))
+        score = self.plugin.score_node(self._state, self._pod, node)
+        if type(score) is not int:
+            score = returned.number(self.plugin.name, score)
         if not 0 <= score <= MAX_NODE_SCORE:
             self.may_be_invalid = True
         return score

@@ -21,6 +21,7 @@ from podium.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    of_spec,
 )
 from podium.framework.registry import Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
@@ -54,4 +55,5 @@ __all__ = [
     "Status",
     "Verdict",
     "check_plugin",
+    "of_spec",
 ]

@@ -10,8 +10,8 @@ evaluates the plugin in full: slow is allowed, wrong is not.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,15 @@ class CycleState(dict[str, Any]):
         super().__init__(items)
         self.info = info
         """The pod's compiled spec."""
+
+
+Key = TypeVar("Key", bound=Callable[..., Hashable])
+
+
+def of_spec(key: Key) -> Key:
+    """Marks a `key` that looks at nothing but the pod's spec: it is asked once for all pods with an equal one."""
+    vars(key)["is_of_spec"] = True
+    return key
 
 
 class Plugin:

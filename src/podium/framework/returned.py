@@ -10,6 +10,8 @@ from podium.cluster.columns import Ints
 from podium.errors import PluginError
 from podium.framework.status import Status, Verdict
 
+WHOLE = int, np.integer
+
 
 def status(plugin: str, found: Any) -> Status:
     """What `filter_node` says; PluginError if it says nothing."""
@@ -20,7 +22,7 @@ def status(plugin: str, found: Any) -> Status:
 
 def number(plugin: str, found: Any) -> int:
     """What `score_node` says; PluginError if it is no whole number."""
-    if not isinstance(found, int | np.integer):
+    if not isinstance(found, WHOLE):
         raise PluginError(plugin, f"returns {found!r} from score_node: return an int")
     return int(found)
 

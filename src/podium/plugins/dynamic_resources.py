@@ -19,6 +19,7 @@ from podium.framework.plugin import (
     PreFilterResult,
     ReservePlugin,
     ScorePlugin,
+    of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import Pod
@@ -36,6 +37,7 @@ class DynamicResources(
     REASON_NO_STATE = "not found"
     """kube-scheduler's words when an earlier PreFilter plugin rejected the pod, so that this one never saw it."""
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return bool(info.pod.spec.resource_claims)
 

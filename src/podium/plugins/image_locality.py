@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.framework.plugin import MAX_NODE_SCORE, CycleState, ScorePlugin
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, ScorePlugin, of_spec
 from podium.objects import Pod
 
 MEBI = 1024 * 1024
@@ -35,6 +35,7 @@ class ImageLocality(ScorePlugin):
     name = "ImageLocality"
     reads = Aspect.IMAGES
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         spec = info.pod.spec
         return len(spec.init_containers) + len(spec.containers), tuple(_images(info.pod))

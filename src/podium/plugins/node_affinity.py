@@ -17,6 +17,7 @@ from podium.framework.plugin import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import NodeAffinity as Affinity
@@ -54,6 +55,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self._added_preferences = _preferences(added)
         self._adds_preferences = bool(added and added.preferred)
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         selector, affinity = info.pod.spec.node_selector, _affinity(info.pod)
         return None if selector is None and affinity is None else _encode((selector, affinity))

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
 from podium.framework.status import SKIP, Verdict
 from podium.objects import Pod
 
@@ -32,6 +32,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     reads = Aspect.LABELS
     REASON = "node(s) didn't match Pod's required features"
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return required_features(info.pod)
 

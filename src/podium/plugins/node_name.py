@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin
+from podium.framework.plugin import CycleState, FilterPlugin, of_spec
 from podium.framework.status import Verdict
 from podium.objects import Pod
 
@@ -19,6 +19,7 @@ class NodeName(FilterPlugin):
     reads = Aspect.LABELS
     REASON = "node(s) didn't match the requested node name"
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return info.pod.spec.node_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
 from podium.framework.status import SKIP, Verdict
 from podium.objects import Pod
 
@@ -17,6 +17,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     reads = Aspect.PORTS
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return info.ports
 

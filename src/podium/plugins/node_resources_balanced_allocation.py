@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.resource_states import Amounts
 from podium.config.args import NodeResourcesBalancedAllocationArgs
-from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin, of_spec
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
@@ -49,7 +50,7 @@ class _Today:
             self._values = _evenness(*_fractions(before, Nodes(cluster)))
         else:
             for row in changed:
-                self._values[row] = _evenness_of(before, NodeInfo(cluster, row))
+                self._values[row] = _evenness_of(before, cluster.resource_states.amounts(row))
         return nodes.take(self._values)
 
 
@@ -70,6 +71,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._counted = counted_resources(args.resources)
         self._today: PerCluster[dict[More, _Today]] = PerCluster(dict)
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return info.resources
 
@@ -95,12 +97,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         before, after = state[self._score_key]
-        now: int | None = node.amounts.memo.get(before)
+        amounts = node.amounts
+        now: int | None = amounts.memo.get(before)
         if now is None:
-            now = node.amounts.memo[before] = _evenness_of(before, node)
+            now = amounts.memo[before] = _evenness_of(before, amounts)
         half = MAX_NODE_SCORE // 2
         # Positive or not, the fraction is dropped.
-        return half + int((half + _evenness_of(after, node) - now) / 2)
+        return half + int((half + _evenness_of(after, amounts) - now) / 2)
 
 
 def _fractions(more: More, nodes: Nodes) -> tuple[list[Floats], list[Mask | bool]]:
@@ -134,9 +137,9 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     return deviation.astype(np.int64)
 
 
-def _evenness_of(more: More, node: NodeInfo) -> int:
-    """What `_evenness` says, of one node with so much more of each resource in use."""
-    used, offered = node.amounts.requested, node.amounts.allocatable
+def _evenness_of(more: More, amounts: Amounts) -> int:
+    """What `_evenness` says, of one node's amounts with so much more of each resource in use."""
+    used, offered = amounts.requested, amounts.allocatable
     fractions = []
     for name, amount in more:
         capacity = float(offered.get(name, 0))

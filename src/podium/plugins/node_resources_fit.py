@@ -19,10 +19,11 @@ from podium.framework.plugin import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    of_spec,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.objects import Pod
-from podium.plugins.normalize import divisors, int64, round_half_away
+from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
 from podium.resources import is_extended_resource, is_scalar_resource
 
 UNRESOLVABLE = 1 << 62
@@ -85,6 +86,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
         self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return info.resources
 
@@ -118,10 +120,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         needs: list[tuple[str, int]] = state[self.name]
-        used, offered = node.amounts.requested, node.amounts.allocatable
-        short = [need for need in needs if used.get(need[0], 0) > offered.get(need[0], 0) - need[1]]
-        if not short:
-            return SUCCESS
+        free = node.amounts.free
+        for name, amount in needs:
+            if amount > free.get(name, 0):
+                return self._rejected(needs, node)
+        return SUCCESS
+
+    def _rejected(self, needs: list[tuple[str, int]], node: NodeInfo) -> Status:
+        free, offered = node.amounts.free, node.amounts.allocatable
+        short = [(name, amount) for name, amount in needs if amount > free.get(name, 0)]
         is_hopeless = any(name != "pods" and amount > offered.get(name, 0) for name, amount in short)
         return _insufficient(short, is_hopeless)
 
@@ -149,7 +156,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked: list[Asked] = state[self._score_key]
-        used, offered = node.amounts.non_zero, node.amounts.allocatable
+        amounts = node.amounts
+        used, offered = amounts.non_zero, amounts.allocatable
         total = weights = 0
         for name, amount, weight in asked:
             capacity = offered.get(name, 0)
@@ -174,8 +182,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return score if self._curve is None else np.take(self._curve, score)
 
     def _resource_score(self, requested: int, capacity: int) -> int:
-        part = max(capacity - requested, 0) if self._wants_least else min(requested, capacity)
-        score = int64(part * MAX_NODE_SCORE) // capacity
+        part = requested if requested < capacity else capacity
+        scaled = (capacity - part if self._wants_least else part) * MAX_NODE_SCORE
+        score = (scaled if scaled < LIMIT else int64(scaled)) // capacity
         return score if self._curve is None else int(np.take(self._curve, score))
 
 

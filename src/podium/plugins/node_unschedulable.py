@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin
+from podium.framework.plugin import CycleState, FilterPlugin, of_spec
 from podium.framework.status import Verdict
 from podium.objects import Pod, Taint
 from podium.selectors import NO_SCHEDULE, any_tolerates
@@ -20,6 +20,7 @@ class NodeUnschedulable(FilterPlugin):
     reads = Aspect.TAINTS
     REASON = "node(s) were unschedulable"
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         tolerations = info.pod.spec.tolerations
         return bool(tolerations) and any_tolerates(tolerations, CORDONED)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.framework.plugin import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin
+from podium.framework.plugin import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, of_spec
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.objects import Pod, Taint
 from podium.plugins.normalize import normalize_by_max
@@ -21,6 +21,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     normalizes_by_max = True
     REASON = "node(s) had untolerated taint(s)"
 
+    @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return tuple(info.pod.spec.tolerations)
 
