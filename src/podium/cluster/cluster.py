@@ -71,7 +71,8 @@ class Cluster:
     def _set_up_logs(self) -> None:
         self.logs: dict[Aspect, ChangeLog] = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
         """Per row aspect, the rows that changed."""
-        self._resources_log, self._pods_log = self.logs[Aspect.RESOURCES], self.logs[Aspect.PODS]
+        # What is in use of a node changes with the pods on it, so one log does for both.
+        self._pods_log = self.logs[Aspect.PODS] = self.logs[Aspect.RESOURCES]
 
     @classmethod
     def from_objects(cls, objects: Iterable[Object]) -> Cluster:
@@ -163,6 +164,10 @@ class Cluster:
             mask = self._row_masks[key] = RowMask(compute, (self.logs[Aspect.LABELS], self.logs[Aspect.TAINTS]))
         return mask
 
+    def logs_of(self, aspects: Aspect) -> list[ChangeLog]:
+        """The logs of some row aspects, each once."""
+        return list(dict.fromkeys([self.logs[aspect] for aspect in aspects]))
+
     # -- changing --------------------------------------------------------------------------------------------------
 
     def add(self, item: Object) -> None:
@@ -221,16 +226,14 @@ class Cluster:
     def _count(self, placed: Placed, amount: int) -> None:
         """Let a pod's requests, ports and labels count on its row (1), or no longer (-1)."""
         info, row, columns = placed.info, placed.row, self.columns
-        if len(info.used) > len(columns.requested):
-            columns.resource(columns.resources.values[len(info.used) - 1])
+        if len(info.used) > len(columns.used):
+            columns.resource(columns.resources.values[-1])
+        used = columns.used[: len(info.used), row]
         if amount > 0:
-            columns.requested[: len(info.used), row] += info.used
-            columns.non_zero[:, row] += info.used_non_zero
+            used += info.used
         else:
-            columns.requested[: len(info.used), row] -= info.used
-            columns.non_zero[:, row] -= info.used_non_zero
+            used -= info.used
         self.resource_states.change(row, (info.resources, amount))
-        self._resources_log.append(row)
         self._pods_log.append(row)
         if info.ports:
             self.ports.change(row, info.ports, amount)
@@ -241,15 +244,13 @@ class Cluster:
         """What `_count` does for each, with the requests of all pods of a row added up before they are written."""
         columns, census = self.columns, self.census
         kinds = {info: code for code, info in enumerate(dict.fromkeys(placed.info for placed in everything))}
-        used = np.zeros((len(columns.requested), len(kinds)), dtype=np.int64)
+        used = np.zeros((len(columns.used), len(kinds)), dtype=np.int64)
         for info, code in kinds.items():
             used[: len(info.used), code] = info.used
-        non_zero = np.array([info.used_non_zero for info in kinds], dtype=np.int64).reshape(-1, 2).T
         codes = np.fromiter((kinds[placed.info] for placed in everything), np.int64, len(everything))
         rows = np.fromiter((placed.row for placed in everything), np.int64, len(everything))
-        for table, amounts in ((columns.requested, used), (columns.non_zero, non_zero)):
-            for line, amount in zip(table, amounts, strict=True):
-                np.add.at(line, rows, amount[codes])
+        for line, amount in zip(columns.used, used, strict=True):
+            np.add.at(line, rows, amount[codes])
         for placed in everything:
             census.add(placed.cohort, placed.row, 1)
             if placed.info.ports:
@@ -257,7 +258,6 @@ class Cluster:
                 self.logs[Aspect.PORTS].append(placed.row)
         for row in dict.fromkeys(rows.tolist()):
             self.resource_states.touch(row)
-            self._resources_log.append(row)
             self._pods_log.append(row)
 
     def _add_pods(self, pods: Iterable[Pod]) -> None:
@@ -277,8 +277,10 @@ class Cluster:
         node_name = pod.spec.node_name
         row = self.rows.get(node_name)
         if not node_name:
+            info = self.infos.of(pod)
+            info.cohort(pod.terminating, self.census.cohorts)
             self.pending[pod.key] = pod
-            self._compiled[pod.key] = pod, self.infos.of(pod)
+            self._compiled[pod.key] = pod, info
         elif row is None:
             self._stranded.setdefault(node_name, {})[pod.key] = pod
         else:
@@ -351,7 +353,7 @@ class Cluster:
 
     def _log_node(self, row: int) -> None:
         self.resource_states.touch(row)
-        for log in self.logs.values():
+        for log in self.logs_of(ROW_ASPECTS):
             log.append(row)
 
     # -- forking ---------------------------------------------------------------------------------------------------

@@ -89,8 +89,8 @@ class Columns:
         for name in FIXED_RESOURCES:
             self.resources.code(name)
         self.allocatable: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
-        self.requested: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
-        self.non_zero: Ints = np.zeros((len(NON_ZERO), capacity), dtype=np.int64)
+        self.used: Ints = np.zeros((len(NON_ZERO) + len(FIXED_RESOURCES), capacity), dtype=np.int64)
+        """What pods add to when they come: `non_zero` and `requested`."""
         self._common: dict[int, int | None] = {}
         self.labels: dict[str, LabelColumn] = {}
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
@@ -102,6 +102,16 @@ class Columns:
     def capacity(self) -> int:
         return len(self.alive)
 
+    @property
+    def non_zero(self) -> Ints:
+        """What is requested of the resources in NON_ZERO, with defaults for containers that request none."""
+        return self.used[: len(NON_ZERO)]
+
+    @property
+    def requested(self) -> Ints:
+        """What is requested of every resource."""
+        return self.used[len(NON_ZERO) :]
+
     def resource(self, name: str) -> int:
         """The index of a resource in the first axis of `allocatable` and `requested`; new ones get a zero column."""
         index = self.resources.code(name)
@@ -109,7 +119,7 @@ class Columns:
         if missing > 0:
             empty = np.zeros((missing, self.capacity), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, empty])
-            self.requested = np.concatenate([self.requested, empty])
+            self.used = np.concatenate([self.used, empty])
         return index
 
     def common_allocatable(self, name: str) -> int | None:
@@ -168,7 +178,7 @@ class Columns:
             column.codes[row] = column.values.code(value)
 
     def _each_array(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
-        for name in ("alive", "allocatable", "requested", "non_zero", "taints", "unschedulable"):
+        for name in ("alive", "allocatable", "used", "taints", "unschedulable"):
             setattr(self, name, change(getattr(self, name)))
         for column in self.labels.values():
             column.codes = change(column.codes)
@@ -176,7 +186,7 @@ class Columns:
     def copy(self) -> Columns:
         twin = Columns.__new__(Columns)
         twin.size, twin.resources, twin.taint_sets = self.size, self.resources, self.taint_sets
-        for name in ("alive", "allocatable", "requested", "non_zero", "taints", "unschedulable"):
+        for name in ("alive", "allocatable", "used", "taints", "unschedulable"):
             setattr(twin, name, getattr(self, name).copy())
         twin.labels = {key: column.copy() for key, column in self.labels.items()}
         twin._common = self._common.copy()

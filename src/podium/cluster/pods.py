@@ -120,7 +120,6 @@ class PodInfo:
         "spec_signature",
         "terms",
         "used",
-        "used_non_zero",
     )
 
     def __init__(self, signature: bytes, spec_signature: bytes, pod: Pod, columns: Columns) -> None:
@@ -133,9 +132,7 @@ class PodInfo:
         self.resources: PodResources = pod_resources(pod)
         self.ports = host_ports(pod)
         self.terms = affinity_terms(pod)
-        self.used: Ints = resource_vector(self.resources.used, columns)
-        self.used[PODS] = 1
-        self.used_non_zero: Ints = np.array([self.resources.non_zero_cpu, self.resources.non_zero_memory])
+        self.used: Ints = used_vector(self.resources, columns)
         self._cohorts: dict[bool, int] = {}
         self.memo: dict[Hashable, Any] = {}
         """What plugins worked out from the spec, under keys of their choice."""
@@ -149,13 +146,14 @@ class PodInfo:
         return code
 
 
-def resource_vector(amounts: dict[str, int], columns: Columns) -> Ints:
-    """Amounts as a column of `requested`, as long as the resources known so far."""
-    pairs = [(columns.resource(name), amount) for name, amount in amounts.items()]
-    vector = np.zeros(len(columns.resources), dtype=np.int64)
+def used_vector(resources: PodResources, columns: Columns) -> Ints:
+    """What a pod adds to a column of `used`, as far as resources are known so far."""
+    pairs = [(columns.resource(name), amount) for name, amount in resources.used.items()]
+    requested = [0] * len(columns.resources)
     for index, amount in pairs:
-        vector[index] = amount
-    return vector
+        requested[index] = amount
+    requested[PODS] = 1
+    return np.array([resources.non_zero_cpu, resources.non_zero_memory, *requested])
 
 
 _encode = msgspec.json.Encoder().encode

@@ -114,7 +114,7 @@ class ResourceStates:
     def _read_one(self, row: int) -> None:
         """What `_read_many` does, for the one row that the placing of a pod changes."""
         columns = self._columns
-        tables = (columns.allocatable, columns.requested, columns.non_zero)
+        tables = (columns.allocatable, columns.used)
         state = self._ids.setdefault(b"".join([table[:, row].tobytes() for table in tables]), len(self._ids))
         self._make_room()
         self._of_row[row] = state
@@ -126,7 +126,7 @@ class ResourceStates:
 
     def _read_many(self, rows: Ints) -> None:
         columns, ids = self._columns, self._ids
-        tables = (columns.allocatable, columns.requested, columns.non_zero)
+        tables = (columns.allocatable, columns.used)
         resources = np.concatenate([table[:, rows] for table in tables]).T
         fingerprints, length = np.ascontiguousarray(resources).tobytes(), 8 * resources.shape[1]
         states = [

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from podium.cluster import Cluster
-from podium.cluster.changes import ChangeLog
+from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.trial import Trial
 from podium.engine.nominations import Nominations
 from podium.engine.results import changed_rows
@@ -23,7 +23,7 @@ class RowChanges:
 
     def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
         self._cluster, self._nominations = cluster, nominations
-        self._logs = list(cluster.logs.values())
+        self._logs = cluster.logs_of(ROW_ASPECTS)
         self._cursors = [log.head for log in self._logs]
         self._shared = self._shared_versions()
         self.epoch = 0

@@ -25,7 +25,7 @@ class Followed:
         self.cluster = cluster
         self.reads_images, self.reads_objects = bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS)
         # A row that comes or goes is in every log, so one at least is followed.
-        self.logs = [cluster.logs[aspect] for aspect in reads & ROW_ASPECTS or Aspect.LABELS]
+        self.logs = cluster.logs_of(reads & ROW_ASPECTS or Aspect.LABELS)
         """The changes that matter row by row."""
 
     def versions(self) -> tuple[int, int]:

@@ -163,7 +163,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             capacity = offered.get(name, 0)
             if capacity:
                 score = self._resource_score(used.get(name, 0) + amount, capacity)
-                if self._curve is None or score > 0:
+                if score or self._curve is None:
                     total += weight * score
                     weights += weight
         if not weights:

@@ -203,7 +203,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._memo_key = (self.name, self._system_defaulted, msgspec.json.encode(self._defaults))
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return any(constraints.all for constraints in self._constraints(info, cluster))
+        hard, soft = self._constraints(info, cluster)
+        return bool(hard.all or soft.all)
 
     def _constraints(self, info: PodInfo, cluster: Cluster) -> tuple[Constraints, Constraints]:
         """The hard and the soft ones: the pod's own, or the defaults when it has none at all."""
