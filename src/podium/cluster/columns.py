@@ -16,7 +16,7 @@ from podium.resources import node_allocatable
 from podium.selectors import Requirement
 
 Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 H = TypeVar("H", bound=Hashable)
 
@@ -55,7 +55,7 @@ class LabelColumn:
     __slots__ = ("codes", "values")
 
     def __init__(self, capacity: int) -> None:
-        self.codes: Codes = np.full(capacity, -1, dtype=np.int32)
+        self.codes: Codes = np.full(capacity, -1, dtype=np.int64)
         self.values: Interned[str] = Interned()
 
     def table(self, requirement: Requirement) -> Mask:
@@ -94,7 +94,7 @@ class Columns:
         self._common: dict[int, int | None] = {}
         self.labels: dict[str, LabelColumn] = {}
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
-        self.taints: Codes = np.zeros(capacity, dtype=np.int32)
+        self.taints: Codes = np.zeros(capacity, dtype=np.int64)
         self.unschedulable: Mask = np.zeros(capacity, dtype=np.bool_)
         self.taint_sets.code(())
 

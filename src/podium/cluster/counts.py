@@ -15,6 +15,7 @@ import numpy as np
 
 from podium.cluster.changes import ChangeLog
 from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask
+from podium.cluster.extremes import lowest
 from podium.cluster.hashing import hashed_once
 from podium.cluster.pods import NO_TERMS, Cohort, Term
 from podium.selectors import Labels, Selector
@@ -187,7 +188,7 @@ class DomainTally:
         """The pods of the domain that has the fewest; there has to be one."""
         if self._fewest is None:
             are_all = self.domains == len(self.nodes) - 1
-            self._fewest = int(np.minimum.reduce(self.counts[:-1] if are_all else self.counts[self.nodes > 0]))
+            self._fewest = lowest(self.counts[:-1] if are_all else self.counts[self.nodes > 0])
         return self._fewest
 
     def occupied_rows(self) -> Mask:

@@ -37,7 +37,7 @@ class ResourceStates:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._ids: dict[bytes, int] = {}
-        self._of_row: Codes = np.zeros(0, dtype=np.int32)
+        self._of_row: Codes = np.zeros(0, dtype=np.int64)
         self._dirty: set[int] = set()
         self._after: dict[tuple[int, Hashable], int] = {}
         """The state that a change leads to from another state, as far as it was seen."""
@@ -77,7 +77,7 @@ class ResourceStates:
             size = self._columns.size
             missing = self._columns.capacity - len(self._of_row)
             if missing:
-                self._of_row = np.concatenate([self._of_row, np.zeros(missing, dtype=np.int32)])
+                self._of_row = np.concatenate([self._of_row, np.zeros(missing, dtype=np.int64)])
             if len(self._ids) > max(4 * size, self.FEWEST):
                 self._ids.clear()
                 self._after.clear()

@@ -6,6 +6,7 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.extremes import is_any
 from podium.cluster.groups import Groups
 from podium.cluster.nodes import Representatives
 from podium.engine.merging import INFEASIBLE
@@ -83,7 +84,7 @@ class FeasibleRows:
 
     def drop_groups(self, rejected: Mask, groups: Groups) -> None:
         """Drop the rows of the marked groups."""
-        if not rejected.any():
+        if not is_any(rejected):
             return
         if self.are_the_plans:
             self._allowed = groups, ~rejected

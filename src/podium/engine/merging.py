@@ -9,6 +9,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Codes, Ints
+from podium.cluster.extremes import lowest
 from podium.cluster.resource_states import ResourceStates
 from podium.engine.node_forms import FEW_NODES
 from podium.engine.results import NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
@@ -148,15 +149,14 @@ class StateOutcomes:
         return outcome if outcome != UNKNOWN else int(self.of(np.array([row]))[0])
 
     def _of(self, rows: Ints, of_row: Codes) -> Ints:
-        outcome = self._known.take(of_row)
-        if np.minimum.reduce(outcome, initial=0) > UNKNOWN:
+        outcome = self._known[of_row]
+        if lowest(outcome) > UNKNOWN:
             return outcome
-        unknown = (outcome == UNKNOWN).nonzero()[0]
-        found, alive = zip(of_row[unknown].tolist(), rows[unknown].tolist(), strict=True), self._cluster.columns.alive
-        one_of_each = {state: row for state, row in found if alive.item(row)}
+        found, alive = zip(outcome.tolist(), of_row.tolist(), rows.tolist(), strict=True), self._cluster.columns.alive
+        one_of_each = {state: row for known, state, row in found if known == UNKNOWN and alive.item(row)}
         for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):
             self._known[state] = answer
-        return self._known.take(of_row)
+        return self._known[of_row]
 
     def _learn(self, states: ResourceStates) -> None:
         """Ask about the states that are not known yet, all at once while they are few: that takes hardly longer."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.extremes import is_any, lowest
 from podium.cluster.groups import Groups
 from podium.cluster.nodes import Representatives
 from podium.engine.merging import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
@@ -142,12 +143,12 @@ class Plan:
 
     def _merge(self, rows: Ints) -> None:
         total = self._states.of(rows)
-        total += self._rows.values.take(rows)
+        total += self._rows.values[rows]
         self.total[rows] = total
-        if self.feasible_count == len(self.total) and np.minimum.reduce(total) > INFEASIBLE // 2:
+        if self.feasible_count == len(self.total) and lowest(total) > INFEASIBLE // 2:
             return
         passing = total > INFEASIBLE // 2
-        if (passing != self.feasible[rows]).any():
+        if is_any(passing != self.feasible[rows]):
             rows = once(rows)
             before = np.count_nonzero(self.feasible[rows])
             self.feasible[rows] = self.total[rows] > INFEASIBLE // 2

@@ -9,6 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.changes import ROW_ASPECTS, ChangeLog
 from podium.cluster.columns import Ints
+from podium.cluster.extremes import highest, lowest
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict, returned
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.objects import Pod
@@ -53,8 +54,8 @@ class Results:
     def uniform(self) -> int | None:
         """The value all rows have, if they all have the same one."""
         if self._uniform == "unknown":
-            lowest = int(self.values.min(initial=0))
-            self._uniform = lowest if lowest == int(self.values.max(initial=0)) else None
+            least = lowest(self.values)
+            self._uniform = least if least == highest(self.values) else None
         return self._uniform
 
     def evaluate(self, nodes: Nodes) -> Ints:
@@ -145,7 +146,7 @@ class FilterResults(Results):
     def _ask(self, nodes: Nodes) -> Verdict:
         found = self.plugin.filter(self._state, self._pod, nodes)
         verdict = returned.verdict(self.plugin.name, found, len(nodes))
-        self.may_have_errors = self.may_have_errors or bool(verdict.codes.min(initial=0) < 0)
+        self.may_have_errors = self.may_have_errors or lowest(verdict.codes) < 0
         return verdict
 
     def describe(self, code: int) -> Status:
@@ -169,7 +170,7 @@ class ScoreResults(Results):
         raw = returned.numbers(self.plugin.name, "score", found, len(nodes))
         if not self.may_be_invalid:
             # Seen as unsigned, a negative score is a large one.
-            self.may_be_invalid = bool(raw.view(np.uint64).max(initial=0) > MAX_NODE_SCORE)
+            self.may_be_invalid = highest(raw.view(np.uint64)) > MAX_NODE_SCORE
         return raw
 
     def evaluate_node(self, node: NodeInfo) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from podium.cluster.columns import Ints
+from podium.cluster.extremes import highest, lowest
 from podium.cluster.groups import Groups
 from podium.errors import PluginError
 
@@ -31,7 +30,7 @@ class RowScores(NamedTuple):
 def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
     """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
     if len(scores) and bounds is not None:
-        for score in (int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))):
+        for score in (lowest(scores), highest(scores)):
             if not bounds[0] <= score <= bounds[1]:
                 raise PluginError(
                     plugin,

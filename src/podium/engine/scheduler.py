@@ -19,7 +19,7 @@ from podium.engine.plans import Plans
 from podium.engine.preempting import Preempting
 from podium.engine.remembering import RowChanges
 from podium.engine.sampling import Sampling
-from podium.engine.select import First, TieBreak, highest, tie_break
+from podium.engine.select import First, TieBreak, best, tie_break
 from podium.engine.yielding import Yielding
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Framework, Registry, Status
@@ -183,7 +183,7 @@ class Scheduler:
             scores.append(PluginScores(scored.plugin, scored.weight, by_node(scored.raw), by_node(scored.normalized)))
         for values in extended.scores.values():
             total += values
-        ties = highest(ranking, evaluation.feasible.chosen)
+        ties = best(ranking, evaluation.feasible.chosen)
         return {
             "node": names[self._tie_break.choose(ties, self.cluster)],
             "scores": tuple(scores),
@@ -224,7 +224,7 @@ class Scheduler:
         if isinstance(self._tie_break, First) and self.cluster.rows_in_name_order:
             place = int(ranking.argmax())
             return place if rows is None else int(rows[place])
-        return self._tie_break.choose(highest(ranking, rows), self.cluster)
+        return self._tie_break.choose(best(ranking, rows), self.cluster)
 
     def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ints:
         ranking = evaluation.rank()

@@ -9,6 +9,7 @@ import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
+from podium.cluster.extremes import highest
 from podium.errors import InputError
 
 
@@ -91,7 +92,7 @@ def tie_break(name: str, seed: int = 0) -> TieBreak:
     raise InputError(f"tie-break {name!r} is unknown; use {known}")
 
 
-def highest(ranking: Ints, rows: Ints | None) -> Ints:
+def best(ranking: Ints, rows: Ints | None) -> Ints:
     """The rows with the highest rank."""
-    ties = np.flatnonzero(ranking == ranking.max())
+    ties: Ints = (ranking == highest(ranking)).nonzero()[0]
     return ties if rows is None else rows[ties]

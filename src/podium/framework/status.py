@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.extremes import lowest
 
 Reasons = tuple[str, ...]
 
@@ -133,6 +134,6 @@ class Verdict:
         """What went wrong, if anything did: the first of it."""
         if self._rejections and Code.ERROR not in [status.code for _, status in self._rejections]:
             return None
-        if self.codes.min(initial=0) >= 0:
+        if lowest(self.codes) >= 0:
             return None
         return self.describe(int(self.codes[self.codes < 0].max()))

@@ -11,6 +11,7 @@ import numpy as np
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import DomainTally, Matching, Owning, Scope, TermKind
+from podium.cluster.extremes import highest, lowest
 from podium.cluster.pods import NO_TERMS, Term
 from podium.config.args import InterPodAffinityArgs
 from podium.framework.plugin import (
@@ -247,10 +248,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return sum([scores.item(node.code(key)) for key, scores in by_key.items()])
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        lowest, highest = int(scores.min()), int(scores.max())
-        if lowest == highest:
+        least, most = lowest(scores), highest(scores)
+        if least == most:
             return np.zeros(len(scores), dtype=np.int64)
-        return (float(MAX_NODE_SCORE) * ((scores - lowest) / float(highest - lowest))).astype(np.int64)
+        return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
 
 
 def _domains(question: Matching | Owning, key: str, cluster: Cluster) -> Domains:

@@ -10,6 +10,7 @@ import numpy as np
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
+from podium.cluster.extremes import is_any
 from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -112,7 +113,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for place, (name, amount) in enumerate(needs):
             allocatable = nodes.capacity(name)
             short = nodes.requested(name) > allocatable - amount
-            if short.any():
+            if is_any(short):
                 codes |= short.astype(np.int64) << place
                 if name != "pods":
                     codes[short & (amount > allocatable)] |= UNRESOLVABLE

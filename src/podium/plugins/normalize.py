@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.extremes import highest, lowest
 from podium.framework.plugin import MAX_NODE_SCORE
 
 LIMIT = 1 << 63
@@ -15,17 +16,17 @@ LIMIT = 1 << 63
 
 def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
     """Scale so that the highest score becomes 100, or with `reverse` so that zero does."""
-    highest = int(scores.max(initial=0))
-    if highest == 0:
+    most = max(highest(scores), 0)
+    if most == 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
-    scaled = MAX_NODE_SCORE * scores // highest
+    scaled = MAX_NODE_SCORE * scores // most
     return MAX_NODE_SCORE - scaled if reverse else scaled
 
 
 def divide(numerator: Ints, denominator: int | Ints) -> Ints:
     """Integer division that drops the fraction, as Go's does; NumPy's rounds down."""
     quotient: Ints = numerator // denominator
-    if numerator.min(initial=0) < 0:
+    if lowest(numerator) < 0:
         # Rounded down, a negative quotient that is not whole is one too small.
         quotient += (numerator < 0) & (quotient * denominator != numerator)
     return quotient

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.counts import DomainTally, Matching, RowMask, Scope
+from podium.cluster.extremes import highest, lowest
 from podium.cluster.hashing import hashed_once
 from podium.cluster.nodes import Representatives
 from podium.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
@@ -150,7 +151,7 @@ class _Domains(NamedTuple):
         """How many pods a domain may have for the pod still to go there."""
         constraint, tally, fewest = self.constraint, self.tally, 0
         if tally.domains >= max(constraint.min_domains, 1):
-            fewest = tally.fewest if self.moved is None else int(self.counts[tally.nodes > 0].min())
+            fewest = tally.fewest if self.moved is None else lowest(self.counts[tally.nodes > 0])
         return constraint.max_skew + fewest - constraint.matches_itself
 
     def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
@@ -326,10 +327,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
 def _invert(scores: Ints) -> Ints:
     """The lowest score becomes the highest; 100 for all where no pod counts."""
-    highest = int(scores.max(initial=0))
-    if highest == 0:
+    most = max(highest(scores), 0)
+    if most == 0:
         return np.full(len(scores), MAX_NODE_SCORE)
-    return MAX_NODE_SCORE * (highest + int(scores.min()) - scores) // highest
+    return MAX_NODE_SCORE * (most + lowest(scores) - scores) // most
 
 
 def _has_all(keys: tuple[str, ...], nodes: Nodes) -> Mask:
