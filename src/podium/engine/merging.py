@@ -127,7 +127,7 @@ class StateOutcomes:
         count = len(of_row) if rows is None else len(rows)
         if not count:
             return NO_VALUES
-        if 4 * len(states) >= count:
+        if 16 * len(states) >= count:
             return self._ask_all(Nodes(self._cluster, rows))
         self._prepare(states)
         self._learn(states)

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.extremes import highest
 from podium.cluster.resource_states import Amounts
 from podium.config.args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin, of_spec
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.objects import Pod
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
-from podium.plugins.normalize import divide, divisors
+from podium.plugins.normalize import divisors, halved
 from podium.plugins.per_cluster import ChangedRows, PerCluster
 
 Floats = NDArray[np.float64]
@@ -84,7 +85,12 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         before, after = state[self._score_key]
         half = MAX_NODE_SCORE // 2
-        return divide(_evenness(*_fractions(after, nodes)) - self._evenness_now(before, nodes) + half, 2) + half
+        gain = _evenness(*_fractions(after, nodes))
+        gain -= self._evenness_now(before, nodes)
+        gain += half
+        score = halved(gain)
+        score += half
+        return score
 
     def _evenness_now(self, before: More, nodes: Nodes) -> Ints:
         """How evenly the nodes are in use without the pod."""
@@ -112,7 +118,9 @@ def _fractions(more: More, nodes: Nodes) -> tuple[list[Floats], list[Mask | bool
     for name, amount in more:
         capacity, mask = divisors(nodes.capacity(name))
         used = nodes.requested(name) + amount if amount else nodes.requested(name)
-        fractions.append(np.minimum(used, capacity) / capacity)
+        if not isinstance(capacity, int) or highest(used) > capacity:
+            used = np.minimum(used, capacity)
+        fractions.append(used / capacity)
         present.append(mask)
     return fractions, present
 

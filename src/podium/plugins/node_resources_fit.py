@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.cluster.extremes import is_any
+from podium.cluster.extremes import is_any, lowest
 from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -141,19 +141,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
         asked: list[Asked] = state[self._score_key]
-        total, weights = np.zeros(len(nodes), dtype=np.int64), np.zeros((), dtype=np.int64)
+        total: Ints | None = None
+        weights: Ints | int = 0
         for name, amount, weight in asked:
             capacity, counted = divisors(nodes.capacity(name))
             scores = self._resource_scores(nodes.non_zero_requested(name), amount, capacity)
             if self._curve is not None:
                 # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
                 counted = counted & (scores > 0)
-            if counted is not True:
-                scores *= counted
+            if weight != 1 or counted is not True:
+                scores *= weight * counted
             weights = weights + weight * counted
-            total += scores if weight == 1 else weight * scores
-        weights = np.maximum(weights, 1)
-        return total // weights if self._curve is None else round_half_away(total / weights)
+            total = scores if total is None else np.add(total, scores, out=total)
+        if total is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        weights = max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
+        return np.floor_divide(total, weights, out=total) if self._curve is None else round_half_away(total / weights)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked: list[Asked] = state[self._score_key]
@@ -174,7 +177,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _resource_scores(self, requested: Ints, amount: int, capacity: Ints | int) -> Ints:
         if self._wants_least:
             part = (capacity - amount) - requested
-            np.maximum(part, 0, out=part)
+            if lowest(part) < 0:
+                np.maximum(part, 0, out=part)
         else:
             part = requested + amount
             np.minimum(part, capacity, out=part)

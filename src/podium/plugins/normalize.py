@@ -23,13 +23,13 @@ def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
     return MAX_NODE_SCORE - scaled if reverse else scaled
 
 
-def divide(numerator: Ints, denominator: int | Ints) -> Ints:
-    """Integer division that drops the fraction, as Go's does; NumPy's rounds down."""
-    quotient: Ints = numerator // denominator
-    if lowest(numerator) < 0:
-        # Rounded down, a negative quotient that is not whole is one too small.
-        quotient += (numerator < 0) & (quotient * denominator != numerator)
-    return quotient
+def halved(numbers: Ints) -> Ints:
+    """Half of each number, with the fraction dropped as Go's integer division does."""
+    half = numbers >> 1
+    if lowest(numbers) < 0:
+        # Shifting rounds down, so a negative number that is odd comes out one too small.
+        half += (numbers < 0) & (numbers & 1 != 0)
+    return half
 
 
 def divisors(capacity: Ints | int) -> tuple[Ints | int, Mask | bool]:
