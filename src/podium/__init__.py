@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from podium.framework import Status as Status
     from podium.framework import Verdict as Verdict
     from podium.framework import check_plugin as check_plugin
+    from podium.framework import of_spec as of_spec
     from podium.load import Objects as Objects
     from podium.load import expand_workloads as expand_workloads
     from podium.load import load as load
@@ -118,11 +119,13 @@ _NAMES = {
         "Verdict",
         "WAIT",
         "check_plugin",
+        "of_spec",
     ),
     "podium.load": (
         "Objects",
         "expand_workloads",
         "load",
+        "of_spec",
     ),
     "podium.loop": (
         "SchedulerLoop",

@@ -26,6 +26,7 @@ from podium.framework import (
     ScorePlugin,
     Status,
     Verdict,
+    of_spec,
 )
 from podium.framework.plugin import QueuedPod
 from podium.objects import Pod
@@ -357,6 +358,17 @@ class KeyTooSmall(Reads):
 
     def key(self, info: PodInfo) -> Hashable:
         return info.namespace
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return len(pod.metadata.labels)
+
+
+class KeyNotOfSpec(Reads):
+    name = "KeyNotOfSpec"
+
+    @of_spec
+    def key(self, info: PodInfo) -> Hashable:
+        return len(info.labels)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return len(pod.metadata.labels)

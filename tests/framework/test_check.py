@@ -126,6 +126,11 @@ def test_labels_named_in_the_code_are_on_some_nodes() -> None:
             broken.KeyTooSmall,
             "must say in `key` all it reads of a pod: pods asked-0 and asked-1 have the key 'default', but",
         ),
+        (
+            broken.KeyNotOfSpec,
+            "has a `key` of_spec, which must not look at anything but the spec: pod asked-1 has the key 2, but in "
+            "another namespace and without labels and owners, 0",
+        ),
         (broken.Unconcerned, "nothing to do with pod asked-0, but its filter rejects nodes"),
         (broken.UnconcernedPreFilter, "nothing to do with pod asked-0, but its pre_filter does not return SKIP"),
         (broken.UnconcernedPreScore, "nothing to do with pod asked-0, but its pre_score does not return SKIP"),

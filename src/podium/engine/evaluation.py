@@ -65,7 +65,7 @@ class Evaluation:
         """Where the pod fits."""
         self.overruled: dict[int, Status] = {}
         """Why rows were rejected that the filters may well pass as they are now."""
-        self.skipped = set(plan.outline.skipped)
+        self.skipped = plan.outline.skipped
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
         """The plugins that skip Score for this pod."""
@@ -93,7 +93,7 @@ class Evaluation:
         for plugin in outline.varying_pre_filter:
             outcome = plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
             if outcome.status.code is Code.SKIP:
-                self.skipped.add(plugin.name)
+                self.skipped |= {plugin.name}
             elif outcome != PASS:
                 self._pre_filter_in_order()
                 return
@@ -107,7 +107,7 @@ class Evaluation:
             outcome = known.pre_filter if known else plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
             code = outcome.status.code
             if code is Code.SKIP:
-                self.skipped.add(plugin.name)
+                self.skipped |= {plugin.name}
             elif code is Code.UNSCHEDULABLE:
                 # The other plugins still run: preemption, later, needs what they find out.
                 self._reject(outcome.status._replace(plugin=plugin.name))

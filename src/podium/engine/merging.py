@@ -152,8 +152,12 @@ class StateOutcomes:
         outcome = self._known[of_row]
         if lowest(outcome) > UNKNOWN:
             return outcome
-        found, alive = zip(outcome.tolist(), of_row.tolist(), rows.tolist(), strict=True), self._cluster.columns.alive
-        one_of_each = {state: row for known, state, row in found if known == UNKNOWN and alive.item(row)}
+        one_of_each, found, alive, place = {}, outcome.tolist(), self._cluster.columns.alive, -1
+        for _ in range(found.count(UNKNOWN)):
+            place = found.index(UNKNOWN, place + 1)
+            row = rows.item(place)
+            if alive.item(row):
+                one_of_each[of_row.item(place)] = row
         for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):
             self._known[state] = answer
         return self._known[of_row]

@@ -14,6 +14,7 @@ from podium.engine.parts import Course, Part
 from podium.engine.plan import Plan, filters_of, scores_of
 from podium.engine.results import Followed
 from podium.framework import Framework, Plugin
+from podium.framework.plugin import keys_by_spec
 from podium.legacy.conduct import Conduct
 
 V = TypeVar("V")
@@ -93,7 +94,7 @@ class Plans:
         keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
         self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
         self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
-        self._keys_are_of_spec = all(hasattr(plugin.key, "is_of_spec") for plugin, _ in keeping)
+        self._keys_are_of_spec = all(keys_by_spec(plugin) for plugin, _ in keeping)
         self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
         """The plugins that have nothing to do with some pods."""
 

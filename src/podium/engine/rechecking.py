@@ -33,7 +33,13 @@ class Recheck:
     left something in the cycle state is told about every pod that comes or goes."""
 
     def __init__(
-        self, plan: Plan, state: CycleState, pod: Pod, skipped: set[str], cluster: Cluster, nominations: Nominations
+        self,
+        plan: Plan,
+        state: CycleState,
+        pod: Pod,
+        skipped: frozenset[str],
+        cluster: Cluster,
+        nominations: Nominations,
     ) -> None:
         self._state, self._pod, self._cluster, self._nominations = state, pod, cluster, nominations
         running = [plugin for plugin in plan.outline.filter if plugin.name not in skipped]

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster
 from podium.cluster.changes import SHARED_ASPECTS
@@ -19,11 +20,12 @@ from podium.framework.plugin import (
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
+    keys_by_spec,
     points_of,
 )
 from podium.framework.samples import Change, Samples
 from podium.framework.status import SUCCESS, Code, Status
-from podium.objects import Object
+from podium.objects import Object, ObjectMeta
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
@@ -220,6 +222,15 @@ def _check_key(plugin: Plugin, samples: Samples) -> None:
                     f"must say in `key` all it reads of a pod: pods {samples.pods[first].name} and "
                     f"{samples.pods[second].name} have the key {keys[first]!r}, but for the second, {difference}",
                 )
+    for pod, key in zip(samples.pods, keys, strict=True) if keys_by_spec(plugin) else ():
+        elsewhere = replace(pod, metadata=ObjectMeta(name=pod.name, namespace="elsewhere"))
+        other = call(plugin.name, "key", plugin.key, cluster.infos.of(elsewhere))
+        if other != key:
+            raise PluginError(
+                plugin.name,
+                f"has a `key` of_spec, which must not look at anything but the spec: pod {pod.name} has the key "
+                f"{key!r}, but in another namespace and without labels and owners, {other!r}",
+            )
 
 
 def _check_reads(make: Callable[[], Plugin], reads: Aspect, samples: Samples) -> None:

@@ -47,6 +47,11 @@ def of_spec(key: Key) -> Key:
     return key
 
 
+def keys_by_spec(plugin: Plugin) -> bool:
+    """Whether the plugin's `key` is marked with `of_spec`."""
+    return hasattr(plugin.key, "is_of_spec")
+
+
 class Plugin:
     """The root of every plugin. `args` is what the configuration's pluginConfig says, None when it says nothing."""
 
