@@ -132,9 +132,9 @@ class DomainTally:
     """A tally summed over the nodes that share a label's value, by the code of the value."""
 
     __slots__ = (
+        "_column",
         "_columns",
         "_fewest",
-        "_key",
         "_labels_log",
         "_mask",
         "_occupied",
@@ -149,7 +149,8 @@ class DomainTally:
     STALE = (-1, -1, -1)
 
     def __init__(self, tally: Tally, columns: Columns, key: str, mask: RowMask | None, labels_log: ChangeLog) -> None:
-        self._tally, self._columns, self._key, self._mask, self._labels_log = tally, columns, key, mask, labels_log
+        self._tally, self._columns, self._mask, self._labels_log = tally, columns, mask, labels_log
+        self._column = columns.label(key)
         self._seen = self.STALE
         self.counts: Ints = np.zeros(0, dtype=np.int64)
         """Pods per domain; and a zero in the end, at index -1, for the nodes that lack the label."""
@@ -165,7 +166,7 @@ class DomainTally:
     def _state(self) -> tuple[int, int, int]:
         """What of the nodes the sums were made from: label changes, mask version, distinct values."""
         version = -1 if self._mask is None else self._mask.version
-        return self._labels_log.head, version, len(self._columns.label(self._key).values)
+        return self._labels_log.head, version, len(self._column.values.values)
 
     def read(self) -> DomainTally:
         """Itself, up to date with the nodes; pods keep it up to date by themselves."""
@@ -198,7 +199,7 @@ class DomainTally:
         return self._occupied
 
     def _codes(self) -> Codes:
-        return self._columns.label(self._key).codes[: self._columns.size]
+        return self._column.codes[: self._columns.size]
 
     def change(self, row: int, amount: int) -> None:
         """Count `amount` more pods on a row, unless nodes changed so that the next read starts over anyway."""
@@ -206,7 +207,7 @@ class DomainTally:
         if self._state() != self._seen:
             self._seen = self.STALE
             return
-        code = self._columns.label(self._key).codes.item(row)
+        code = self._column.codes.item(row)
         if code >= 0 and (mask is None or mask[row]):
             before = self.counts.item(code)
             self.counts[code] = before + amount
@@ -253,7 +254,8 @@ class Tally:
 
     def change(self, row: int, amount: int) -> None:
         """Count `amount` more pods on a row."""
-        self._grow()
+        if row >= len(self._rows):
+            self._grow()
         self._rows[row] += amount
         for domain in self._domains.values():
             domain.change(row, amount)

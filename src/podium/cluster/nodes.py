@@ -62,7 +62,8 @@ class Nodes:
     def rows_where(self, mask: Mask) -> Ints:
         """Those of the rows that are marked."""
         rows = self._rows
-        return np.flatnonzero(mask) if rows is None else rows[mask]
+        marked: Ints = mask.nonzero()[0] if rows is None else rows[mask]
+        return marked
 
     def of(self, rows: Ints) -> Nodes:
         """The view of some rows of the same cluster."""
