@@ -125,7 +125,6 @@ _NAMES = {
         "Objects",
         "expand_workloads",
         "load",
-        "of_spec",
     ),
     "podium.loop": (
         "SchedulerLoop",
@@ -194,6 +193,7 @@ __all__ = [
     "check_plugin",
     "expand_workloads",
     "load",
+    "of_spec",
     "read_timeline",
     "simulate",
 ]

@@ -7,9 +7,10 @@ from collections.abc import Hashable
 import pytest
 
 from builders import make_config, make_node, make_pod
+from podium import of_spec
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.engine import Scheduler
-from podium.framework import CycleState, Registry, Verdict, of_spec
+from podium.framework import CycleState, Registry, Verdict
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.taint_toleration import TaintToleration

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from podium.cluster.columns import Mask
 
 
-def lowest(values: NDArray[np.integer[Any]], default: int = 0) -> int:
-    """The smallest of the values; `default` if there are none."""
-    return int(values.item(values.argmin())) if len(values) else default
+def lowest(values: NDArray[np.integer[Any]]) -> int:
+    """The smallest of the values; 0 if there are none."""
+    return int(values.item(values.argmin())) if len(values) else 0
 
 
-def highest(values: NDArray[np.integer[Any]], default: int = 0) -> int:
-    """The largest of the values; `default` if there are none."""
-    return int(values.item(values.argmax())) if len(values) else default
+def highest(values: NDArray[np.integer[Any]]) -> int:
+    """The largest of the values; 0 if there are none."""
+    return int(values.item(values.argmax())) if len(values) else 0
 
 
 def is_any(mask: Mask) -> bool:
