@@ -5,6 +5,7 @@ import pytest
 
 from builders import ZONE, make_node, make_pod
 from podium.cluster import Cluster, Nodes
+from podium.cluster.nodes import FoundNodes, Representatives
 from podium.objects import Taint
 from podium.selectors import NodeMatcher, NodeTerm, Requirement
 
@@ -53,11 +54,15 @@ def test_rows_may_be_looked_for_only_when_they_are_needed() -> None:
         asked.append(1)
         return np.array([1])
 
-    nodes = Nodes(CLUSTER, rows)
+    nodes = FoundNodes(CLUSTER, rows, lambda groups: Representatives(CLUSTER, groups, np.ones(3, dtype=np.int64)))
+    assert not asked
+    assert len(nodes.representatives((ZONE,)).nodes) == 3
     assert not asked
     assert nodes.names == ["b"]
     assert len(nodes) == 1
     assert len(asked) == 1
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = nodes.nothing
 
 
 def test_every_distinct_set_of_taints_is_judged_once() -> None:

@@ -10,6 +10,7 @@ from builders import make_config, make_node, make_pod
 from podium import of_spec
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.engine import Scheduler
+from podium.engine.plans import RecentlyUsed
 from podium.framework import CycleState, Registry, Verdict
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -68,3 +69,27 @@ def test_a_key_that_was_overridden_is_asked_for_every_pod(first: str) -> None:
     apps = [first, "other", "trusted", "other"]
     placed = [scheduler.schedule(make_pod(f"p{place}", labels={"app": app})) for place, app in enumerate(apps)]
     assert placed == ["n" if app == "trusted" else None for app in apps]
+
+
+def test_what_was_asked_for_of_late_is_kept_and_the_rest_forgotten() -> None:
+    kept: RecentlyUsed[list[int]] = RecentlyUsed(6)
+    made = []
+
+    def get(key: int) -> list[int]:
+        def make() -> list[int]:
+            made.append(key)
+            return [key]
+
+        return kept.get_or_make(key, make)
+
+    first = get(0)
+    for key in range(1, 30):
+        get(key)
+        assert get(0) is first
+    assert made == list(range(30))
+    assert get(29) == [29]
+    assert get(28) == [28]
+    assert len(made) == 30
+    for key in range(1, 24):
+        get(key)
+    assert len(made) == 53

@@ -279,7 +279,7 @@ class Cluster:
         if not node_name:
             info = self.infos.of(pod)
             # Worked out now, as the rest of the compiled spec is, and not when the pod is placed.
-            info.cohort(pod.terminating, self.census.cohorts)
+            self.census.admit(info.cohort(pod.terminating, self.census.cohorts))
             self.pending[pod.key] = pod
             self._compiled[pod.key] = pod, info
         elif row is None:

@@ -91,7 +91,7 @@ class Columns:
         self.allocatable: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
         self.used: Ints = np.zeros((len(NON_ZERO) + len(FIXED_RESOURCES), capacity), dtype=np.int64)
         """What pods add to when they come: `non_zero` and `requested`."""
-        self._common: dict[int, int | None] = {}
+        self._common: dict[str, int | None] = {}
         self.labels: dict[str, LabelColumn] = {}
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
         self.taints: Codes = np.zeros(capacity, dtype=np.int64)
@@ -124,11 +124,11 @@ class Columns:
 
     def common_allocatable(self, name: str) -> int | None:
         """What every row has of a resource, if all have the same."""
-        index = self.resources.codes.get(name, len(self.allocatable))
-        if index not in self._common:
+        if name not in self._common:
+            index = self.resources.codes.get(name, len(self.allocatable))
             amounts = self.allocatable[index, : self.size] if index < len(self.allocatable) else np.zeros(1, np.int64)
-            self._common[index] = amounts.item(0) if (amounts == amounts[:1]).all() and len(amounts) else None
-        return self._common[index]
+            self._common[name] = amounts.item(0) if (amounts == amounts[:1]).all() and len(amounts) else None
+        return self._common[name]
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key; one that no node has is all absent."""

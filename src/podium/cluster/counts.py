@@ -281,8 +281,8 @@ class Census:
 
     def add(self, cohort_code: int, row: int, amount: int) -> None:
         """`amount` more (or, negative, fewer) pods of a cohort on a row."""
-        while cohort_code >= len(self._rows):
-            self._admit(len(self._rows))
+        if cohort_code >= len(self._rows):
+            self.admit(cohort_code)
         rows = self._rows[cohort_code]
         here = rows.get(row, 0) + amount
         if here:
@@ -296,6 +296,11 @@ class Census:
             self.with_terms += amount
             for kind, term in terms:
                 self.terms[kind].change(term, amount)
+
+    def admit(self, cohort_code: int) -> None:
+        """Be ready to count the pods of a cohort."""
+        while cohort_code >= len(self._rows):
+            self._follow(len(self._rows))
 
     def tally(self, question: Question) -> Tally:
         """The tally of a question, counted from scratch the first time."""
@@ -322,8 +327,8 @@ class Census:
                 return iter(self._cohorts_by_label.get(pair, ()))
         return range(len(self._rows))
 
-    def _admit(self, code: int) -> None:
-        """Start to follow a cohort that is new here."""
+    def _follow(self, code: int) -> None:
+        """Start to follow the next cohort that is new here."""
         cohort = self.cohorts.values[code]
         self._rows.append({})
         watchers: list[tuple[Tally, int]] = []

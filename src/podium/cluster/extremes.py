@@ -12,14 +12,16 @@ from podium.cluster.columns import Mask
 
 def lowest(values: NDArray[np.integer[Any]]) -> int:
     """The smallest of the values; 0 if there are none."""
-    return int(values.item(values.argmin())) if len(values) else 0
+    found: int = values.item(values.argmin()) if len(values) else 0
+    return found
 
 
 def highest(values: NDArray[np.integer[Any]]) -> int:
     """The largest of the values; 0 if there are none."""
-    return int(values.item(values.argmax())) if len(values) else 0
+    found: int = values.item(values.argmax()) if len(values) else 0
+    return found
 
 
 def is_any(mask: Mask) -> bool:
     """Whether any is true."""
-    return bool(mask.item(mask.argmax())) if len(mask) else False
+    return mask.item(mask.argmax()) if len(mask) else False

@@ -23,29 +23,12 @@ S = TypeVar("S", bound=np.generic)
 class Nodes:
     """Some rows of a cluster, or all of them. Arrays have one entry per row, in the order of `rows`."""
 
-    __slots__ = ("_chosen", "_columns", "_represent", "_taken", "cluster")
+    __slots__ = ("_columns", "_rows", "_taken", "cluster")
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        rows: Ints | Callable[[], Ints] | None = None,
-        represent: Callable[[Groups], Representatives] | None = None,
-    ) -> None:
-        """The view of `rows`, which may be a function that finds them once they are needed; None for all.
-
-        `represent`, if given, knows the representatives of the rows in each group.
-        """
-        self.cluster = cluster
-        self._represent = represent
-        self._columns = cluster.columns
-        self._chosen = rows
+    def __init__(self, cluster: Cluster, rows: Ints | None = None) -> None:
+        """The view of `rows`; None for all."""
+        self.cluster, self._columns, self._rows = cluster, cluster.columns, rows
         self._taken: dict[str, Ints] = {}
-
-    @property
-    def _rows(self) -> Ints | None:
-        if callable(self._chosen):
-            self._chosen = self._chosen()
-        return self._chosen
 
     def __len__(self) -> int:
         rows = self._rows
@@ -96,16 +79,12 @@ class Nodes:
         return self._amount("non_zero" if resource in NON_ZERO else "requested", resource)
 
     def _amount(self, table: str, resource: str) -> Ints:
-        amounts = self._table(table)
+        amounts = self._taken.get(table)
+        if amounts is None:
+            # All resources of these nodes, once.
+            amounts = self._taken[table] = self.take(getattr(self._columns, table))
         index = self._columns.resources.codes.get(resource)
         return np.zeros(len(self), dtype=np.int64) if index is None or index >= len(amounts) else amounts[index]
-
-    def _table(self, name: str) -> Ints:
-        """All resources of these nodes, taken once."""
-        table = self._taken.get(name)
-        if table is None:
-            table = self._taken[name] = self.take(getattr(self._columns, name))
-        return table
 
     @property
     def unschedulable(self) -> Mask:
@@ -157,8 +136,6 @@ class Nodes:
     def representatives(self, labels: tuple[str, ...]) -> Representatives:
         """One node for each combination of these labels' values among the nodes."""
         groups = self.cluster.groups.by(labels)
-        if self._represent is not None:
-            return self._represent(groups)
         counts = np.bincount(self.take(groups.of_row), minlength=len(groups.first))
         return Representatives(self.cluster, groups, counts)
 
@@ -167,6 +144,30 @@ class Nodes:
         everywhere = np.zeros(self._columns.size, dtype=np.bool_)
         everywhere[list(rows)] = True
         return self.take(everywhere)
+
+
+class FoundNodes(Nodes):
+    """Nodes whose rows are looked for once they are needed."""
+
+    __slots__ = ("_find", "_represent")
+
+    def __init__(
+        self, cluster: Cluster, find: Callable[[], Ints | None], represent: Callable[[Groups], Representatives]
+    ) -> None:
+        """`represent` knows the representatives of the rows in each group."""
+        super().__init__(cluster)
+        self._find, self._represent = find, represent
+        del self._rows
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there: the rows, the first time.
+        if name != "_rows":
+            raise AttributeError(name)
+        self._rows = self._find()
+        return self._rows
+
+    def representatives(self, labels: tuple[str, ...]) -> Representatives:
+        return self._represent(self.cluster.groups.by(labels))
 
 
 class Representatives:

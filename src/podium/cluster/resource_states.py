@@ -106,9 +106,10 @@ class ResourceStates:
         columns, names = self._columns, self._columns.resources.values
         # A fork may know of more resources than there are here.
         allocatable = dict(zip(names, columns.allocatable[:, row].tolist(), strict=False))
-        requested = dict(zip(names, columns.requested[:, row].tolist(), strict=False))
+        used = columns.used[:, row].tolist()
+        requested = dict(zip(names, used[len(NON_ZERO) :], strict=False))
         free = {name: amount - requested[name] for name, amount in allocatable.items()}
-        non_zero = dict(zip(NON_ZERO, columns.non_zero[:, row].tolist(), strict=True))
+        non_zero = dict(zip(NON_ZERO, used, strict=False))
         return Amounts(allocatable, requested, free, requested | non_zero, {})
 
     def _read_one(self, row: int) -> None:

@@ -8,7 +8,7 @@ from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.extremes import is_any
 from podium.cluster.groups import Groups
-from podium.cluster.nodes import Representatives
+from podium.cluster.nodes import FoundNodes, Representatives
 from podium.engine.merging import INFEASIBLE
 from podium.engine.plan import Plan
 
@@ -61,7 +61,7 @@ class FeasibleRows:
     @property
     def nodes(self) -> Nodes:
         """The nodes; without looking for them when that is all of them."""
-        return Nodes(self._cluster, None if self.are_everywhere else lambda: self.rows, self.represent)
+        return FoundNodes(self._cluster, lambda: None if self.are_everywhere else self.rows, self.represent)
 
     def represent(self, groups: Groups) -> Representatives:
         """The rows by group."""

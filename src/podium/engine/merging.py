@@ -9,10 +9,11 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Codes, Ints
-from podium.cluster.extremes import lowest
+from podium.cluster.extremes import highest, lowest
 from podium.cluster.resource_states import ResourceStates
 from podium.engine.node_forms import FEW_NODES
 from podium.engine.results import NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
+from podium.framework import ScorePlugin
 
 INFEASIBLE = -(1 << 60)
 """Less than any total, and small enough to be added up a few times."""
@@ -32,7 +33,7 @@ class RowOutcomes:
         cluster: Cluster,
     ) -> None:
         """`raw_scores` are only followed: what they come to depends on which nodes are feasible."""
-        self._filters, self._scores, self._cluster = filters, scores, cluster
+        self._filters, self._scores, self._raw_scores, self._cluster = filters, scores, raw_scores, cluster
         self._results: list[Results] = [*filters, *(results for _, results in scores)]
         followed = [results.followed for results in (*self._results, *raw_scores)]
         # Whether there is a node on a row counts here, too; its coming and going is in every log.
@@ -46,6 +47,7 @@ class RowOutcomes:
         self.generation = 0
         """Counts the times that all rows were merged anew."""
         self._passing: Ints | Literal["all", "unknown"] = "unknown"
+        self._uniform: frozenset[ScorePlugin] | None = None
         self.may_have_errors = self.may_be_invalid = False
         """Whether a filter was seen to fail, or a score outside the range."""
 
@@ -78,9 +80,18 @@ class RowOutcomes:
             self.generation += 1
         else:
             self.values[places] = merged
-        self._passing = "unknown"
+        self._passing, self._uniform = "unknown", None
         self._heads, self._versions = heads, versions
         return heads
+
+    @property
+    def uniform(self) -> frozenset[ScorePlugin]:
+        """The plugins that have one and the same raw score for all rows."""
+        if self._uniform is None:
+            for results in self._raw_scores:
+                results.catch_up()
+            self._uniform = frozenset([each.plugin for each in self._raw_scores if each.uniform is not None])
+        return self._uniform
 
     @property
     def passing(self) -> Ints | None:
@@ -219,10 +230,14 @@ def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple
 
 def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
     """The weighted sum of scores; INFEASIBLE where a filter rejects."""
-    merged = np.zeros(size, dtype=np.int64)
+    merged: Ints | None = None
     for weight, values in scores:
-        merged += values if weight == 1 else weight * values
+        weighted = values if weight == 1 else weight * values
+        merged = weighted.copy() if merged is None else np.add(merged, weighted, out=merged)
+    if merged is None:
+        merged = np.zeros(size, dtype=np.int64)
     for values in codes:
-        if values.any():
+        # Seen as unsigned, a negative code is a large one.
+        if highest(values.view(np.uint64)):
             merged[values != 0] = INFEASIBLE
     return merged

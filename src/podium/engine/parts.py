@@ -19,8 +19,6 @@ from podium.framework import (
     Status,
 )
 
-PASSED = PreFilterResult()
-
 
 class Course(NamedTuple):
     """What follows from a plugin's PreFilter and PreScore for its later extension points."""
@@ -28,6 +26,10 @@ class Course(NamedTuple):
     pre_filter: Literal["pass", "skip", "narrow", "hopeless"]
     """"narrow" where the pod is rejected or only some nodes are left; "hopeless" where nothing can be done about it."""
     pre_score: Literal["pass", "skip", "fail"]
+
+
+PASSED = PreFilterResult()
+ORDINARY = Course("pass", "pass")
 
 
 class Part:
@@ -56,6 +58,8 @@ class Part:
 
 
 def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
+    if pre_filter == PASSED and pre_score is SUCCESS:
+        return ORDINARY
     scoring: Literal["pass", "skip", "fail"] = "pass"
     if pre_score.code is not Code.SUCCESS:
         scoring = "skip" if pre_score.code is Code.SKIP else "fail"

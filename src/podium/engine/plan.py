@@ -87,11 +87,8 @@ class Plan:
     def varying_scores(self) -> list[Weighted]:
         """The scores to be worked out for every pod, less those that are known to be the same for all nodes."""
         if self._varying_scores is None:
-            kept = scores_of(self.parts, self.outline.raw_scores, self.outline.weights)
-            for _, results in kept:
-                results.catch_up()
-            same = {results.plugin for _, results in kept if results.uniform is not None}
-            self._varying_scores = [each for each in self.outline.varying_score if each.plugin not in same]
+            uniform = self._rows.uniform
+            self._varying_scores = [each for each in self.outline.varying_score if each.plugin not in uniform]
         return self._varying_scores
 
     def forget_fresh(self) -> None:
@@ -133,7 +130,8 @@ class Plan:
     def _merge_all(self) -> None:
         passing = self._rows.passing
         if passing is None:
-            self.total = self._states.of_many(None) + self._rows.values
+            self.total = self._states.of_many(None)
+            self.total += self._rows.values
         else:
             self.total = self._rows.values.copy()
             self.total[passing] += self._states.of_many(passing)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.engine.merging import RowOutcomes
@@ -20,21 +19,23 @@ from podium.legacy.conduct import Conduct
 V = TypeVar("V")
 
 
-class LeastRecentlyUsed(OrderedDict[Hashable, V]):
-    """A dictionary that forgets what was not asked for longest."""
+class RecentlyUsed(Generic[V]):
+    """A dictionary that keeps what was asked for of late: never more than `most`, and half of that at least."""
 
     def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
+        self._half = max(most // 2, 1)
+        self._young: dict[Hashable, V] = {}
+        self._old: dict[Hashable, V] = {}
 
     def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
-        found = self.get(key)
+        found = self._young.get(key)
         if found is None:
-            found = self[key] = make()
-            if len(self) > self._most:
-                self.popitem(last=False)
-        else:
-            self.move_to_end(key)
+            found = self._old.get(key)
+            if found is None:
+                found = make()
+            if len(self._young) >= self._half:
+                self._old, self._young = self._young, {}
+            self._young[key] = found
         return found
 
 
@@ -84,12 +85,12 @@ class Plans:
     def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
-        self._by_signature: LeastRecentlyUsed[_Known] = LeastRecentlyUsed(most)
-        self._keys: LeastRecentlyUsed[_Keys] = LeastRecentlyUsed(most)
-        self._plans: LeastRecentlyUsed[Plan] = LeastRecentlyUsed(most)
-        self._frames: LeastRecentlyUsed[Frame] = LeastRecentlyUsed(most)
-        self._parts: LeastRecentlyUsed[Part] = LeastRecentlyUsed(4 * most)
-        self._row_outcomes: LeastRecentlyUsed[RowOutcomes] = LeastRecentlyUsed(most)
+        self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(most)
+        self._keys: RecentlyUsed[_Keys] = RecentlyUsed(most)
+        self._plans: RecentlyUsed[Plan] = RecentlyUsed(most)
+        self._frames: RecentlyUsed[Frame] = RecentlyUsed(most)
+        self._parts: RecentlyUsed[Part] = RecentlyUsed(4 * most)
+        self._row_outcomes: RecentlyUsed[RowOutcomes] = RecentlyUsed(most)
         plugins = framework.plugins.values()
         keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
         self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
@@ -116,22 +117,21 @@ class Plans:
     def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
         kind = info.spec_signature if self._keys_are_of_spec else info.signature
         keys = self._keys.get_or_make(kind, lambda: self._make_keys(info))
-        return self._plans.get_or_make((keys, concerned), lambda: self._make_plan(keys, concerned, info))
+        frame = self._frames.get_or_make(
+            (keys.by_row, concerned), lambda: self._make_frame(keys.by_row, concerned, info)
+        )
+        return self._plans.get_or_make((frame, keys.by_state), lambda: self._make_plan(frame, keys.by_state, info))
 
     def _make_keys(self, info: PodInfo) -> _Keys:
         by_state = tuple([plugin.key(info) for plugin, _ in self._by_state])
         return _Keys(by_state, tuple([plugin.key(info) for plugin, _ in self._by_row]))
 
-    def _frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
-        return self._frames.get_or_make((keys, concerned), lambda: self._make_frame(keys, concerned, info))
-
     def _make_frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
         unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
         return Frame(self._parts_of(self._by_row, keys, info), frozenset(unconcerned))
 
-    def _make_plan(self, keys: _Keys, concerned: tuple[bool, ...], info: PodInfo) -> Plan:
-        frame = self._frame(keys.by_row, concerned, info)
-        asked = self._parts_of(self._by_state, keys.by_state, info)
+    def _make_plan(self, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+        asked = self._parts_of(self._by_state, keys, info)
         parts = frame.parts | asked
         courses = tuple([part.course for part in asked.values()])
         known = frame.outlines.get(courses)

@@ -11,7 +11,7 @@ from podium.cluster import Cluster
 from podium.engine.decision import Decision
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plans import LeastRecentlyUsed
+from podium.engine.plans import RecentlyUsed
 from podium.engine.preemption import Outcome, Search, run_post_filter
 from podium.engine.remembering import RowChanges, RowMemory
 from podium.engine.select import TieBreak
@@ -36,7 +36,7 @@ class Preempting:
     ) -> None:
         self._nominations, self._changes, self._extenders = nominations, changes, extenders
         self._tie_break, self._rng = tie_break, random.Random(seed)
-        self._memories: LeastRecentlyUsed[RowMemory[Outcome]] = LeastRecentlyUsed(self.MOST_KINDS)
+        self._memories: RecentlyUsed[RowMemory[Outcome]] = RecentlyUsed(self.MOST_KINDS)
 
     def save(self) -> Any:
         """What the next search depends on, to be given to `restore`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plans import LeastRecentlyUsed
+from podium.engine.plans import RecentlyUsed
 from podium.engine.rechecking import Recheck
 from podium.engine.remembering import RowChanges, RowMemory
 from podium.errors import PluginError
@@ -35,7 +35,7 @@ class Yielding:
 
     def __init__(self, nominations: Nominations, changes: RowChanges) -> None:
         self._nominations, self._changes = nominations, changes
-        self._known: LeastRecentlyUsed[_Known] = LeastRecentlyUsed(self.MOST_KINDS)
+        self._known: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
 
     def apply(self, evaluation: Evaluation, *, everywhere: bool) -> None:
         """Check the feasible rows; with `everywhere`, also those rejected anyway, where the reason may be another."""

@@ -11,6 +11,7 @@ from podium.errors import PluginError
 from podium.framework.status import Status, Verdict
 
 WHOLE = int, np.integer
+INT64 = np.dtype(np.int64)
 
 
 def status(plugin: str, found: Any) -> Status:
@@ -29,7 +30,7 @@ def number(plugin: str, found: Any) -> int:
 
 def numbers(plugin: str, point: str, found: Any, count: int) -> Ints:
     """One number for each node; PluginError if it is anything else."""
-    if not (isinstance(found, np.ndarray) and found.dtype == np.int64 and found.shape == (count,)):
+    if not (isinstance(found, np.ndarray) and found.dtype == INT64 and found.shape == (count,)):
         shape = f"{found.dtype}{list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
         raise PluginError(plugin, f"returns {shape} from {point}: return an int64 array, one number for each node")
     return found

@@ -107,7 +107,7 @@ class Verdict:
     @property
     def arrays(self) -> list[Ints | Mask]:
         """What it was made from: codes, or masks."""
-        return [mask for mask, _ in self._rejections] or [self.codes]
+        return [mask for mask, _ in self._rejections] if self._rejections else [self.codes]
 
     @property
     def codes(self) -> Ints:

@@ -97,9 +97,12 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if len(nodes) < self.MANY_NODES:
             return _evenness(*_fractions(before, nodes))
         kept = self._today.of(nodes.cluster)
-        if len(kept) > self.MOST_KEPT:
-            kept.clear()
-        return kept.setdefault(before, _Today()).evenness(before, nodes)
+        today = kept.get(before)
+        if today is None:
+            if len(kept) >= self.MOST_KEPT:
+                kept.clear()
+            today = kept[before] = _Today()
+        return today.evenness(before, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         before, after = state[self._score_key]
@@ -120,7 +123,10 @@ def _fractions(more: More, nodes: Nodes) -> tuple[list[Floats], list[Mask | bool
         used = nodes.requested(name) + amount if amount else nodes.requested(name)
         if not isinstance(capacity, int) or highest(used) > capacity:
             used = np.minimum(used, capacity)
-        fractions.append(used / capacity)
+        # Two steps take less time than the division of integers, which comes to the same.
+        fraction = used.astype(np.float64)
+        fraction /= capacity
+        fractions.append(fraction)
         present.append(mask)
     return fractions, present
 

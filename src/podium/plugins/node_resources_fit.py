@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.cluster.extremes import is_any, lowest
+from podium.cluster.extremes import highest, is_any, lowest
 from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -111,8 +111,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         needs: list[tuple[str, int]] = state[self.name]
         codes = np.zeros(len(nodes), dtype=np.int64)
         for place, (name, amount) in enumerate(needs):
-            allocatable = nodes.capacity(name)
-            short = nodes.requested(name) > allocatable - amount
+            allocatable, requested = nodes.capacity(name), nodes.requested(name)
+            if isinstance(allocatable, int) and highest(requested) <= allocatable - amount:
+                continue
+            short = requested > allocatable - amount
             if is_any(short):
                 codes |= short.astype(np.int64) << place
                 if name != "pods":

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plans import LeastRecentlyUsed
+from podium.engine.plans import RecentlyUsed
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick
 from podium.engine.preemption.eligibility import potential_rows, why_not_eligible
 from podium.engine.preemption.victims import DryRuns, Outcome
@@ -40,7 +40,7 @@ class Search:
         tie_break: TieBreak,
         rng: random.Random,
         changes: RowChanges,
-        memories: LeastRecentlyUsed[RowMemory[Outcome]],
+        memories: RecentlyUsed[RowMemory[Outcome]],
     ) -> None:
         self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
         self._tie_break, self._rng, self._changes, self._memories = tie_break, rng, changes, memories
