@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from itertools import chain
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ def write_dump(path: Path, nodes: int = NODES, pods: int = PODS) -> None:
         file.write(b'{\n    "apiVersion": "v1",\n    "items": [\n')
         for place, item in enumerate(items):
             file.write(b",\n" if place else b"")
-            file.write(msgspec.json.format(msgspec.json.encode(item), indent=4))
+            file.write(indent(msgspec.json.format(msgspec.json.encode(item), indent=4).decode(), " " * 8).encode())
         file.write(b'\n    ],\n    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
 
 

@@ -30,6 +30,23 @@ def test_pods_of_one_template_share_what_is_filled_in() -> None:
     assert (first.spec.node_name, second.spec.node_name) == ("a", "b")
 
 
+def test_what_the_status_of_such_pods_says_is_shared_as_well() -> None:
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    statuses = [
+        ready | {"startTime": "2026-01-01T00:00:00Z"},
+        ready | {"startTime": "2026-01-02T00:00:00Z"},
+        ready | {"conditions": [{"type": "Ready", "status": "False"}]},
+    ]
+    first, second, third = load(
+        [doc("Pod", f"web-{place}", spec={"containers": [CONTAINER]}, status=s) for place, s in enumerate(statuses)]
+    ).of(Pod)
+
+    assert first.status.conditions is second.status.conditions
+    assert second.status.start_time == "2026-01-02T00:00:00Z"
+    assert [condition.status for condition in third.status.conditions] == ["False"]
+    assert third.status.start_time is None
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -12,8 +13,9 @@ import msgspec
 from podium.errors import InputError
 from podium.load.envelope import Envelope, RawEnvelope
 from podium.load.kinds import full_name
+from podium.load.large_lists import LargeList, ListedPod
 from podium.load.nulls import without_nulls
-from podium.load.read import Document
+from podium.load.read import Document, parsed
 from podium.objects import Object
 
 T = TypeVar("T")
@@ -75,7 +77,9 @@ _EXPORTED = {
 
 def entries(document: Document) -> Iterator[Entry]:
     """Every object in a document: itself, or the items of the list, typed list or simulator export it is."""
-    if isinstance(document.value, list) or _is_array(document.value):
+    if document.listed is not None:
+        yield from _listed(document, document.listed)
+    elif isinstance(document.value, list) or _is_array(document.value):
         yield from _items(document, _decode_as(document, document.value, list[Any], list[msgspec.Raw]))
     else:
         yield from _unpacked(Entry(document, None, "", "", document.value), document.envelope)
@@ -84,6 +88,8 @@ def entries(document: Document) -> Iterator[Entry]:
 def decode(entry: Entry, type_: type[Object]) -> Object:
     """The typed object of an entry; InputError naming file, object and field where it does not fit."""
     value = entry.value
+    if isinstance(value, type_):
+        return value
     try:
         if isinstance(value, msgspec.Raw):
             decoder: msgspec.json.Decoder[Object] = _json_decoder(type_)
@@ -114,9 +120,27 @@ def object_name(kind: str, value: object) -> str:
     return full_name(kind, namespace if isinstance(namespace, str) else "", name)
 
 
-def _items(document: Document, values: Iterable[object], kind: str = "", api_version: str = "") -> Iterator[Entry]:
+def _listed(document: Document, listed: LargeList) -> Iterator[Entry]:
+    """The objects of a large list; of whatever it is, where it is not what it looked like."""
+    kind, position, done = listed.kind.removesuffix(_LIST), 1, 0
+    try:
+        for part in listed.parts():
+            for entry in _items(document, part, kind, listed.api_version if kind else "", position):
+                yield entry
+                done += 1
+            position += len(part)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        yield from islice(chain.from_iterable(map(entries, parsed(document))), done, None)
+
+
+def _items(
+    document: Document, values: Iterable[object], kind: str = "", api_version: str = "", first: int = 1
+) -> Iterator[Entry]:
     """The objects of a list; those that do not say what they are have the kind and version given."""
-    for position, value in enumerate(values, 1):
+    for position, value in enumerate(values, first):
+        if isinstance(value, ListedPod):
+            yield Entry(document, position, value.kind, value.api_version, value)
+            continue
         head = _HEAD.match(memoryview(value)) if isinstance(value, msgspec.Raw) else None
         own_version, own_kind = _head_of(*head.groups()) if head is not None else ("", _LIST)
         if own_kind.endswith(_LIST):

@@ -9,18 +9,19 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from podium.errors import InputError
 from podium.load.envelope import RawEnvelope
+from podium.load.large_lists import LargeList, Text
 from podium.load.yaml_documents import yaml_documents
 
 Source = str | os.PathLike[str] | Mapping[str, object] | Sequence[Mapping[str, object]]
 """A path, `-` for stdin, an object as a dict, or a list of those."""
 
-Text = bytes | mmap.mmap
 T = TypeVar("T")
 
 STDIN = "-"
@@ -52,7 +53,9 @@ class Document(NamedTuple):
     found: bool = False
     """Whether a directory search turned it up, rather than the user naming its file."""
     mapped: mmap.mmap | None = None
-    """The mapped file that `value` is a part of."""
+    """The mapped file that it is a part of."""
+    listed: LargeList | None = None
+    """Of what looks like a large list, in place of the value: where the items are likely to be."""
 
     def release(self) -> None:
         """Give back the memory of what was read of a mapped file; it is read again from the file if need be."""
@@ -62,7 +65,7 @@ class Document(NamedTuple):
 
 def load_documents(source: Source) -> Iterator[tuple[str, object]]:
     """Every document of a source as plain values, each with where it stands (`cluster.yaml document 3`)."""
-    for document in read_documents(source):
+    for document in chain.from_iterable(map(parsed, read_documents(source))):
         value = document.value
         if isinstance(value, msgspec.Raw):
             try:
@@ -70,6 +73,15 @@ def load_documents(source: Source) -> Iterator[tuple[str, object]]:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise InputError(f"cannot be read as JSON: {error}", document.where) from None
         yield document.where, value
+
+
+def parsed(document: Document) -> Iterator[Document]:
+    """The document itself; or, of what looks like a large list, the documents that its text turns out to be."""
+    if document.listed is None:
+        yield document
+    else:
+        for each in _json_or_flow_yaml(document.listed.text, document.listed.start, document.file):
+            yield each._replace(found=document.found)
 
 
 def read_documents(source: Source) -> Iterator[Document]:
@@ -142,7 +154,11 @@ def _unpacked(data: bytes, name: str) -> bytes:
 def _documents(text: Text, name: str) -> Iterator[Document]:
     start = _BLANK.match(text).end()  # type: ignore[union-attr]
     if text[start : start + 1] in (b"{", b"["):
-        yield from _json_or_flow_yaml(text, start, name)
+        listed = LargeList.at(text, start)
+        if listed is None:
+            yield from _json_or_flow_yaml(text, start, name)
+        else:
+            yield Document(f"{name} document 1", name, None, mapped=_mapped(text), listed=listed)
         return
     head = text[start : start + _HEAD]
     # Text without a colon is one long scalar to YAML; a large file of it is refused before that is found out.
@@ -176,7 +192,6 @@ class _NotJSONError(Exception):
 def _json(text: Text, start: int, name: str) -> Iterator[Document]:
     """One or several JSON documents, with nothing, blanks or `---` between them."""
     view = memoryview(text)
-    mapped = text if isinstance(text, mmap.mmap) else None
     number = 0
     while start < len(view):
         end_of_line = text.find(b"\n", start)
@@ -191,8 +206,12 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
         number += 1
         end = start + length
         value = msgspec.Raw(view[start:end])
-        yield Document(f"{name} document {number}", name, value, envelope, mapped=mapped)
+        yield Document(f"{name} document {number}", name, value, envelope, mapped=_mapped(text))
         start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
+
+
+def _mapped(text: Text) -> mmap.mmap | None:
+    return text if isinstance(text, mmap.mmap) else None
 
 
 def _first_value(view: memoryview, line: memoryview) -> tuple[int, RawEnvelope | None]:
