@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import ref
 
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.engine.merging import RowOutcomes
@@ -58,13 +59,18 @@ class _Keys(NamedTuple):
     by_row: tuple[Hashable, ...]
 
 
+def _no_plan() -> None:
+    """In place of a plan that is not made yet."""
+
+
 class _Known:
     """The plan of pods with one signature."""
 
     __slots__ = ("as_of", "concerned", "plan")
 
     def __init__(self) -> None:
-        self.plan: Plan | None = None
+        self.plan: Callable[[], Plan | None] = _no_plan
+        """None once the plan is forgotten: what it knows of every node takes memory."""
         self.concerned: tuple[bool, ...] = ()
         """Which of the choosy plugins have to do with such pods."""
         self.as_of = (-1, False)
@@ -81,12 +87,14 @@ class Plans:
 
     MOST_CELLS = 1 << 22
     """Bounds memory: plans times nodes."""
+    MOST_KINDS = 1 << 14
+    """Of how many kinds of pods it is known which plan they have."""
 
     def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
-        self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(most)
-        self._keys: RecentlyUsed[_Keys] = RecentlyUsed(most)
+        self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
+        self._keys: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
         self._plans: RecentlyUsed[Plan] = RecentlyUsed(most)
         self._frames: RecentlyUsed[Frame] = RecentlyUsed(most)
         self._parts: RecentlyUsed[Part] = RecentlyUsed(4 * most)
@@ -103,12 +111,14 @@ class Plans:
         cluster = self._cluster
         as_of = cluster.store.version, cluster.census.with_terms > 0
         known = self._by_signature.get_or_make(info.signature, _Known)
-        if known.plan is None or known.as_of != as_of:
+        plan = known.plan()
+        if plan is None or known.as_of != as_of:
             concerned = self._concerned(info)
-            if known.plan is None or known.concerned != concerned:
-                known.plan, known.concerned = self._plan(info, concerned), concerned
+            if plan is None or known.concerned != concerned:
+                plan = self._plan(info, concerned)
+                known.plan, known.concerned = ref(plan), concerned
             known.as_of = as_of
-        return known.plan
+        return plan
 
     def _concerned(self, info: PodInfo) -> tuple[bool, ...]:
         cluster = self._cluster
