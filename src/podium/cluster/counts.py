@@ -142,6 +142,7 @@ class DomainTally:
         "_tally",
         "counts",
         "domains",
+        "key",
         "nodes",
         "occupied",
     )
@@ -150,7 +151,7 @@ class DomainTally:
 
     def __init__(self, tally: Tally, columns: Columns, key: str, mask: RowMask | None, labels_log: ChangeLog) -> None:
         self._tally, self._columns, self._mask, self._labels_log = tally, columns, mask, labels_log
-        self._column = columns.label(key)
+        self.key, self._column = key, columns.label(key)
         self._seen = self.STALE
         self.counts: Ints = np.zeros(0, dtype=np.int64)
         """Pods per domain; and a zero in the end, at index -1, for the nodes that lack the label."""
@@ -197,6 +198,10 @@ class DomainTally:
         if self._occupied is None:
             self._occupied = (self.counts > 0)[self._codes()]
         return self._occupied
+
+    def is_occupied(self, row: int) -> bool:
+        """Whether a row is in a domain that has pods, as of the last `read`."""
+        return self.counts.item(self._column.codes.item(row)) > 0
 
     def _codes(self) -> Codes:
         return self._column.codes[: self._columns.size]

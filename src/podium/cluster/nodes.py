@@ -149,22 +149,24 @@ class Nodes:
 class FoundNodes(Nodes):
     """Nodes whose rows are looked for once they are needed."""
 
-    __slots__ = ("_find", "_represent")
+    __slots__ = ("_find", "_found", "_represent")
 
     def __init__(
-        self, cluster: Cluster, find: Callable[[], Ints | None], represent: Callable[[Groups], Representatives]
+        self,
+        cluster: Cluster,
+        find: Callable[[], Ints] | None,
+        represent: Callable[[Groups], Representatives],
     ) -> None:
-        """`represent` knows the representatives of the rows in each group."""
-        super().__init__(cluster)
+        """`find` is None where that is all rows; `represent` knows the representatives of the rows in each group."""
+        self.cluster, self._columns, self._taken = cluster, cluster.columns, {}
         self._find, self._represent = find, represent
-        del self._rows
+        self._found: Ints | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        # Called for what is not there: the rows, the first time.
-        if name != "_rows":
-            raise AttributeError(name)
-        self._rows = self._find()
-        return self._rows
+    @property
+    def _rows(self) -> Ints | None:  # type: ignore[override]
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return self._found
 
     def representatives(self, labels: tuple[str, ...]) -> Representatives:
         return self._represent(self.cluster.groups.by(labels))

@@ -92,11 +92,12 @@ class Evaluation:
             return
         for plugin in outline.varying_pre_filter:
             outcome = plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
-            if outcome.status.code is Code.SKIP:
-                self.skipped |= {plugin.name}
-            elif outcome != PASS:
+            if outcome == PASS:
+                continue
+            if outcome.status.code is not Code.SKIP:
                 self._pre_filter_in_order()
                 return
+            self.skipped |= {plugin.name}
 
     def _pre_filter_in_order(self) -> None:
         """PreFilter where a plugin rejects the pod or leaves only some nodes: then the order matters."""
@@ -254,6 +255,8 @@ class Evaluation:
     def _run_pre_score(self) -> None:
         for plugin in self.plan.outline.varying_pre_score:
             status = plugin.pre_score(self.state, self.pod, self._scored)
+            if status is SUCCESS:
+                continue
             if status.code is Code.SKIP:
                 self.skipped_scores.add(plugin.name)
             elif status.code is not Code.SUCCESS:

@@ -61,7 +61,7 @@ class FeasibleRows:
     @property
     def nodes(self) -> Nodes:
         """The nodes; without looking for them when that is all of them."""
-        return FoundNodes(self._cluster, lambda: None if self.are_everywhere else self.rows, self.represent)
+        return FoundNodes(self._cluster, None if self.are_everywhere else lambda: self.rows, self.represent)
 
     def represent(self, groups: Groups) -> Representatives:
         """The rows by group."""

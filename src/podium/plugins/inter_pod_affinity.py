@@ -101,33 +101,18 @@ def _own_terms(info: PodInfo, cluster: Cluster) -> OwnTerms:
     )
 
 
-class Domains(NamedTuple):
-    """How many pods there are of what a term asks for, by the values of its label key."""
-
-    key: str
-    tally: DomainTally
-
-    def occupied(self, nodes: Nodes) -> Mask:
-        """Whether each node is in a domain with such pods."""
-        return nodes.take(self.tally.occupied_rows())
-
-    def has(self, node: NodeInfo) -> bool:
-        """Whether the node is in a domain with such pods."""
-        return self.tally.counts.item(node.code(self.key)) > 0
-
-
 @dataclass(slots=True)
 class _FilterState:
-    affinity: list[Domains]
+    affinity: list[DomainTally]
     """Per required term, the pods that match all terms."""
-    anti_affinity: list[Domains]
-    existing_anti_affinity: list[Domains]
+    anti_affinity: list[DomainTally]
+    existing_anti_affinity: list[DomainTally]
     matches_itself: bool
 
     @property
     def is_first(self) -> bool:
         """Whether it is the first pod of a group that wants to be together: it may go anywhere that has the labels."""
-        return self.matches_itself and not any(domains.tally.occupied for domains in self.affinity)
+        return self.matches_itself and not any(tally.occupied for tally in self.affinity)
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -150,14 +135,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         cluster, info, terms = nodes.cluster, state.info, state.info.terms
-        existing = [_domains(one, one.term.topology_key, cluster) for one in existing_terms(ANTI, info, cluster)]
-        existing = [domains for domains in existing if domains.tally.occupied]
+        existing = [_tally(one, one.term.topology_key, cluster) for one in existing_terms(ANTI, info, cluster)]
+        existing = [tally for tally in existing if tally.occupied]
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return SKIPPED
         own = own_terms(info, cluster)
         state[self.name] = _FilterState(
-            [_domains(own.together, key, cluster) for key, _ in own.affinity],
-            [_domains(question, key, cluster) for key, question in own.anti_affinity],
+            [_tally(own.together, key, cluster) for key, _ in own.affinity],
+            [_tally(question, key, cluster) for key, question in own.anti_affinity],
             existing,
             own.matches_itself,
         )
@@ -171,35 +156,35 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_labels(self, state: CycleState) -> tuple[str, ...]:
         found: _FilterState = state[self.name]
-        domains = (*found.affinity, *found.anti_affinity, *found.existing_anti_affinity)
-        return tuple(dict.fromkeys([each.key for each in domains]))
+        tallies = (*found.affinity, *found.anti_affinity, *found.existing_anti_affinity)
+        return tuple(dict.fromkeys([tally.key for tally in tallies]))
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         found: _FilterState = state[self.name]
         return Verdict.first(
             *[(~holds, self.AFFINITY) for holds in self._affinity_holds(found, nodes)],
-            *[(domains.occupied(nodes), self.ANTI_AFFINITY) for domains in found.anti_affinity],
-            *[(domains.occupied(nodes), self.EXISTING) for domains in found.existing_anti_affinity],
+            *[(nodes.take(tally.occupied_rows()), self.ANTI_AFFINITY) for tally in found.anti_affinity],
+            *[(nodes.take(tally.occupied_rows()), self.EXISTING) for tally in found.existing_anti_affinity],
         )
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         found: _FilterState = state[self.name]
-        for domains in found.affinity:
-            if not domains.has(node) and not (found.is_first and node.code(domains.key) >= 0):
+        for tally in found.affinity:
+            if not tally.is_occupied(node.row) and not (found.is_first and node.code(tally.key) >= 0):
                 return self.AFFINITY
-        for domains in found.anti_affinity:
-            if domains.has(node):
+        for tally in found.anti_affinity:
+            if tally.is_occupied(node.row):
                 return self.ANTI_AFFINITY
-        for domains in found.existing_anti_affinity:
-            if domains.has(node):
+        for tally in found.existing_anti_affinity:
+            if tally.is_occupied(node.row):
                 return self.EXISTING
         return SUCCESS
 
     def _affinity_holds(self, found: _FilterState, nodes: Nodes) -> list[Mask]:
         """Per required affinity term, whether it holds on each node."""
         if found.is_first:
-            return [nodes.codes(domains.key) >= 0 for domains in found.affinity]
-        return [domains.occupied(nodes) for domains in found.affinity]
+            return [nodes.codes(tally.key) >= 0 for tally in found.affinity]
+        return [nodes.take(tally.occupied_rows()) for tally in found.affinity]
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         terms = state.info.terms
@@ -218,7 +203,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         weighed: list[tuple[int, str, Matching | Owning]] = [*own_terms(info, cluster).preferences]
         weighed += self._existing(info, cluster)
         for weight, key, question in weighed:
-            tally = cluster.census.tally(question).by_domain(key)
+            tally = _tally(question, key, cluster)
             if tally.occupied:
                 score = tally.counts if weight == 1 else weight * tally.counts
                 scores[key] = scores[key] + score if key in scores else score
@@ -254,5 +239,6 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
 
 
-def _domains(question: Matching | Owning, key: str, cluster: Cluster) -> Domains:
-    return Domains(key, cluster.census.tally(question).by_domain(key))
+def _tally(question: Matching | Owning, key: str, cluster: Cluster) -> DomainTally:
+    """How many pods there are of what a term asks for, by the values of its label key."""
+    return cluster.census.tally(question).by_domain(key)
