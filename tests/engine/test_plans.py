@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import numpy as np
 import pytest
 
 from builders import make_config, make_node, make_pod
 from podium import of_spec
-from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.engine import Scheduler
-from podium.engine.plans import RecentlyUsed
-from podium.framework import CycleState, Registry, Verdict
+from podium.engine.plan import Plan
+from podium.engine.plans import Frame, Plans, RecentlyUsed
+from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.taint_toleration import TaintToleration
@@ -93,3 +95,46 @@ def test_what_was_asked_for_of_late_is_kept_and_the_rest_forgotten() -> None:
     for key in range(1, 24):
         get(key)
     assert len(made) == 53
+
+
+def test_a_plan_that_is_in_use_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plans, "MOST_CELLS", 1)
+    made: list[PodInfo] = []
+    make = Plans._make_plan
+
+    def counted(self: Plans, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+        made.append(info)
+        return make(self, frame, keys, info)
+
+    monkeypatch.setattr(Plans, "_make_plan", counted)
+    scheduler = Scheduler(Cluster.from_objects([make_node("a", cpu="1000"), make_node("b")]))
+    usual = make_pod("usual", requests={"cpu": "5m"})
+    for number in range(300):
+        scheduler.decide(usual)
+        scheduler.decide(make_pod("other", requests={"memory": f"{number}Mi"}))
+    assert len(made) == 301
+
+
+class Narrow(FilterPlugin):
+    """Says with numbers of another width, or with a mask, that a node is not wanted."""
+
+    name = "Narrow"
+    reads = Aspect.RESOURCES
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self.wide: str = args["dtype"] if isinstance(args, dict) else "int64"
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        codes = np.array([name == "a" for name in nodes.names]).astype(self.wide)
+        return Verdict(codes, lambda code: Status.unschedulable("not this one"))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "bool"])
+def test_codes_may_be_of_any_width(dtype: str) -> None:
+    plugins = {"filter": {"enabled": [{"name": "Narrow"}]}}
+    config = make_config({"plugins": plugins, "pluginConfig": [{"name": "Narrow", "args": {"dtype": dtype}}]})
+    nodes = [make_node(name) for name in "abcd"]
+    scheduler = Scheduler(Cluster.from_objects(nodes), config, registry=Registry([*IN_TREE.values(), Narrow]))
+    assert scheduler.decide(make_pod("p")).feasible == ("b", "c", "d")
+    assert scheduler.schedule(make_pod("p")) in ("b", "c", "d")

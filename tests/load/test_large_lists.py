@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ PODS = [
     for k in range(12)
 ]
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4"}}}
+UNKIND = [{field: pod[field] for field in ("metadata", "spec")} for pod in PODS]
+NODE_ITEM = {field: NODE[field] for field in ("metadata", "status")}
+BAD = PODS[0] | {"spec": {"overhead": {"cpu": "x y"}}}
 OTHER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"text": "},\n        {" * 30}}
 POD_LIKE = {"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "no pod"}}
 
@@ -86,7 +91,7 @@ def test_pods_are_decoded_some_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_pa
         printed(PODS, indent=1),
         printed(PODS, indent=None),
         printed([POD_LIKE, *PODS, NODE, POD_LIKE]),
-        printed([{k: v for k, v in pod.items() if k in ("metadata", "spec")} for pod in PODS], kind="PodList"),
+        printed(UNKIND, kind="PodList"),
         printed([*PODS, {"apiVersion": "v1", "kind": "List", "items": [NODE]}]),
         printed(PODS, metadata={"resourceVersion": "", "shards": [{"a": 1}, {"b": 2}]}),
         printed(PODS, zones=[{"a": 1}, {"b": 2}]),
@@ -97,10 +102,14 @@ def test_pods_are_decoded_some_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_pa
             '        },\n        {\n            "apiVersion"', '        }, {\n            "apiVersion"'
         ),
         printed(PODS).replace("            }", "        }"),
+        printed(UNKIND, kind="PodList") + printed([NODE_ITEM], kind="NodeList"),
+        json.dumps({"kind": "PodList", "items": UNKIND}, indent=4) + printed([NODE_ITEM], kind="NodeList"),
+        printed(PODS, kind="Basket") + printed([NODE]),
+        json.dumps({"items": PODS, "kind": "List"}, indent=4),
         printed(PODS).replace('"items": [', '"items": [\n'),
         "\ufeff" + printed(PODS),
     ],
-    ids=range(15),
+    ids=range(19),
 )
 def test_whatever_it_is_the_objects_are_the_same(text: str, tmp_path: Path) -> None:
     assert not isinstance(compared(text, tmp_path / "list.json"), str)
@@ -117,6 +126,13 @@ def test_whatever_it_is_the_objects_are_the_same(text: str, tmp_path: Path) -> N
         (printed([*PODS, {"kind": 5}]), "kind"),
         (printed([*PODS, {}]), "item 13"),
         (printed(PODS) + "x", "is not JSON"),
+        (printed(PODS).replace('"0m"', '"x"').replace('"p7"', '"p7" "p7"'), "is not JSON"),
+        (printed(PODS).replace('"p1"', '"p0"').replace('"p7"', '"p7" "p7"'), "is not JSON"),
+        (printed(PODS).replace("        }\n    ]", "        }\n        {}\n    ]"), "is not JSON"),
+        (printed(PODS).replace("        }\n    ]", "        } 5\n    ]"), "is not JSON"),
+        (printed(PODS).replace('"kind": "List"', '"kind": "List", "items": null'), "no objects"),
+        (printed(PODS).replace('"kind": "List"', '"kind": "List", "items": []'), "no objects"),
+        ('\n\n{"kind":"List","items":[\n{"a":1}]}]}', "has no kind"),
         (printed(PODS, kind="Basket"), "no objects that scheduling reads, such as nodes and pods; only 1 Basket"),
         (printed([]), "no objects"),
     ],
@@ -149,6 +165,34 @@ def test_small_documents_are_read_whole() -> None:
     assert LargeList.at(printed(PODS).encode(), 0) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        printed(PODS) + '{"a": 1}' + printed([NODE]),
+        printed([*PODS, {"a": 1}]) + printed([NODE]),
+        json.dumps({"items": PODS}, indent=4) + printed([NODE]),
+        printed([*PODS, {"a": 1}]),
+    ],
+)
+def test_what_is_no_object_is_skipped_in_a_directory(text: str, tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text(text)
+    found = {}
+    for large in (1 << 40, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "LARGE", large)
+            found[large] = outcome(tmp_path)
+    assert found[0] == found[1 << 40]
+    assert "has no kind" in str(found[0])
+
+
+def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "LARGE", 0)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(printed([NODE]).encode())))
+    path = tmp_path / "list.json"
+    path.write_text(printed(PODS) + printed([OTHER]))
+    assert len(load("-", path)) == 13
+
+
 def test_documents_that_are_asked_for_as_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "LARGE", 0)
     path = tmp_path / "two.json"
@@ -159,14 +203,22 @@ def test_documents_that_are_asked_for_as_values(monkeypatch: pytest.MonkeyPatch,
 
 
 @given(
-    items=st.lists(st.sampled_from([*PODS, NODE, OTHER, POD_LIKE]), unique_by=json.dumps),
+    items=st.lists(st.sampled_from([*PODS, NODE, OTHER, POD_LIKE, UNKIND[3], BAD]), unique_by=json.dumps),
+    kind=st.sampled_from(["List", "PodList", "Basket"]),
+    more=st.sampled_from(["", printed([NODE]), printed(UNKIND, kind="PodList"), '{"a": 1}']),
     indent=st.integers(1, 6),
     place=st.integers(0, 4000),
     inserted=st.sampled_from(["", " ", "\n", "}", "},", "{", "]", "\n        },\n        {\n"]),
 )
 def test_damaged_lists_are_no_surprise(
-    items: list[Fields], indent: int, place: int, inserted: str, tmp_path_factory: pytest.TempPathFactory
+    items: list[Fields],
+    kind: str,
+    more: str,
+    indent: int,
+    place: int,
+    inserted: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    text = printed(items, indent)
+    text = printed(items, indent, kind) + more
     place %= len(text)
     compared(text[:place] + inserted + text[place:], tmp_path_factory.mktemp("lists") / "list.json")

@@ -101,3 +101,9 @@ def test_pods_that_are_all_different_are_forgotten_in_time(monkeypatch: pytest.M
     specs = [{"priority": number} for number in (1, 2, 3, 1, 2, 3)]
 
     assert [pod.spec.priority for pod in pods(*specs)] == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("fields", [{"spec": {"nodeSelector": {"a": "\ud800"}}}, {"status": {"phase": "\ud800"}}])
+def test_text_that_is_not_unicode(fields: Fields) -> None:
+    with pytest.raises(InputError, match=r"Pod default/odd: holds '.*\\ud800.*', which is not Unicode text"):
+        load(doc("Pod", "odd", **fields))

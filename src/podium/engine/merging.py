@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Codes, Ints
-from podium.cluster.extremes import highest, lowest
+from podium.cluster.extremes import is_any, lowest
 from podium.cluster.resource_states import ResourceStates
 from podium.engine.node_forms import FEW_NODES
 from podium.engine.results import NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
@@ -233,11 +233,14 @@ def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) 
     merged: Ints | None = None
     for weight, values in scores:
         weighted = values if weight == 1 else weight * values
-        merged = weighted.copy() if merged is None else np.add(merged, weighted, out=merged)
+        if merged is not None:
+            merged += weighted
+        else:
+            merged = weighted.copy() if weighted is values else weighted
     if merged is None:
         merged = np.zeros(size, dtype=np.int64)
     for values in codes:
-        # Seen as unsigned, a negative code is a large one.
-        if highest(values.view(np.uint64)):
-            merged[values != 0] = INFEASIBLE
+        rejected = values != 0
+        if is_any(rejected):
+            merged[rejected] = INFEASIBLE
     return merged

@@ -58,6 +58,7 @@ class Part:
 
 
 def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
+    # Of most pods most plugins say just this.
     if pre_filter == PASSED and pre_score is SUCCESS:
         return ORDINARY
     scoring: Literal["pass", "skip", "fail"] = "pass"

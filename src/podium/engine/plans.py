@@ -21,10 +21,12 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[V]):
-    """A dictionary that keeps what was asked for of late: never more than `most`, and half of that at least."""
+    """A dictionary that keeps what was asked for of late: never more than `most`, two at least, and half of that."""
 
     def __init__(self, most: int) -> None:
         self._half = max(most // 2, 1)
+        self.turns = 0
+        """How often it started over; what was not asked for since the last time but one is forgotten."""
         self._young: dict[Hashable, V] = {}
         self._old: dict[Hashable, V] = {}
 
@@ -36,6 +38,7 @@ class RecentlyUsed(Generic[V]):
                 found = make()
             if len(self._young) >= self._half:
                 self._old, self._young = self._young, {}
+                self.turns += 1
             self._young[key] = found
         return found
 
@@ -66,15 +69,13 @@ def _no_plan() -> None:
 class _Known:
     """The plan of pods with one signature."""
 
-    __slots__ = ("as_of", "concerned", "plan")
+    __slots__ = ("as_of", "plan")
 
     def __init__(self) -> None:
         self.plan: Callable[[], Plan | None] = _no_plan
         """None once the plan is forgotten: what it knows of every node takes memory."""
-        self.concerned: tuple[bool, ...] = ()
-        """Which of the choosy plugins have to do with such pods."""
-        self.as_of = (-1, False)
-        """As of which versions of what that depends on."""
+        self.as_of = (-1, False, -1)
+        """As of which versions of what `concerns` may look at, and which turn of the plans."""
 
 
 def _left_by(parts: dict[str, Part]) -> dict[str, Any]:
@@ -109,15 +110,12 @@ class Plans:
 
     def of(self, info: PodInfo) -> Plan:
         cluster = self._cluster
-        as_of = cluster.store.version, cluster.census.with_terms > 0
+        as_of = cluster.store.version, cluster.census.with_terms > 0, self._plans.turns
         known = self._by_signature.get_or_make(info.signature, _Known)
         plan = known.plan()
         if plan is None or known.as_of != as_of:
-            concerned = self._concerned(info)
-            if plan is None or known.concerned != concerned:
-                plan = self._plan(info, concerned)
-                known.plan, known.concerned = ref(plan), concerned
-            known.as_of = as_of
+            plan = self._plan(info, self._concerned(info))
+            known.plan, known.as_of = ref(plan), as_of
         return plan
 
     def _concerned(self, info: PodInfo) -> tuple[bool, ...]:

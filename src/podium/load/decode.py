@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -15,7 +14,7 @@ from podium.load.envelope import Envelope, RawEnvelope
 from podium.load.kinds import full_name
 from podium.load.large_lists import LargeList, ListedPod
 from podium.load.nulls import without_nulls
-from podium.load.read import Document, parsed
+from podium.load.read import Document
 from podium.objects import Object
 
 T = TypeVar("T")
@@ -121,16 +120,11 @@ def object_name(kind: str, value: object) -> str:
 
 
 def _listed(document: Document, listed: LargeList) -> Iterator[Entry]:
-    """The objects of a large list; of whatever it is, where it is not what it looked like."""
-    kind, position, done = listed.kind.removesuffix(_LIST), 1, 0
-    try:
-        for part in listed.parts():
-            for entry in _items(document, part, kind, listed.api_version if kind else "", position):
-                yield entry
-                done += 1
-            position += len(part)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        yield from islice(chain.from_iterable(map(entries, parsed(document))), done, None)
+    """The objects of a large list; GuessError if it is not what it looks like."""
+    kind, position = listed.kind.removesuffix(_LIST), 1
+    for part in listed.parts():
+        yield from _items(document, part, kind, listed.api_version if kind else "", position)
+        position += len(part)
 
 
 def _items(

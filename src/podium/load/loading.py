@@ -15,6 +15,7 @@ from podium.load.checks import check
 from podium.load.decode import SCHEDULER_CONFIGURATION, Entry, NoKindError, decode, entries, plain
 from podium.load.defaults import default_object, generated_suffix
 from podium.load.kinds import effective_namespace, full_name, type_of
+from podium.load.large_lists import GuessError
 from podium.load.loaded import Objects
 from podium.load.phrases import count
 from podium.load.priorities import Priorities
@@ -30,9 +31,16 @@ def load(*sources: Source) -> Objects:
     Objects come back in input order, as the API server would store them. InputError, one line, for input that cannot
     be used or has no objects at all.
     """
-    loading = _Loading()
     with collector_paused():
-        objects = [obj for source in sources for obj in loading.objects(source)]
+        # What standard input says can be read only once.
+        loading = _Loading(guesses=STDIN not in sources)
+        try:
+            objects = loading.all_objects(sources)
+        except (InputError, GuessError):
+            if not loading.has_guessed:
+                raise
+            loading = _Loading(guesses=False)
+            objects = loading.all_objects(sources)
         if not objects:
             raise InputError(_nothing_found(sources, loading))
         priorities = Priorities(objects)
@@ -54,7 +62,11 @@ RELEASED_AFTER = 4096
 class _Loading:
     """What has been seen so far, over all sources."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, guesses: bool) -> None:
+        """With `guesses`, files that look like large lists are taken for that; GuessError if one is something else."""
+        self._guesses = guesses
+        self.has_guessed = False
+        """Whether anything that is said of the objects, errors included, may come of a wrong guess."""
         self.warnings: list[str] = []
         self.ignored: Counter[str] = Counter()
         self.scheduler_config: object | None = None
@@ -63,9 +75,13 @@ class _Loading:
         self.configured_in = ""
         self.pods = StoredPods()
 
-    def objects(self, source: Source) -> Iterator[Object]:
+    def all_objects(self, sources: tuple[Source, ...]) -> list[Object]:
+        return [obj for source in sources for obj in self._objects(source)]
+
+    def _objects(self, source: Source) -> Iterator[Object]:
         number = numbers(1)
-        for document in read_documents(source):
+        for document in read_documents(source, guess=self._guesses):
+            self.has_guessed |= document.listed is not None
             try:
                 for entry in entries(document):
                     if next(number) % RELEASED_AFTER == 0:
@@ -74,7 +90,7 @@ class _Loading:
                     if obj is not None:
                         yield obj
             except NoKindError as error:
-                if not document.found:
+                if not document.found or document.listed is not None:
                     raise
                 self.warnings.append(f"{error}; skipped")
 

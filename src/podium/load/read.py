@@ -9,7 +9,6 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -65,7 +64,7 @@ class Document(NamedTuple):
 
 def load_documents(source: Source) -> Iterator[tuple[str, object]]:
     """Every document of a source as plain values, each with where it stands (`cluster.yaml document 3`)."""
-    for document in chain.from_iterable(map(parsed, read_documents(source))):
+    for document in read_documents(source):
         value = document.value
         if isinstance(value, msgspec.Raw):
             try:
@@ -75,27 +74,21 @@ def load_documents(source: Source) -> Iterator[tuple[str, object]]:
         yield document.where, value
 
 
-def parsed(document: Document) -> Iterator[Document]:
-    """The document itself; or, of what looks like a large list, the documents that its text turns out to be."""
-    if document.listed is None:
-        yield document
-    else:
-        for each in _json_or_flow_yaml(document.listed.text, document.listed.start, document.file):
-            yield each._replace(found=document.found)
+def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]:
+    """Every document of a source, in order; empty documents are left out.
 
-
-def read_documents(source: Source) -> Iterator[Document]:
-    """Every document of a source, in order; empty documents are left out."""
+    With `guess`, a file that looks like a large list gives one document with nothing but `listed`.
+    """
     if isinstance(source, str) and source == STDIN:
         yield from _documents(_unpacked(sys.stdin.buffer.read(), "stdin"), "stdin")
     elif isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if os.path.isdir(path):
             for file in _files(path):
-                for document in _documents(_text(file), file):
+                for document in _documents(_text(file), file, guess):
                     yield document._replace(found=True)
         else:
-            yield from _documents(_text(path), path)
+            yield from _documents(_text(path), path, guess)
     elif isinstance(source, Mapping):
         yield Document(VALUES, VALUES, source)
     else:
@@ -151,10 +144,10 @@ def _unpacked(data: bytes, name: str) -> bytes:
         raise InputError(f"is not UTF-16 text: {error.reason}", name) from None
 
 
-def _documents(text: Text, name: str) -> Iterator[Document]:
+def _documents(text: Text, name: str, guess: bool = False) -> Iterator[Document]:
     start = _BLANK.match(text).end()  # type: ignore[union-attr]
     if text[start : start + 1] in (b"{", b"["):
-        listed = LargeList.at(text, start)
+        listed = LargeList.at(text, start) if guess else None
         if listed is None:
             yield from _json_or_flow_yaml(text, start, name)
         else:
