@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[V]):
-    """A dictionary that keeps what was asked for of late: never more than `most`, two at least, and half of that."""
+    """A dictionary that keeps what was asked for of late: no more than `most`, and no less than half of that."""
 
     def __init__(self, most: int) -> None:
         self._half = max(most // 2, 1)
@@ -73,7 +73,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.plan: Callable[[], Plan | None] = _no_plan
-        """None once the plan is forgotten: what it knows of every node takes memory."""
+        """Gives None once the plan is forgotten: what it knows of every node takes memory."""
         self.as_of = (-1, False, -1)
         """As of which versions of what `concerns` may look at, and which turn of the plans."""
 
