@@ -155,13 +155,13 @@ def test_live_terms_find_the_terms_that_mean_a_pod(
 
 def test_a_term_is_live_until_its_last_pod_goes() -> None:
     live = LiveTerms()
-    assert not live
+    assert not live.counts
     live.change(TERM, 2)
     twin = live.copy()
     live.change(TERM, -1)
     assert live.matching("default", {"color": "green"}, {}) == [TERM]
     live.change(TERM, -1)
-    assert not live
+    assert not live.counts
     assert live.matching("default", {"color": "green"}, {}) == []
     assert twin.counts[TERM] == 2
 

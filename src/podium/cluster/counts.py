@@ -169,12 +169,18 @@ class DomainTally:
         version = -1 if self._mask is None else self._mask.version
         return self._labels_log.head, version, len(self._column.values.values)
 
+    def _is_stale(self) -> bool:
+        """Whether the nodes are no longer what the sums were made from."""
+        labels, version, values = self._seen
+        if labels != self._labels_log.head or values != len(self._column.values.values):
+            return True
+        return self._mask is not None and version != self._mask.version
+
     def read(self) -> DomainTally:
         """Itself, up to date with the nodes; pods keep it up to date by themselves."""
         mask = None if self._mask is None else self._mask.read()
-        state = self._state()
-        if state != self._seen:
-            self._seen = state
+        if self._is_stale():
+            self._seen = state = self._state()
             codes = self._codes()
             chosen = codes >= 0 if mask is None else (codes >= 0) & mask
             domains = codes[chosen]
@@ -209,7 +215,7 @@ class DomainTally:
     def change(self, row: int, amount: int) -> None:
         """Count `amount` more pods on a row, unless nodes changed so that the next read starts over anyway."""
         mask = None if self._mask is None else self._mask.read()
-        if self._state() != self._seen:
+        if self._is_stale():
             self._seen = self.STALE
             return
         code = self._column.codes.item(row)
@@ -382,9 +388,6 @@ class LiveTerms:
         self._index: SelectorIndex[Term] = SelectorIndex()
         self.version = 0
         """Another number whenever a term comes or goes, and never the same for two different sets of terms."""
-
-    def __bool__(self) -> bool:
-        return bool(self.counts)
 
     def change(self, term: Term, amount: int) -> None:
         before = self.counts.get(term, 0)

@@ -12,11 +12,11 @@ def hashed_once(kind: T) -> T:
     """A frozen dataclass, made to work out its hash once per instance and process."""
     work_out: Callable[[object], int] = vars(kind)["__hash__"]
 
-    def hash_of(self: object) -> int:
-        known = vars(self).get("_hash")
-        if known is None:
-            known = vars(self)["_hash"] = work_out(self)
-        found: int = known
+    def hash_of(self: Any) -> int:
+        try:
+            found: int = self._hash
+        except AttributeError:
+            found = vars(self)["_hash"] = work_out(self)
         return found
 
     def state_of(self: object) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def scope_of(term: Term, cluster: Cluster) -> Scope:
 def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owning]:
     """The terms of pods in the cluster that mean the incoming pod, as questions for how many pods carry them."""
     live = cluster.census.terms[kind]
-    if not live:
+    if not live.counts:
         return []
     memo, key, version = info.memo, ("existing_terms", kind), (live.version, cluster.store.version)
     known: tuple[tuple[int, int], list[Owning]] | None = memo.get(key)
