@@ -7,8 +7,9 @@ import pytest
 
 from builders import HOSTNAME, ZONE, affinity, make_node, make_pod, pod_term
 from podium.cluster import Cluster, Nodes
-from podium.cluster.counts import Census, LiveTerms, Matching, Owning, RowMask, Scope, SelectorIndex, selecting_pair
+from podium.cluster.counts import Census, LiveTerms, Matching, Owning, RowMask, Scope
 from podium.cluster.pods import Term
+from podium.cluster.selector_index import SelectorIndex, selecting_pair
 from podium.objects import Node
 from podium.selectors import EVERYTHING, NOTHING, Requirement, Selector, match_labels
 

@@ -6,10 +6,10 @@ question becomes one `Tally`: adding a pod increments the tallies that count it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask
 from podium.cluster.extremes import lowest
 from podium.cluster.hashing import hashed_once
 from podium.cluster.pods import NO_TERMS, Cohort, Term
+from podium.cluster.selector_index import SelectorIndex, selecting_pair
 from podium.selectors import Labels, Selector
 
 TermKind = Literal["required_affinity", "required_anti_affinity", "preferred_affinity", "preferred_anti_affinity"]
@@ -27,8 +28,6 @@ TERM_KINDS: tuple[TermKind, ...] = (
     "preferred_affinity",
     "preferred_anti_affinity",
 )
-
-H = TypeVar("H", bound=Hashable)
 
 _versions = count(1)
 
@@ -73,38 +72,6 @@ class Owning:
 
 
 Question = Matching | Owning
-
-
-class SelectorIndex(Generic[H]):
-    """Finds the selectors that may match some labels without trying them all."""
-
-    def __init__(self) -> None:
-        self._by_pair: dict[tuple[str, str], dict[H, None]] = {}
-        self._rest: dict[H, None] = {}
-
-    def _bucket(self, selector: Selector) -> dict[H, None]:
-        pair = selecting_pair(selector)
-        return self._rest if pair is None else self._by_pair.setdefault(pair, {})
-
-    def add(self, selector: Selector, item: H) -> None:
-        self._bucket(selector)[item] = None
-
-    def discard(self, selector: Selector, item: H) -> None:
-        self._bucket(selector).pop(item, None)
-
-    def candidates(self, labels: Labels) -> Iterator[H]:
-        """Every item whose selector may match; a superset of those that do."""
-        yield from self._rest
-        for pair in labels.items():
-            yield from self._by_pair.get(pair, ())
-
-
-def selecting_pair(selector: Selector) -> tuple[str, str] | None:
-    """A label that every matching object must have, to look candidates up by; None when there is none."""
-    for requirement in selector.requirements:
-        if requirement.operator == "In" and len(requirement.values) == 1:
-            return requirement.key, next(iter(requirement.values))
-    return None
 
 
 class RowMask:

@@ -162,6 +162,7 @@ class FoundNodes(Nodes):
         self._find, self._represent = find, represent
         self._found: Ints | None = None
 
+    # All other nodes know their rows: for them it is an attribute, which is read several times for every plugin.
     @property
     def _rows(self) -> Ints | None:  # type: ignore[override]
         if self._find is not None:

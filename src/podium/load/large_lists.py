@@ -97,12 +97,9 @@ class LargeList:
 
 def _decoded(text: bytes) -> Items:
     try:
-        return _PODS.decode(text)
-    except (msgspec.ValidationError, UnicodeDecodeError):
-        pass
-    except (msgspec.DecodeError, RecursionError):
-        raise GuessError from None
-    try:
-        return _ITEMS.decode(text)
+        try:
+            return _PODS.decode(text)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            return _ITEMS.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise GuessError from None
