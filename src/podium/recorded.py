@@ -19,8 +19,8 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.legacy import CURRENT, Options, legacy_dict
-from podium.legacy.conduct import DEFAULT_PROVIDER
+from podium.engine.release import CURRENT, AnyRelease, Options, release_of
+from podium.engine.release import DEFAULT_PROVIDER
 from podium.load import load
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -140,7 +140,7 @@ def _record(text: bytes, where: str) -> Record:
 
 
 def decide(
-    case: Case, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+    case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> dict[str, Any]:
     """Decide a case's pods in order, each placed before the next; the smallest name wins a tie.
 
@@ -151,11 +151,12 @@ def decide(
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
             decisions = [scheduler.place(pod, preempt=case.preempt) for pod in pods]
-            answer: dict[str, Any] = {"decisions": [decision.to_dict() for decision in decisions]}
-            if release != CURRENT:
-                warnings = {"warnings": list(scheduler.setup.warnings)} if scheduler.setup.warnings else {}
-                effective = {"effective": scheduler.setup.effective}
-                answer = {**warnings, **effective, "decisions": list(map(legacy_dict, decisions))}
+            chosen = release_of(release)
+            answer: dict[str, Any] = {"decisions": [chosen.shape(decision) for decision in decisions]}
+            if chosen.is_old:
+                answer = {"effective": scheduler.setup.effective, **answer}
+            if scheduler.setup.warnings:
+                answer = {"warnings": list(scheduler.setup.warnings), **answer}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
@@ -163,7 +164,7 @@ def decide(
 
 
 def prepare(
-    case: Case, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+    case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> tuple[Scheduler, list[Pod]]:
     """A scheduler on the case's cluster, and the pods to give it."""
     for number, item in enumerate(case.pods, 1):
@@ -189,7 +190,7 @@ def prepare(
 
 
 def verify(
-    record: Record, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+    record: Record, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> list[Difference]:
     """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
     if record.expect is None:

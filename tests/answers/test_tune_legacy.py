@@ -18,8 +18,9 @@ from podium.answers.legacy_knobs import PolicyPanel, V1Alpha2Panel
 from podium.cluster import Cluster
 from podium.engine import simulate
 from podium.errors import ConfigError, InputError
-from podium.legacy import Options, provider_policy, release_of
-from podium.legacy.conduct import PROVIDERS
+from podium.engine.release import Options, release_of
+from podium.legacy import provider_policy
+from podium.engine.release import PROVIDERS
 from podium.plugins import IN_TREE
 
 OLD = ("v1.8", "v1.14", "v1.18")

@@ -7,7 +7,7 @@ from typing import Any
 
 from builders import decide, scores
 from podium.engine import Decision
-from podium.legacy import Options
+from podium.engine.release import Options
 from podium.objects import Object, Pod
 
 Fields = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from builders import make_node, make_object, make_pod, scores
 from legacy.releasing import decide_as
 from podium.errors import ConfigError
-from podium.legacy import release_of
+from podium.engine.release import release_of
 
 Fields = dict[str, Any]
 

@@ -10,7 +10,7 @@ from builders import make_node, make_object, make_pod, scores
 from legacy.releasing import argument, decide_as, failures, policy
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, Status
-from podium.legacy import Options, release_of
+from podium.engine.release import Options, release_of
 from podium.legacy.node_predicates import PodToleratesNodeNoExecuteTaints
 from podium.legacy.policy import parse_policy
 from podium.legacy.rules import V1_8, V1_14

@@ -10,8 +10,9 @@ from podium.cluster import Cluster
 from podium.config import ExtenderConfig
 from podium.engine import Scheduler
 from podium.errors import ConfigError, InputError
-from podium.legacy import RELEASES, Options, legacy_dict, release_of
-from podium.legacy.conduct import CLUSTER_AUTOSCALER_PROVIDER
+from podium.engine.release import Options, release_of
+from podium.legacy import RELEASES, legacy_dict
+from podium.engine.release import CLUSTER_AUTOSCALER_PROVIDER
 
 DEFAULT_PRIORITIES = {
     "BalancedResourceAllocation": 1,

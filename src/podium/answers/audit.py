@@ -22,7 +22,7 @@ from podium.engine.explanation import why
 from podium.engine.faults import BLAME_PLUGINS
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.load import workload_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -153,7 +153,7 @@ def audit(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Audit:
     """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.

@@ -18,7 +18,7 @@ from podium.engine.select import TieBreak
 from podium.engine.text import counted
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.objects import Pod, PodStatus
 from podium.plugins import IN_TREE
 
@@ -87,7 +87,7 @@ def capacity(
     limit: int = 0,
     exclude_nodes: Iterable[str] = (),
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> Capacity:

@@ -28,7 +28,7 @@ from podium.engine import Scheduler
 from podium.engine.select import TieBreak
 from podium.engine.simulate import in_queue_order
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.load import workload_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -40,7 +40,7 @@ class Way:
 
     cluster: Cluster
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
-    release: str = CURRENT
+    release: AnyRelease = CURRENT
     name: str = ""
     """What to call it: a file's name, a release."""
 

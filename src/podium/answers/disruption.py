@@ -21,7 +21,7 @@ from podium.engine import Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.load import workload_of
 from podium.objects import Pod, Taint
 from podium.plugins import IN_TREE
@@ -159,7 +159,7 @@ class Settings:
 
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
     registry: Registry = field(default_factory=lambda: IN_TREE)
-    release: str = CURRENT
+    release: AnyRelease = CURRENT
     tie_break: TieBreak | str = "first"
     seed: int = 0
     preempt: bool = True

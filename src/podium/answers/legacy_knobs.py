@@ -10,7 +10,8 @@ from podium.answers.knobs import Document, Knobs, has_shape, place_of
 from podium.config import Profile
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import provider_policy, release_of
+from podium.engine.release import AnyRelease, release_of
+from podium.legacy import provider_policy
 from podium.legacy.resource_priorities import RatioArgs
 from podium.legacy.rules import RULES, V1_18
 

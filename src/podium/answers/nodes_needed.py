@@ -18,7 +18,7 @@ from podium.engine.select import TieBreak
 from podium.engine.simulate import in_queue_order
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.load.daemon_sets import daemon_tolerations, should_run
 from podium.objects import DaemonSet, Node, ObjectMeta, Pod
 from podium.plugins import IN_TREE
@@ -90,7 +90,7 @@ def nodes_needed(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> NodesNeeded:

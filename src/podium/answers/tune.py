@@ -17,7 +17,7 @@ from podium.answers.trying import Bench, Tried, Try, cores, trying
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.legacy.policy import is_policy
 from podium.plugins import IN_TREE
 
@@ -117,7 +117,7 @@ def tune(
     seed: int = 0,
     jobs: int | None = 1,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: str = "first",
     on_tried: Callable[[], object] = lambda: None,
 ) -> Tuning:

@@ -18,7 +18,8 @@ from podium.engine import Decision, Scheduler
 from podium.engine.explanation import scored
 from podium.errors import InputError
 from podium.framework import Registry, Status
-from podium.legacy import CURRENT, LegacyConfiguration
+from podium.engine.release import CURRENT, AnyRelease
+from podium.legacy import LegacyConfiguration
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
@@ -83,7 +84,7 @@ def why_not(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     profile: str | None = None,
     tie_break: str | None = "first",
     seed: int = 0,

@@ -105,7 +105,7 @@ def _ways(
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
     from podium.errors import InputError
-    from podium.legacy import CURRENT, release_of
+    from podium.engine.release import CURRENT, AnyRelease, release_of
     from podium.load import expand_workloads
 
     _check_axes(files, configs, clusters, releases)

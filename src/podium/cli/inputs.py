@@ -10,7 +10,7 @@ from podium.cli.output import remark, warn
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
     from podium.framework import Registry
-    from podium.legacy import Options
+    from podium.engine.release import Options
     from podium.load import Objects
 
 
@@ -63,7 +63,7 @@ def read_config(
 def check_config(given: Given, registry: Registry, release: str) -> KubeSchedulerConfiguration | None:
     """What a release makes of a configuration, with warnings for what is passed over; None for the default one."""
     from podium.errors import InputError
-    from podium.legacy import release_of
+    from podium.engine.release import release_of
 
     if given.document is None and given.options is None:
         _mention_unused(registry, frozenset())
@@ -82,7 +82,7 @@ def check_config(given: Given, registry: Registry, release: str) -> KubeSchedule
 def find_config(file: str | None, objects: Objects, release: str) -> Given:
     """What a release is configured with: a file or, of an old release, a provider; else what is among the objects."""
     from podium.errors import InputError
-    from podium.legacy import CURRENT, PROVIDERS, Options, release_of
+    from podium.engine.release import PROVIDERS, Options, release_of
     from podium.load import load_documents
 
     if file is None:

@@ -29,6 +29,10 @@ REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
 
 SYSTEM_DEFAULTING, LIST_DEFAULTING = "System", "List"
 
+EMPTIER_IS_BETTER = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+FULLER_IS_BETTER = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
+"""How VolumeBinding scores unless it is told: by StorageCapacityScoring, and by VolumeCapacityPriority before it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringStrategy:
@@ -74,7 +78,7 @@ class PodTopologySpreadArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeBindingArgs:
-    """`shape` is None in every valid configuration: the feature StorageCapacityScoring is off."""
+    """`shape` is None where the release does not score volumes: the feature StorageCapacityScoring is off."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -88,7 +92,7 @@ class DefaultPreemptionArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicResourcesArgs:
-    """Timeouts in seconds; a filter timeout of 0 means none."""
+    """Timeouts in seconds; a filter timeout of 0 means none. The binding timeout is None where a release has none."""
 
     filter_timeout: float = 10.0
-    binding_timeout: float = 600.0
+    binding_timeout: float | None = 600.0

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from podium.config.default_plugins import DEFAULT_PLUGINS, MULTI_POINT, V1
+from podium.config.default_plugins import MULTI_POINT, V1, default_plugins
 from podium.config.fields import Fields, Problems, quote
 from podium.config.types import EXTENSION_POINTS, KnownPlugins, PluginRef
+from podium.rules import Rules
 
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 """Points for groups of pods, behind features that are off: checked like the others, but nothing runs there."""
+POD_GROUP_POST_FILTER = "podGroupPostFilter"
+"""Another one of these."""
 
 ALL = "*"
 MAX_NODE_SCORE = 100
@@ -28,13 +31,16 @@ PluginSets = dict[str, PluginSet]
 """By extension point, with `multiPoint` for all points a plugin implements."""
 
 
-def _points(api_version: str) -> tuple[str, ...]:
-    return EXTENSION_POINTS + (PLACEMENT_POINTS if api_version == V1 else ())
+def _points(api_version: str, rules: Rules) -> tuple[str, ...]:
+    if api_version != V1:
+        return EXTENSION_POINTS
+    placement = PLACEMENT_POINTS if rules.has_placement_points else ()
+    return (*EXTENSION_POINTS, *placement, *((POD_GROUP_POST_FILTER,) if rules.has_pod_group_post_filter else ()))
 
 
-def read_plugin_sets(fields: Fields, api_version: str) -> PluginSets:
+def read_plugin_sets(fields: Fields, api_version: str, rules: Rules) -> PluginSets:
     with fields:
-        return {point: _read_plugin_set(fields.child(point)) for point in (MULTI_POINT, *_points(api_version))}
+        return {point: _read_plugin_set(fields.child(point)) for point in (MULTI_POINT, *_points(api_version, rules))}
 
 
 def _read_plugin_set(fields: Fields) -> PluginSet:
@@ -51,9 +57,9 @@ def _read_plugins(fields: Fields, name: str) -> tuple[PluginRef, ...]:
     return tuple(plugins)
 
 
-def with_defaults(custom: PluginSets, api_version: str, known: KnownPlugins) -> PluginSets:
+def with_defaults(custom: PluginSets, api_version: str, known: KnownPlugins, rules: Rules) -> PluginSets:
     """The profile's sets merged with the defaults; default plugins that are not `known` are left out."""
-    defaults = DEFAULT_PLUGINS[api_version]
+    defaults = default_plugins(api_version, rules)
     return {
         point: _merge([plugin for plugin in defaults.get(point, ()) if plugin.name in known], plugins)
         for point, plugins in custom.items()

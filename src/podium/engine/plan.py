@@ -22,7 +22,7 @@ from podium.engine.parts import Part
 from podium.engine.results import NO_VALUES, FilterResults, ScoreResults, changed_rows, once
 from podium.framework import Plugin
 from podium.framework.framework import Weighted
-from podium.legacy.conduct import Conduct
+from podium.engine.release import Conduct
 
 NOWHERE: Mask = np.zeros(0, dtype=np.bool_)
 

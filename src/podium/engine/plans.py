@@ -15,7 +15,7 @@ from podium.engine.plan import Plan, filters_of, scores_of
 from podium.engine.results import Followed
 from podium.framework import Framework, Plugin
 from podium.framework.plugin import keys_by_spec
-from podium.legacy.conduct import Conduct
+from podium.engine.release import Conduct
 
 V = TypeVar("V")
 

@@ -18,7 +18,7 @@ from podium.engine.scheduler import Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.load import workload_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
@@ -108,7 +108,7 @@ def simulate(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str | None = None,
     seed: int = 0,
     sampling: Literal["all", "upstream"] = "all",

@@ -22,6 +22,7 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.registry import Registry
+from podium.rules import NEWEST_RULES, Rules
 
 P = TypeVar("P", bound=Plugin)
 
@@ -34,8 +35,8 @@ class Weighted(NamedTuple):
 class Framework:
     """The plugins of one profile, in the order they run."""
 
-    def __init__(self, profile: Profile, registry: Registry) -> None:
-        self.profile = profile
+    def __init__(self, profile: Profile, registry: Registry, rules: Rules = NEWEST_RULES) -> None:
+        self.profile, self.rules = profile, rules
         self._registry = registry
         self.plugins: dict[str, Plugin] = {}
         for refs in profile.points.values():
@@ -59,7 +60,8 @@ class Framework:
     def _instantiate(self, name: str) -> None:
         if name not in self.plugins:
             try:
-                self.plugins[name] = self._registry[name](self.profile.args.get(name))
+                plugin = self.plugins[name] = self._registry[name](self.profile.args.get(name))
+                plugin.release_rules = self.rules
             except PodiumError:
                 raise
             except Exception as error:  # whatever a user's constructor raises, the profile cannot be used

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 
 from podium.errors import InputError
-from podium.framework.plugin import Plugin, points_of
+from podium.framework.plugin import Plugin
+from podium.rules import NEWEST_RULES, Rules
 
 ENTRY_POINT_GROUP = "podium.plugins"
 
@@ -33,8 +34,13 @@ class Registry(dict[str, type[Plugin]]):
 
     @property
     def points(self) -> Mapping[str, frozenset[str]]:
-        """The extension points each plugin serves."""
-        return {name: points_of(plugin) for name, plugin in self.items()}
+        """The extension points each plugin serves in the newest release."""
+        return self.points_in(NEWEST_RULES)
+
+    def points_in(self, rules: Rules) -> Mapping[str, frozenset[str]]:
+        """The extension points each plugin serves in a release; those that it does not have are left out."""
+        found = {name: plugin.points(rules) for name, plugin in self.items()}
+        return {name: points for name, points in found.items() if points}
 
     def with_installed(self, extra: Iterable[str] = ()) -> Registry:
         """This registry, plus the plugins installed packages offer and those named as `module:Class`."""

@@ -13,7 +13,7 @@ from podium.config.fields import Problems
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, Registry, ReservePlugin, ScorePlugin
-from podium.legacy.conduct import Conduct, Options, Setup
+from podium.engine.release import Conduct, Options, Setup
 from podium.legacy.general_predicates import FitArgs
 from podium.legacy.node_predicates import CheckNodeLabelPresence, NodeLabelArgs
 from podium.legacy.node_priorities import EqualPriority, NodeLabelPriority

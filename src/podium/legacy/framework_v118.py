@@ -18,7 +18,7 @@ from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, Plug
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin, Registry, Status, Verdict
 from podium.framework.plugin import points_of
-from podium.legacy.conduct import Conduct, Options, Setup
+from podium.engine.release import Conduct, Options, Setup
 from podium.legacy.plugin_args_v118 import read_args
 from podium.legacy.plugins_v118 import PLUGINS, POINTS, PRE_SCORED, SCORED
 from podium.legacy.policy import PolicyProblems, read_policy_extenders

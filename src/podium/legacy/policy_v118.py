@@ -10,7 +10,7 @@ from podium.config.fields import Problems
 from podium.config.types import PluginRef
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
-from podium.legacy.conduct import Conduct, Options, Setup
+from podium.engine.release import Conduct, Options, Setup
 from podium.legacy.framework_v118 import READ_POINTS, SCHEDULER_NAME, PluginSets, ProfileDocument, set_up
 from podium.legacy.plugins_v118 import POINTS, PRE_SCORED
 from podium.legacy.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, weight_problems

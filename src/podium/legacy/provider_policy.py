@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium.legacy.conduct import Options
+from podium.engine.release import Options
 from podium.legacy.policy import API_VERSION, KIND
 from podium.legacy.policy_v118 import provider_priorities
-from podium.legacy.release import release_of
+from podium.legacy.release import old_release
 from podium.legacy.rules import V1_18
 
 
@@ -21,7 +21,7 @@ def provider_policy(release: str, options: Options | None = None) -> dict[str, A
     if release == V1_18.release:
         weights = provider_priorities(options)
     else:
-        effective = release_of(release).set_up(options=options).effective
+        effective = old_release(release).set_up(options=options).effective
         policy["predicates"] = [{"name": name} for name in effective["predicates"]]
         weights = effective["priorities"]
     policy["priorities"] = [{"name": name, "weight": weight} for name, weight in weights.items()]

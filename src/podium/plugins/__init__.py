@@ -1,10 +1,11 @@
-"""The in-tree plugins of kube-scheduler v1.36, under their names."""
+"""The in-tree plugins of kube-scheduler, under their names."""
 
 from podium.framework import Registry
 from podium.plugins.default_binder import DefaultBinder
 from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import ImageLocality
+from podium.plugins.in_tree_volume_limits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.node_affinity import NodeAffinity
 from podium.plugins.node_declared_features import NodeDeclaredFeatures
@@ -23,9 +24,13 @@ from podium.plugins.volume_zone import VolumeZone
 
 IN_TREE = Registry(
     (
+        AzureDiskLimits,
+        CinderLimits,
         DefaultBinder,
         DefaultPreemption,
         DynamicResources,
+        EBSLimits,
+        GCEPDLimits,
         ImageLocality,
         InterPodAffinity,
         NodeAffinity,
@@ -45,6 +50,6 @@ IN_TREE = Registry(
         VolumeZone,
     )
 )
-"""Every plugin Podium ships, ready to be named in a profile."""
+"""Every plugin Podium ships, ready to be named in a profile of a release that has it."""
 
 __all__ = ["IN_TREE"]

@@ -23,6 +23,7 @@ from podium.framework.plugin import (
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.objects import Pod
+from podium.rules import Rules
 
 
 class DynamicResources(
@@ -36,6 +37,11 @@ class DynamicResources(
     REASON_NO_CLAIMS = "no new claims to deallocate"
     REASON_NO_STATE = "not found"
     """kube-scheduler's words when an earlier PreFilter plugin rejected the pod, so that this one never saw it."""
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.dynamic_resources_scores else points - {"score"}
 
     @of_spec
     def key(self, info: PodInfo) -> Hashable:
@@ -57,7 +63,8 @@ class DynamicResources(
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         if self.name not in state:
             return PostFilterResult(Status.error(self.REASON_NO_STATE))
-        return PostFilterResult(Status.unschedulable(self.REASON_NO_CLAIMS))
+        silent = self.release_rules.dynamic_resources_is_silent
+        return PostFilterResult(Status.unschedulable() if silent else Status.unschedulable(self.REASON_NO_CLAIMS))
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         return np.zeros(len(nodes), dtype=np.int64)

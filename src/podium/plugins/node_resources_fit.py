@@ -11,7 +11,13 @@ import numpy as np
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.extremes import highest, is_any, lowest
-from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from podium.config.args import (
+    LEAST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -85,7 +91,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored_groups = frozenset(fit.ignored_resource_groups)
         self._counted = counted_resources(fit.scoring_strategy.resources)
         self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
-        self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
+        uses_shape = fit.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO and fit.scoring_strategy.shape
+        self._curve = _broken_linear(fit.scoring_strategy) if uses_shape else None
 
     @of_spec
     def key(self, info: PodInfo) -> Hashable:
@@ -117,7 +124,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             short = requested > allocatable - amount
             if is_any(short):
                 codes |= short.astype(np.int64) << place
-                if name != "pods":
+                if name != "pods" and self.release_rules.too_small_nodes_are_unresolvable:
                     codes[short & (amount > allocatable)] |= UNRESOLVABLE
         return Verdict(codes, partial(_describe, needs))
 
@@ -133,7 +140,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         free, offered = node.amounts.free, node.amounts.allocatable
         short = [(name, amount) for name, amount in needs if amount > free.get(name, 0)]
         is_hopeless = any(name != "pods" and amount > offered.get(name, 0) for name, amount in short)
-        return _insufficient(short, is_hopeless)
+        return _insufficient(short, is_hopeless and self.release_rules.too_small_nodes_are_unresolvable)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests

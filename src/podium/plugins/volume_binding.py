@@ -28,6 +28,7 @@ from podium.plugins.per_cluster import PerCluster
 from podium.plugins.volume_binding_claims import PodClaims, claims_of
 from podium.plugins.volume_binding_score import CapacityScorer
 from podium.plugins.volume_binding_search import FoundVolumes, Storage, find_volumes
+from podium.rules import Rules
 
 SKIPPED = PreFilterResult(SKIP)
 
@@ -56,9 +57,15 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         self._scorer = CapacityScorer(shape) if shape else None
         self._storage = PerCluster(Storage)
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.volume_binding_skips_score else points - {"preScore"}
+
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         # Where capacity counts, a pod without volumes gets scores as well.
-        return bool(info.pod.spec.volumes) or self._scorer is not None
+        scores = self._scorer is not None or not self.release_rules.volume_binding_skips_score
+        return bool(info.pod.spec.volumes) or scores
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         if not uses_claims(pod):

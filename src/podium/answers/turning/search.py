@@ -16,7 +16,7 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision
 from podium.framework import Registry
-from podium.legacy import CURRENT, release_of
+from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.objects import Pod
 from podium.plugins import IN_TREE
 
@@ -49,7 +49,7 @@ class Suggestion:
         pod: Pod,
         config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
         registry: Registry = IN_TREE,
-        release: str = CURRENT,
+        release: AnyRelease = CURRENT,
     ) -> tuple[Cluster, Pod, KubeSchedulerConfiguration]:
         """The cluster, the pod and the configuration with the changes made; those given stay as they are.
 

@@ -10,7 +10,7 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.framework import Registry
-from podium.legacy import CURRENT
+from podium.engine.release import CURRENT, AnyRelease
 from podium.objects import Node, Pod
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Situation:
         pod: Pod,
         config: KubeSchedulerConfiguration,
         registry: Registry,
-        release: str = CURRENT,
+        release: AnyRelease = CURRENT,
     ) -> None:
         self.cluster = cluster.fork()
         self.cluster.remove(pod)
