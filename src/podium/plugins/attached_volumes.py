@@ -161,17 +161,17 @@ class AttachedVolumes:
             if rows.any():
                 yield migrated, rows
 
-    def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: Migrated) -> frozenset[AttachedVolume]:
-        """The volumes a pod needs attached, where CSI drivers took over from the in-tree plugins `migrated`.
+    def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: Migrated) -> tuple[AttachedVolume, ...]:
+        """The volumes a pod needs attached, each once and in its order, where CSI drivers took over from the in-tree plugins `migrated`.
 
         UncountableError where the scheduler gives up. A claim that is not there matters to a new pod only.
         """
-        found: set[AttachedVolume | None] = set()
+        found: dict[AttachedVolume | None, None] = {}
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             if name is None:
                 try:
-                    found.add(inline_volume(volume) if in_tree_plugin(volume) in migrated else None)
+                    found[inline_volume(volume) if in_tree_plugin(volume) in migrated else None] = None
                 except TranslationError as error:
                     message = f"converting volume({volume.name}) from inline to csi: {error}"
                     raise UncountableError(Status.error(message)) from error
@@ -190,8 +190,8 @@ class AttachedVolumes:
                 if problem:
                     raise UncountableError(Status.error(problem))
             if not claimed.plugin or claimed.plugin in migrated:
-                found.add(claimed.volume)
-        return frozenset(volume for volume in found if volume is not None)
+                found[claimed.volume] = None
+        return tuple([volume for volume in found if volume is not None])
 
     # -- catching up -----------------------------------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class AttachedVolumes:
         for pod in pods:
             claims.update((pod.namespace, claim_name(pod, volume) or "") for volume in pod.spec.volumes)
             try:
-                volumes |= self.of_pod(pod, store, is_new=False, migrated=self._migrations[self.migration[row]])
+                volumes.update(self.of_pod(pod, store, is_new=False, migrated=self._migrations[self.migration[row]]))
             except UncountableError as error:
                 self.uncountable.setdefault(row, error.status)
         everything = volumes | self._attached_to(attachments, store) if attachments else volumes

@@ -55,12 +55,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return Verdict.choose(nodes.take(codes), tuple(statuses))
 
     def _require_drivers(
-        self, volumes: frozenset[AttachedVolume], rows: Mask, cluster: Cluster, codes: Ints, statuses: list[Status]
+        self, volumes: tuple[AttachedVolume, ...], rows: Mask, cluster: Cluster, codes: Ints, statuses: list[Status]
     ) -> None:
         """Reject the rows that lack a driver which says that pods must not go where it is missing."""
         drivers, installed = cluster.store.of(CSIDriver), cluster.store.of(CSINode)
-        # Of several missing drivers the first is named; upstream it is chance which.
-        for name in sorted({volume.driver for volume in volumes}, reverse=True):
+        # Of several missing drivers that of the first volume is named; upstream it is chance which.
+        for name in reversed(dict.fromkeys(volume.driver for volume in volumes)):
             driver = drivers.get(name)
             if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
                 continue
@@ -70,7 +70,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 if node is None or all(each.name != name for each in node.spec.drivers):
                     codes[row] = len(statuses)
 
-    def _judge(self, volumes: frozenset[AttachedVolume], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
+    def _judge(self, volumes: tuple[AttachedVolume, ...], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
         """A code per row: 0 if the new volumes can be attached, otherwise a place in `statuses`, counted from 1."""
         codes = np.zeros(len(attached.limited), dtype=np.int64)
         for driver, count in Counter(volume.driver for volume in volumes).items():
