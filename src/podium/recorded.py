@@ -17,12 +17,11 @@ import msgspec
 
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options, release_of
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.engine.release import CURRENT, AnyRelease, Options, release_of
-from podium.engine.release import DEFAULT_PROVIDER
-from podium.load import load
-from podium.objects import Pod
+from podium.manifests import load
+from podium.model import Pod
 from podium.plugins import IN_TREE
 
 STDIN = "-"

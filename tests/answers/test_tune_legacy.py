@@ -11,17 +11,16 @@ import yaml
 
 from builders import make_node, make_pod
 from cli.running import node, pod, run, written
-from legacy.releasing import argument, policy
 from podium.answers import tune
-from podium.answers.knobs import Knobs
-from podium.answers.legacy_knobs import PolicyPanel, V1Alpha2Panel
+from podium.answers.tuning.policy_search_space import PolicyPanel, V1Alpha2Panel
+from podium.answers.tuning.search_space import Knobs
 from podium.cluster import Cluster
 from podium.engine import simulate
+from podium.engine.release import PROVIDERS, Options, release_of
 from podium.errors import ConfigError, InputError
-from podium.engine.release import Options, release_of
-from podium.legacy import provider_policy
-from podium.engine.release import PROVIDERS
 from podium.plugins import IN_TREE
+from podium.releases import provider_policy
+from releases.releasing import argument, policy
 
 OLD = ("v1.8", "v1.14", "v1.18")
 SHAPE = ((0, 0), (50, 3), (100, 10))

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.text import counted
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.engine.release import CURRENT, AnyRelease
-from podium.objects import Pod, PodStatus
+from podium.model import Pod, PodStatus
 from podium.plugins import IN_TREE
+from podium.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

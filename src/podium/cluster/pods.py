@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
-from podium.cluster.hashing import hashed_once
-from podium.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm
-from podium.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
+from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
+from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
+from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
 from podium.rules import NEWEST_RULES, Rules
-from podium.selectors import Labels, Selector, label_selector
+
+T = TypeVar("T", bound=type[Any])
+
+
+def hashed_once(kind: T) -> T:
+    """A frozen dataclass, made to work out its hash once per instance and process."""
+    work_out: Callable[[object], int] = vars(kind)["__hash__"]
+
+    def hash_of(self: Any) -> int:
+        try:
+            found: int = self._hash
+        except AttributeError:
+            found = vars(self)["_hash"] = work_out(self)
+        return found
+
+    def state_of(self: object) -> dict[str, Any]:
+        # Strings have another hash in another process.
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+    type.__setattr__(kind, "__hash__", hash_of)
+    type.__setattr__(kind, "__getstate__", state_of)
+    return kind
 
 
 @hashed_once
@@ -65,7 +85,10 @@ class Cohort(NamedTuple):
 
 def _term(raw: PodAffinityTerm, pod: Pod, rules: Rules, weight: int = 0) -> Term:
     own_namespace = not raw.namespaces and raw.namespace_selector is None
-    selector = raw.label_selector if rules.match_label_keys_in_pod_affinity else _without_label_keys(raw, pod)
+    selector = raw.label_selector
+    if rules.match_label_keys_in_pod_affinity:
+        labels = pod.metadata.labels
+        selector = with_label_keys_merged(selector, raw.match_label_keys, raw.mismatch_label_keys, labels)
     return Term(
         frozenset((pod.metadata.namespace,) if own_namespace else raw.namespaces),
         label_selector(raw.namespace_selector),
@@ -81,15 +104,6 @@ def _names_label_keys(pod: Pod) -> bool:
     sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
     terms = [term for side in sides for term in (*side.required, *(one.pod_affinity_term for one in side.preferred))]
     return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
-
-
-def _without_label_keys(term: PodAffinityTerm, pod: Pod) -> LabelSelector | None:
-    """The selector before matchLabelKeys and mismatchLabelKeys were merged into it, which the release would not do."""
-    selector, keys = term.label_selector, {*term.match_label_keys, *term.mismatch_label_keys}
-    if selector is None or not keys:
-        return selector
-    own = [one for one in selector.match_expressions if not (one.key in keys and one.operator in ("In", "NotIn"))]
-    return replace(selector, match_expressions=own)
 
 
 def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:

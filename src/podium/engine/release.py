@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CURRENT = NEWEST
 """The release that decides unless another one is asked for."""
 OLD_RELEASES = ("v1.8", "v1.14", "v1.18")
-_OLD_RELEASES_HOME = "podium.legacy.release"
+_OLD_RELEASES_HOME = "podium.releases.release"
 
 DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER = "DefaultProvider", "ClusterAutoscalerProvider"
 PROVIDERS = (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER)

@@ -5,7 +5,6 @@ from podium.plugins.default_binder import DefaultBinder
 from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.image_locality import ImageLocality
-from podium.plugins.in_tree_volume_limits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.node_affinity import NodeAffinity
 from podium.plugins.node_declared_features import NodeDeclaredFeatures
@@ -14,13 +13,14 @@ from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.node_unschedulable import NodeUnschedulable
-from podium.plugins.node_volume_limits import NodeVolumeLimits
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.queue_sort import PrioritySort, SchedulingGates
+from podium.plugins.storage.in_tree_volume_limits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
+from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
+from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.plugins.storage.volume_restrictions import VolumeRestrictions
+from podium.plugins.storage.volume_zone import VolumeZone
 from podium.plugins.taint_toleration import TaintToleration
-from podium.plugins.volume_binding import VolumeBinding
-from podium.plugins.volume_restrictions import VolumeRestrictions
-from podium.plugins.volume_zone import VolumeZone
 
 IN_TREE = Registry(
     (

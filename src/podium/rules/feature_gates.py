@@ -80,7 +80,10 @@ GATES: dict[str, Gate] = {
             removed="v1.37",
         ),
         Gate("StorageCapacityScoring", (_alpha("v1.33"), _beta("v1.37"))),
-        Gate("VolumeAttributesClass", (_alpha("v1.29"), _beta("v1.31", on=False), _stable("v1.34", locked=False), _stable("v1.36"))),
+        Gate(
+            "VolumeAttributesClass",
+            (_alpha("v1.29"), _beta("v1.31", on=False), _stable("v1.34", locked=False), _stable("v1.36")),
+        ),
         Gate("VolumeCapacityPriority", (_alpha("v1.29"),), removed="v1.33"),
         Gate("VolumeLimitScaling", (_alpha("v1.35"), _beta("v1.37"))),
     )
@@ -122,5 +125,3 @@ def gates_of(release: str) -> dict[str, Stage]:
     """The gates that a release has, by name."""
     stages = {name: gate.stage(release) for name, gate in sorted(GATES.items())}
     return {name: stage for name, stage in stages.items() if stage is not None}
-
-

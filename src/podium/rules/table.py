@@ -7,7 +7,7 @@ which release it is. A formula that changed is written once, with the rule in it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ class Rules:
     balanced_allocation_compares_before_and_after: bool = _since(
         "v1.36",
         SCORES,
-        "NodeResourcesBalancedAllocation scores how much the pod changes a node's balance, not the balance it leads to.",
+        "NodeResourcesBalancedAllocation scores how the pod changes a node's balance, not the balance it leads to.",
     )
     balanced_allocation_skips_best_effort: bool = _since(
         "v1.33", SCORES, "NodeResourcesBalancedAllocation does not score pods that request none of its resources."
@@ -136,7 +136,9 @@ class Rules:
         "v1.30", VOLUMES, "NodeVolumeLimits rejects pods whose claim is missing, instead of failing."
     )
     csi_drivers_serve_in_tree_disks_alone: bool = _since(
-        "v1.31", VOLUMES, "EBSLimits, GCEPDLimits and AzureDiskLimits are gone: disks of nodes without CSINode have no limit."
+        "v1.31",
+        VOLUMES,
+        "EBSLimits, GCEPDLimits, AzureDiskLimits are gone: no limit where there is no CSINode.",
     )
     migrates_portworx: bool = _gated(
         "CSIMigrationPortworx", VOLUMES, "Portworx volumes count as volumes of the CSI driver."
@@ -181,7 +183,9 @@ class Rules:
     )
 
     # -- preemption
-    spares_terminating_victims: bool = _since("v1.35", PREEMPTION, "Victims that are terminating are not deleted again.")
+    spares_terminating_victims: bool = _since(
+        "v1.35", PREEMPTION, "Victims that are terminating are not deleted again."
+    )
     budgets_stop_at_first_violation: bool = _since(
         "v1.37", PREEMPTION, "A victim that violates one PodDisruptionBudget is not charged to further ones."
     )
@@ -277,7 +281,8 @@ def differences(before: Rules, after: Rules) -> list[Difference]:
 
 def with_rule(rules: Rules, name: str, value: bool) -> Rules:
     """The same rules but one."""
-    return replace(rules, **{name: value})
+    held = {each.name: getattr(rules, each.name) for each in DIFFERENCES}
+    return Rules(release=rules.release, **{**held, name: value})
 
 
 NEWEST_RULES = rules_of(NEWEST)
