@@ -306,10 +306,13 @@ class Evaluation:
 
     def scores(self) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
-        for weighted in self.plan.outline.score:
+        for weighted in self.plan.outline.listed_scores:
             plugin, weight = weighted
             results = self.plan.score_results(plugin)
-            if results is not None and not plugin.normalizes:
+            if plugin.name in self.plan.outline.zero_scores:
+                zeros = np.zeros(self.feasible.count, dtype=np.int64)
+                yield RowScores(plugin.name, weight, zeros, zeros)
+            elif results is not None and not plugin.normalizes:
                 results.catch_up()
                 raw = results.values[self.feasible.rows]
                 yield RowScores(plugin.name, weight, raw, raw)

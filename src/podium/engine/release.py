@@ -6,7 +6,8 @@ their own, which is loaded when one of them is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
@@ -16,8 +17,9 @@ from podium.config import KubeSchedulerConfiguration, default_config, parse_conf
 from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Registry
+from podium.model import Node
 from podium.plugins import IN_TREE
-from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, rules_of, short_name
+from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, release_order, rules_of, short_name
 
 if TYPE_CHECKING:
     from podium.engine.decision import Decision
@@ -155,6 +157,31 @@ AnyRelease = str | Release
 @lru_cache(maxsize=len(RELEASE_NAMES))
 def _current(name: str) -> Release:
     return Release(name=name, version=VERSIONS[name], rules=rules_of(name))
+
+
+class FoundRelease(NamedTuple):
+    """The release that nodes are of, and a sentence about how it was found."""
+
+    release: str
+    said: str
+
+
+def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
+    """The newest release that a kubelet is of: the scheduler is never older than that.
+
+    InputError where no kubelet says, or where it is older than all current releases.
+    """
+    versions = Counter(name for node in nodes if (name := short_name(node.status.node_info.kubelet_version)))
+    if not versions:
+        raise InputError("no node says its kubelet version, so the release is not known: name it with --release")
+    count = versions.total()
+    newest = max(versions, key=release_order)
+    said = f"the newest kubelet version of {count} nodes is {newest}, on {versions[newest]} of them"
+    if newest in RELEASE_NAMES:
+        return FoundRelease(newest, f"release {newest}: {said}")
+    if release_order(newest) > release_order(NEWEST):
+        return FoundRelease(NEWEST, f"release {NEWEST}, the newest there is: {said}")
+    raise InputError(f"{said}, and Podium is v1.29 or later, or one of {', '.join(OLD_RELEASES)}: name one, --release")
 
 
 def release_of(release: AnyRelease) -> Release:

@@ -187,6 +187,11 @@ class ScorePlugin(Plugin):
     normalizes_by_max = False
     """Whether `normalize` gives equal scores one and the same result, however many nodes have them."""
 
+    @property
+    def scores_unconcerned_pods(self) -> bool:
+        """Whether pods that the plugin has nothing to do with (`concerns`) have 0 on every node, not no score."""
+        return False
+
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
 

@@ -1,7 +1,7 @@
 """How the current releases of kube-scheduler differ: named rules, and the feature gates behind some of them."""
 
 from podium.rules.feature_gates import GATES, Gate, Stage, gates_of, read_gates
-from podium.rules.release_names import NEWEST, RELEASE_NAMES, VERSIONS, short_name
+from podium.rules.release_names import NEWEST, RELEASE_NAMES, VERSIONS, release_order, short_name
 from podium.rules.table import DIFFERENCES, NEWEST_RULES, Difference, Rules, differences, rules_of, with_rule
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "differences",
     "gates_of",
     "read_gates",
+    "release_order",
     "rules_of",
     "short_name",
     "with_rule",

@@ -23,14 +23,14 @@ NEWEST = RELEASE_NAMES[-1]
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:[.+-].*)?")
 
 
-def minor(name: str) -> int:
-    """36 of v1.36."""
-    return int(name.rpartition(".")[2])
+def release_order(name: str) -> tuple[int, ...]:
+    """Sorts names such as v1.36, the oldest first."""
+    return tuple(int(part) for part in name.removeprefix("v").split("."))
 
 
 def is_at_least(release: str, other: str) -> bool:
     """Whether a release is another one or came after it."""
-    return minor(release) >= minor(other)
+    return release_order(release) >= release_order(other)
 
 
 def short_name(version: str) -> str | None:

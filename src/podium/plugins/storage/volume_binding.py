@@ -165,9 +165,11 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return points if rules.volume_binding_skips_score else points - {"preScore"}
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        # Where capacity counts, a pod without volumes gets scores as well.
-        scores = self._scorer is not None or not self.release_rules.volume_binding_skips_score
-        return bool(info.pod.spec.volumes) or scores
+        return bool(info.pod.spec.volumes)
+
+    @property
+    def scores_unconcerned_pods(self) -> bool:
+        return self._scorer is not None or not self.release_rules.volume_binding_skips_score
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         if not uses_claims(pod):
