@@ -41,6 +41,8 @@ class DynamicResources(
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
         points = super().points(rules)
+        if rules.has_pod_group_post_filter:
+            points |= {"podGroupPostFilter"}
         return points if rules.dynamic_resources_scores else points - {"score"}
 
     @of_spec

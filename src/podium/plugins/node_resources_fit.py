@@ -31,6 +31,7 @@ from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Pod
 from podium.model.resources import is_extended_resource, is_scalar_resource
 from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
+from podium.rules import Rules
 
 UNRESOLVABLE = 1 << 62
 
@@ -81,6 +82,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     name = "NodeResourcesFit"
     reads = Aspect.RESOURCES
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) | ({"placementScore"} if rules.has_placement_points else frozenset())
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)

@@ -5,25 +5,35 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin, of_spec
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
 from podium.framework.status import Verdict
 from podium.model import Pod, Taint
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
+from podium.rules import Rules
 
+PASSED = PreFilterResult()
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
     """Reject nodes with spec.unschedulable, unless the pod tolerates the taint that goes with it."""
 
     name = "NodeUnschedulable"
     reads = Aspect.TAINTS
     REASON = "node(s) were unschedulable"
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
+
     @of_spec
     def key(self, info: PodInfo) -> Hashable:
         tolerations = info.pod.spec.tolerations
         return bool(tolerations) and any_tolerates(tolerations, CORDONED)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         cordoned = nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED))

@@ -6,14 +6,25 @@ from collections.abc import Hashable
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.framework.plugin import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, of_spec
+from podium.framework.plugin import (
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    of_spec,
+)
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Pod, Taint
 from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
 from podium.plugins.normalize import normalize_by_max
+from podium.rules import Rules
+
+PASSED = PreFilterResult()
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
@@ -22,9 +33,17 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     REASON = "node(s) had untolerated taint(s)"
     REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
+
     @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return tuple(info.pod.spec.tolerations)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         reasons: dict[str, int] = {}
