@@ -8,7 +8,7 @@ from podium.answers.disruption.disruption import BudgetImpact, Disrupted, Disrup
 from podium.answers.disruption.failure_search import WorstCase, nodes_matching, worst_domain, worst_nodes
 from podium.answers.measures import Measures, measure
 from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, nodes_needed
-from podium.answers.spec_constraints import Pin
+from podium.answers.spec_constraints import SpecConstraint
 from podium.answers.tuning.trials import OBJECTIVES
 from podium.answers.tuning.tune import Trial, Tuning, tune
 from podium.answers.why_not import Change, Suggestion
@@ -34,8 +34,8 @@ __all__ = [
     "NodeMix",
     "NodeTemplate",
     "NodesNeeded",
-    "Pin",
     "Settings",
+    "SpecConstraint",
     "SpreadChange",
     "Suggestion",
     "Trial",

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
-from podium.cli.output import FailIf
+from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Audit, Condition
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def audit(
     files: options.Files,
     config: options.Config = None,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
     release: options.Releases = options.Release.V1_36,
     plugins: options.Plugins = [],  # noqa: B006
@@ -60,15 +52,12 @@ def audit(
 
 
 def _show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import print_lines, width, with_conditions
+    from podium.cli.output import emit, text_width, with_conditions
     from podium.present.audit import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
 
-    match output:
-        case Format.JSON | Format.YAML:
-            document = with_conditions(to_document(found), conditions, found.values)
-            print(to_json(document) if output is Format.JSON else to_yaml(document))
-        case Format.CSV:
-            print(to_rows(found))
-        case Format.TABLE:
-            print_lines(to_lines(found, width=width(), everything=everything))
+    emit(
+        output,
+        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
+        document=lambda: with_conditions(to_document(found), conditions, found.values),
+        rows=lambda: to_rows(found),
+    )

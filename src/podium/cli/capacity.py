@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import Format
 
 if TYPE_CHECKING:
     from podium.answers import Capacity, NodesNeeded, NodeTemplate
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from podium.model import Pod
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-    CLUSTER_CAPACITY = "cluster-capacity"
+CLUSTER_CAPACITY = "cluster-capacity"
+OUTPUTS = (*Format, CLUSTER_CAPACITY)
+
+
+def _output(text: str) -> str:
+    if text not in OUTPUTS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(OUTPUTS)}.")
+    return text
 
 
 def capacity(
@@ -56,7 +58,10 @@ def capacity(
     ] = [],  # noqa: B006
     config: options.Config = None,
     profile: options.Profile = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", parser=_output, metavar="|".join(OUTPUTS), help="What to write to stdout."),
+    ] = Format.TABLE,
     everything: options.All = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -141,31 +146,28 @@ def _read_mix(text: str) -> list[int]:
 def _show(
     answer: Capacity | None,
     needed: NodesNeeded | None,
-    output: Format,
+    output: str,
     *,
     at_least: int,
     everything: bool,
     priced: bool,
 ) -> None:
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import emit, text_width
     from podium.errors import InputError
-    from podium.present import capacity as report
-    from podium.present.capacity import to_review
-    from podium.present.text import Line, to_json, to_yaml
+    from podium.present.capacity import needed_lines, to_document, to_lines, to_review, to_rows
+    from podium.present.text import Line, to_json
 
-    if output is Format.CLUSTER_CAPACITY:
+    if output == CLUSTER_CAPACITY:
         if answer is None:
             raise InputError("-o cluster-capacity is about pods to place; name one")
         print(to_json(to_review(answer)))
-    elif output in (Format.JSON, Format.YAML):
-        document = report.to_document(answer, needed)
-        print(to_json(document) if output is Format.JSON else to_yaml(document))
-    elif output is Format.CSV:
-        print(report.to_rows(answer, needed))
-    else:
-        lines, more, wide = [], [], width()
-        if answer is not None:
-            lines = report.to_lines(answer, at_least=at_least, width=wide, everything=everything)
-        if needed is not None:
-            more = report.needed_lines(needed, width=wide, priced=priced)
-        print_lines([*lines, *([Line("")] if lines and more else []), *more])
+        return
+    form = Format(output)
+
+    def text() -> list[Line]:
+        width = text_width(form)
+        lines = [] if answer is None else to_lines(answer, at_least=at_least, width=width, everything=everything)
+        more = [] if needed is None else needed_lines(needed, width=width, priced=priced)
+        return [*lines, *([Line("")] if lines and more else []), *more]
+
+    emit(form, lines=text, document=lambda: to_document(answer, needed), rows=lambda: to_rows(answer, needed))

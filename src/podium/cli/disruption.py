@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli import options
-from podium.cli.output import FailIf
+from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Condition, Disruption, Settings, WorstCase
     from podium.cluster import Cluster
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
+    from podium.present.text import Line
 
 
 Preempt = Annotated[
@@ -35,7 +28,7 @@ def drain(
     config: options.Config = None,
     preempt: Preempt = True,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -82,7 +75,7 @@ def fail(
     config: options.Config = None,
     preempt: Preempt = True,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -167,9 +160,8 @@ def _show(
     everything: bool,
 ) -> None:
     from podium.answers import WorstCase
-    from podium.cli.output import print_lines, width, with_conditions
+    from podium.cli.output import emit, text_width, with_conditions
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
-    from podium.present.text import to_json, to_yaml
 
     if html is not None:
         from podium.cli.output import write_text
@@ -177,13 +169,15 @@ def _show(
 
         write_text(html, disruption_page(found))
     disruption = found.disruption if isinstance(found, WorstCase) else found
-    match output:
-        case Format.JSON | Format.YAML:
-            document = with_conditions(to_document(found), conditions, disruption.values)
-            print(to_json(document) if output is Format.JSON else to_yaml(document))
-        case Format.CSV:
-            print(to_rows(disruption))
-        case Format.TABLE if isinstance(found, WorstCase):
-            print_lines(worst_lines(found, width=width(), everything=everything))
-        case Format.TABLE:
-            print_lines(to_lines(disruption, width=width(), everything=everything))
+
+    def lines() -> list[Line]:
+        if isinstance(found, WorstCase):
+            return worst_lines(found, width=text_width(output), everything=everything)
+        return to_lines(found, width=text_width(output), everything=everything)
+
+    emit(
+        output,
+        lines=lines,
+        document=lambda: with_conditions(to_document(found), conditions, disruption.values),
+        rows=lambda: to_rows(disruption),
+    )

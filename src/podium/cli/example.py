@@ -22,7 +22,7 @@ def demo(release: options.Releases = options.Release.V1_36) -> None:
     """Explain two pods of an example cluster that comes with Podium."""
     from importlib.resources import as_file, files
 
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import print_lines, text_width
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.manifests import load
@@ -39,7 +39,7 @@ def demo(release: options.Releases = options.Release.V1_36) -> None:
     extra = "" if release is options.Release.V1_36 else f" --release {release.value}"
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
-        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=width()))
+        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))
     print(f"\n{NEXT}")
 
 

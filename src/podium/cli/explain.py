@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.present.explanation import Explained
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def explain(
@@ -27,7 +19,7 @@ def explain(
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
     release: options.Releases = options.Release.V1_36,
@@ -84,17 +76,15 @@ def explain(
 
 def show(explained: Explained, output: Format, *, every_node: bool = False, per_node: bool = False) -> None:
     """Print an explanation in the format asked for."""
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import emit, text_width
     from podium.present.explanation import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(explained)))
-        case Format.YAML:
-            print(to_yaml(to_document(explained)))
-        case Format.CSV:
-            print(to_rows(explained))
-        case _:
-            wide = output is Format.WIDE
-            print_lines(to_lines(explained, width=width(), wide=wide, every_node=every_node, per_node=per_node))
+    wide = output is Format.WIDE
+    emit(
+        output,
+        lines=lambda: to_lines(
+            explained, width=text_width(output), wide=wide, every_node=every_node, per_node=per_node
+        ),
+        document=lambda: to_document(explained),
+        rows=lambda: to_rows(explained),
+    )

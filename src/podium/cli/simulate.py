@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options, timeline
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.engine import Simulation
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-
-
 def simulate(
     files: options.Files = [],  # noqa: B006
     config: options.Config = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     release: options.Releases = options.Release.V1_36,
     tie_break: options.TiesOfRelease = None,
@@ -99,16 +92,12 @@ def simulate(
 
 
 def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import emit, text_width
     from podium.present.simulation import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(simulation)))
-        case Format.YAML:
-            print(to_yaml(to_document(simulation)))
-        case Format.CSV:
-            print(to_rows(simulation))
-        case Format.TABLE:
-            print_lines(to_lines(simulation, width=width(), everything=everything))
+    emit(
+        output,
+        lines=lambda: to_lines(simulation, width=text_width(output), everything=everything),
+        document=lambda: to_document(simulation),
+        rows=lambda: to_rows(simulation),
+    )

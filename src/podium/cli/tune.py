@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Tuning
     from podium.framework import Registry
     from podium.manifests import Objects
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def tune(
@@ -49,7 +42,7 @@ def tune(
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
     ] = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write to stdout.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
     release: options.Releases = options.Release.V1_36,
     tie_break: options.Ties = options.TieBreak.FIRST,
@@ -117,16 +110,12 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: s
 
 
 def _show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:
-    from podium.cli.output import print_lines, width
-    from podium.present.text import to_json, to_yaml
+    from podium.cli.output import emit, text_width
     from podium.present.tuning import to_document, to_lines, to_rows
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(found)))
-        case Format.YAML:
-            print(to_yaml(to_document(found)))
-        case Format.CSV:
-            print(to_rows(found))
-        case Format.TABLE:
-            print_lines(to_lines(found, out=out, width=width(), everything=everything))
+    emit(
+        output,
+        lines=lambda: to_lines(found, out=out, width=text_width(output), everything=everything),
+        document=lambda: to_document(found),
+        rows=lambda: to_rows(found),
+    )

@@ -32,7 +32,7 @@ SHORT_KEYS = {
 """Labels that have a short name."""
 
 Nodes = tuple[str, ...]
-Badness = tuple[int, int, int]
+Severity = tuple[int, int, int]
 """How many pods have no node, how many budgets are violated, how many pods are hit."""
 
 
@@ -141,14 +141,14 @@ class _Trials:
 
     def worst(self, sets: Iterable[Nodes], keep: int) -> list[Nodes]:
         """The worst of the sets, in this order; the earlier among equals."""
-        kept: list[tuple[Badness, Nodes]] = []
+        kept: list[tuple[Severity, Nodes]] = []
         for nodes in sets:
             kept.append((self._badness(nodes), nodes))
             if len(kept) > 4 * keep + 16:
                 kept = _worst_of(kept, keep)
         return [nodes for _, nodes in _worst_of(kept, keep)]
 
-    def _badness(self, nodes: Nodes) -> Badness:
+    def _badness(self, nodes: Nodes) -> Severity:
         cluster, impact = self._cluster, Impact(self._budgets, self._original)
         lost = [(cluster.node(name), cluster.pods_on(cluster.rows[name])) for name in nodes]
         version = cluster.store.version
@@ -185,7 +185,7 @@ class _Trials:
                 cluster.update(before)
 
 
-def _worst_of(found: Sequence[tuple[Badness, Nodes]], keep: int) -> list[tuple[Badness, Nodes]]:
+def _worst_of(found: Sequence[tuple[Severity, Nodes]], keep: int) -> list[tuple[Severity, Nodes]]:
     return sorted(found, key=lambda each: (tuple(-number for number in each[0]), each[1]))[:keep]
 
 

@@ -74,7 +74,7 @@ class Recreation:
             self._on_decided()
 
     def retry(self) -> bool:
-        """Try those again that are pending for as long as that places one; whether it did."""
+        """RunTrials those again that are pending for as long as that places one; whether it did."""
         placed = False
         while waiting := [each.pod for each in self.pending() if each.tried_at != self._placing.changes]:
             for pod in in_queue_order(waiting, self.scheduler):

@@ -129,7 +129,7 @@ def _blockers(situation: Situation, node: str) -> list[Status]:
     found: list[Status] = []
     changes: list[Change] = []
     while True:
-        with situation.trying(changes):
+        with situation.trial_workers(changes):
             status = rejection(situation.decide(), node)
         if status is None or any(status.plugin == known.plugin for known in found):
             return found
