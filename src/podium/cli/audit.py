@@ -32,7 +32,7 @@ def audit(
     from podium import answers
     from podium.answers.audit import NAMES
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.output import exit_code, progress, read_conditions, write_text
+    from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
 
     conditions = read_conditions(fail_if, NAMES)
@@ -43,12 +43,15 @@ def audit(
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
         found = answers.audit(cluster, settings, registry=registry, release=release.value, on_decided=advance)
-    if html is not None:
-        from podium.present.html.disruptions import audit_page
-
-        write_text(html, audit_page(found))
-    _show(found, conditions, output, everything=everything)
+    if not write_report(html, lambda: _page(found)):
+        _show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))
+
+
+def _page(found: Audit) -> str:
+    from podium.present.html.disruptions import audit_page
+
+    return audit_page(found)
 
 
 def _show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:

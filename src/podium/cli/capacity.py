@@ -75,7 +75,7 @@ def capacity(
     Nothing is evicted, and pods that are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
     from podium.cli.inputs import mention, read_config, read_node, read_objects, read_pods, registry_with
-    from podium.cli.output import write_text
+    from podium.cli.output import write_report
     from podium.errors import InputError
 
     registry = registry_with(plugins)
@@ -96,11 +96,9 @@ def capacity(
     settings = {"config": read_config(config, objects, registry, release.value), "registry": registry}
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed}
     answer, needed = _answers(asked, objects, {**settings, **wishes})
-    if html is not None:
-        from podium.present.html.placements import capacity_page
-
-        write_text(html, capacity_page(answer, needed, at_least=at_least))
-    _show(answer, needed, output, at_least=at_least, everything=everything, priced=any("=" in text for text in nodes))
+    if not write_report(html, lambda: _page(answer, needed, at_least)):
+        priced = any("=" in text for text in nodes)
+        _show(answer, needed, output, at_least=at_least, everything=everything, priced=priced)
     fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
     return 0 if fits else 1
 
@@ -141,6 +139,12 @@ def _read_mix(text: str) -> list[int]:
         return [int(number) for number in text.split(":")] if text else []
     except ValueError:
         raise InputError(f"--mix {text!r} must be numbers with colons between them, such as 3:1") from None
+
+
+def _page(answer: Capacity | None, needed: NodesNeeded | None, at_least: int) -> str:
+    from podium.present.html.placements import capacity_page
+
+    return capacity_page(answer, needed, at_least=at_least)
 
 
 def _show(

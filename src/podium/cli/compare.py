@@ -57,7 +57,7 @@ def compare(
     from podium import answers
     from podium.answers.compare import NAMES
     from podium.cli.inputs import registry_with
-    from podium.cli.output import exit_code, progress, read_conditions, write_text
+    from podium.cli.output import exit_code, progress, read_conditions, write_report
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
@@ -73,11 +73,8 @@ def compare(
             seed=seed,
             on_decided=advance,
         )
-    if html is not None:
-        from podium.present.html.comparisons import comparison_page
-
-        write_text(html, comparison_page(comparison))
-    _show(comparison, conditions, output, everything=everything)
+    if not write_report(html, lambda: _page(comparison)):
+        _show(comparison, conditions, output, everything=everything)
     return exit_code(conditions, comparison.values)
 
 
@@ -156,6 +153,12 @@ def _pod_count(way: Way, replay: bool) -> int:
 
     running = sum(not goes_with_node(pod) for pod, _ in way.cluster.placed()) if replay else 0
     return len(way.cluster.pending) + running
+
+
+def _page(comparison: Comparison) -> str:
+    from podium.present.html.comparisons import comparison_page
+
+    return comparison_page(comparison)
 
 
 def _show(comparison: Comparison, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:

@@ -22,9 +22,23 @@ Preempt = Annotated[
 Everything = Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")]
 
 
+Nodes = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[NODE|KEY=VALUE...]",
+        help="The nodes, by name, by the beginning of a name, or by label; zone=, region= and hostname= are short for "
+        "the usual ones.",
+    ),
+]
+Selectors = Annotated[
+    list[str], typer.Option("-l", "--selector", metavar="KEY=VALUE,...", help="The nodes that have all these labels.")
+]
+
+
 def drain(
-    nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes to drain.")],
     files: options.Files,
+    nodes: Nodes = [],  # noqa: B006
+    selectors: Selectors = [],  # noqa: B006
     config: options.Config = None,
     preempt: Preempt = True,
     fail_if: FailIf = [],  # noqa: B006
@@ -42,14 +56,16 @@ def drain(
     Exit code 1 if a pod does not find another node, or is blocked, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption.disruption import NAMES, checked
+    from podium.answers.disruption.disruption import NAMES
     from podium.cli.output import exit_code, progress, read_conditions
+    from podium.errors import InputError
 
+    if not nodes and not selectors:
+        raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
-    nodes = list(dict.fromkeys(nodes))
-    checked(cluster, nodes)
+    nodes = answers.find_nodes(cluster, [*nodes, *selectors])
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
     _show(found, conditions, output, html, everything=everything)
@@ -58,13 +74,8 @@ def drain(
 
 def fail(
     files: options.Files,
-    selectors: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[KEY=VALUE...]",
-            help="The nodes that fail, by label; zone=, region=, hostname= and node= are short for the usual ones.",
-        ),
-    ] = [],  # noqa: B006
+    nodes: Nodes = [],  # noqa: B006
+    selectors: Selectors = [],  # noqa: B006
     worst: Annotated[
         str | None,
         typer.Option("--any", metavar="N|zone|LABEL", help="The N nodes, or the zone, that would be worst to lose."),
@@ -93,8 +104,8 @@ def fail(
     from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
-    if bool(selectors) == (worst is not None):
-        raise InputError("say which nodes fail: by label, such as zone=eu-1a, or --any N for the worst N")
+    if bool(nodes or selectors) == (worst is not None):
+        raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
@@ -103,9 +114,9 @@ def fail(
         case = _worst(cluster, worst, settings, most)
         disruption = case.disruption
     else:
-        nodes = dict.fromkeys(name for text in selectors for name in answers.nodes_matching(cluster, text))
+        nodes = answers.find_nodes(cluster, [*nodes, *selectors])
         with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
-            disruption = answers.fail(cluster, list(nodes), settings, on_decided=advance)
+            disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
     _show(case or disruption, conditions, output, html, everything=everything)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
 
@@ -116,8 +127,9 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
 
 def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
     from podium import answers
-    from podium.answers.disruption.failure_search import SHORT_KEYS, trials_needed
+    from podium.answers.disruption.failure_search import trials_needed
     from podium.answers.measures import domains
+    from podium.answers.node_lookup import SHORT_KEYS
     from podium.cli.output import progress
     from podium.errors import InputError
 
@@ -160,14 +172,12 @@ def _show(
     everything: bool,
 ) -> None:
     from podium.answers import WorstCase
-    from podium.cli.output import emit, text_width, with_conditions
+    from podium.cli.output import emit, text_width, with_conditions, write_report
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
+    from podium.present.html.disruptions import disruption_page
 
-    if html is not None:
-        from podium.cli.output import write_text
-        from podium.present.html.disruptions import disruption_page
-
-        write_text(html, disruption_page(found))
+    if write_report(html, lambda: disruption_page(found)):
+        return
     disruption = found.disruption if isinstance(found, WorstCase) else found
 
     def lines() -> list[Line]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import options
-from podium.cli.output import Format, Output
+from podium.cli.output import EXIT_BAD_INPUT, Format, Output
 
 if TYPE_CHECKING:
     from podium.present.explanation import Explained
@@ -32,15 +32,16 @@ def explain(
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
-) -> None:
+) -> int:
     """Explain why a pod goes to its node, or fits on none.
 
-    A pod that runs already is decided again as if it did not run yet.
+    A pod that runs already is decided again as if it did not run yet. Exit code 1 if the pod fits nowhere, 2 if it
+    cannot be decided.
     """
     from contextlib import closing
 
     from podium.cli.inputs import find_pod, mention, read_config, read_objects, registry_with
-    from podium.cli.output import write_text
+    from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.present.explanation import explain_pod
@@ -67,11 +68,17 @@ def explain(
             kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
-    if html is not None:
-        from podium.present.html.decisions import explanation_page
+    if not write_report(html, lambda: _page(explained)):
+        show(explained, output, every_node=every_node, per_node=per_node)
+    if explained.decision.error:
+        return EXIT_BAD_INPUT
+    return 0 if explained.decision.node is not None else 1
 
-        write_text(html, explanation_page(explained))
-    show(explained, output, every_node=every_node, per_node=per_node)
+
+def _page(explained: Explained) -> str:
+    from podium.present.html.decisions import explanation_page
+
+    return explanation_page(explained)
 
 
 def show(explained: Explained, output: Format, *, every_node: bool = False, per_node: bool = False) -> None:

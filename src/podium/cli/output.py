@@ -64,6 +64,51 @@ def _permissions(target: Path) -> int:
     return 0o666 & ~mask
 
 
+INPUTS = ("files", "config", "configs", "clusters", "pods", "podspec", "nodes", "events", "resume")
+OUTPUTS = {
+    "html": "--html",
+    "out": "--out",
+    "log": "--log",
+    "samples": "--samples",
+    "plot": "--plot",
+    "snapshot": "--snapshot",
+}
+
+
+def check_files(arguments: Mapping[str, Any]) -> None:
+    """InputError if a command would write over a file that it reads, or write two results to one file."""
+    from podium.errors import InputError
+
+    given = [value for name in INPUTS for value in _texts(arguments.get(name))]
+    taken = {os.path.realpath(path): "which is read" for path in given if path != STDOUT}
+    for name, option in OUTPUTS.items():
+        for path in _texts(arguments.get(name)):
+            # A device such as /dev/stdout can take several results.
+            if os.path.exists(path) and not os.path.isfile(path):
+                continue
+            where = STDOUT if path == STDOUT else os.path.realpath(path)
+            if where in taken:
+                raise InputError(f"{option} would write over {path}, {taken[where]}; name another file")
+            taken[where] = f"which {option} writes"
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def write_report(path: str | None, page: Callable[[], str]) -> bool:
+    """Write an HTML report where `--html` says; true if it took stdout (`-`), so that nothing else may go there."""
+    if path is None:
+        return False
+    if path == STDOUT:
+        sys.stdout.write(page())
+        return True
+    write_text(path, page())
+    return False
+
+
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[], None]]:
     """Show how far along `total` steps we are, or that we are at it; call what it gives after each step."""
@@ -111,6 +156,10 @@ def with_conditions(
     """The document, and which of the conditions hold."""
     found = [{"condition": condition.text, "holds": condition.holds(values)} for condition in conditions]
     return {**document, "failIf": found} if found else document
+
+
+EXIT_BAD_INPUT = 2
+STDOUT = "-"
 
 
 class Format(StrEnum):

@@ -42,7 +42,7 @@ def simulate(
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.output import progress, write_text
+    from podium.cli.output import progress, write_report
     from podium.cluster import Cluster
     from podium.engine import simulate
     from podium.manifests import expand_workloads
@@ -83,12 +83,15 @@ def simulate(
             assume_volumes=assume_volumes,
             on_decided=lambda placement: advance(),
         )
-    if html is not None:
-        from podium.present.html.placements import simulation_page
-
-        write_text(html, simulation_page(simulation))
-    _show(simulation, output, everything=everything)
+    if not write_report(html, lambda: _page(simulation)):
+        _show(simulation, output, everything=everything)
     return 0 if simulation.fits else 1
+
+
+def _page(simulation: Simulation) -> str:
+    from podium.present.html.placements import simulation_page
+
+    return simulation_page(simulation)
 
 
 def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:

@@ -59,7 +59,7 @@ def tune(
     from podium import answers
     from podium.answers.tuning.tune import TRIALS
     from podium.cli.inputs import mention, read_objects, registry_with
-    from podium.cli.output import progress, write_text
+    from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster
     from podium.manifests import expand_workloads
     from podium.present.text import to_yaml
@@ -89,11 +89,8 @@ def tune(
         )
     if out is not None:
         write_text(out, f"{to_yaml(found.document)}\n")
-    if html is not None:
-        from podium.present.html.comparisons import tuning_page
-
-        write_text(html, tuning_page(found))
-    _show(found, output, out=out, everything=everything)
+    if not write_report(html, lambda: _page(found)):
+        _show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
 
 
@@ -107,6 +104,12 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: s
     if given.options is not None:
         return provider_policy(release, given.options)
     return None if given.document is None else dict(given.document)
+
+
+def _page(found: Tuning) -> str:
+    from podium.present.html.comparisons import tuning_page
+
+    return tuning_page(found)
 
 
 def _show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:

@@ -36,7 +36,7 @@ def why_not(
     """
     from podium import answers
     from podium.cli.inputs import find_pod, mention, read_config, read_objects, registry_with
-    from podium.cli.output import write_text
+    from podium.cli.output import write_report
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
@@ -54,12 +54,15 @@ def why_not(
         seed=seed,
         most=most,
     )
-    if html is not None:
-        from podium.present.html.decisions import why_not_page
-
-        write_text(html, why_not_page(answer))
-    _show(answer, output)
+    if not write_report(html, lambda: _page(answer)):
+        _show(answer, output)
     return 0 if answer.goes_there else 1
+
+
+def _page(answer: WhyNot) -> str:
+    from podium.present.html.decisions import why_not_page
+
+    return why_not_page(answer)
 
 
 def _show(answer: WhyNot, output: Format) -> None:

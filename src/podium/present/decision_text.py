@@ -177,11 +177,16 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
         lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
     if len(nodes) < len(order):
         lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
-    silent = joined([one.plugin for one in plugins if one not in telling])
     legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in telling], width)
-    for remark in (legend, f"{silent}: 0 on every node" if silent else ""):
+    for remark in (legend, "" if wide else silent_plugins(decision)):
         lines += wrapped(remark, width, style="dim")
     return lines
+
+
+def silent_plugins(decision: Decision) -> str:
+    """`A and B: 0 on every node`; nothing if every plugin gave some node points."""
+    silent = joined([one.plugin for one in scored(decision) if not any(one.weighted.values())])
+    return f"{silent}: 0 on every node" if silent else ""
 
 
 def _marked(nodes: Sequence[str], names: Sequence[str], decision: Decision) -> list[str]:
