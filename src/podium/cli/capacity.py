@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 CLUSTER_CAPACITY = "cluster-capacity"
+MOST_PODS = 1_000_000
+"""How many pods `--nodes-needed` places at the most: one by one, each takes time."""
 OUTPUTS = (*Format, CLUSTER_CAPACITY)
 
 
@@ -89,6 +91,8 @@ def capacity(
         nodes=[read_node(text) for text in nodes],
         excluded=[name for text in exclude for name in text.split(",") if name],
     )
+    if nodes and at_least > MOST_PODS:
+        raise InputError(f"--at-least {at_least:,} is more than the {MOST_PODS:,} pods that --nodes-needed can place")
     if asked.templates and nodes and at_least == 1:
         raise InputError("--nodes-needed must know for how many pods: say --at-least N")
     if not asked.templates and not nodes:
@@ -126,8 +130,10 @@ def _answers(asked: Asked, objects: Objects, settings: dict[str, Any]) -> tuple[
     if asked.templates:
         most = asked.limit or (asked.at_least if asked.nodes else 0)
         answer = answers.capacity(cluster, asked.templates, mix=asked.mix, limit=most, **settings)
-        more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
-        cluster, waiting = answer.cluster, [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
+        cluster, waiting = answer.cluster, []
+        if asked.nodes:
+            more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
+            waiting = [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
     needed = answers.nodes_needed(cluster, waiting, asked.nodes, **settings) if asked.nodes else None
     return answer, needed
 

@@ -66,7 +66,7 @@ def words(decision: Decision) -> list[str]:
         only = (
             "the only node" if decision.node_count == 1 else f"the only one of {decision.node_count:,} nodes that fits"
         )
-        found = "the first node found to fit" if _ended_early(decision) else only
+        found = "the first found to fit" if _ended_early(decision) else only
         return [f"Pod {decision.pod} goes to {decision.node}, {found}, so nothing is scored."]
     return [*_why_there(decision), f"It fits on {len(decision.feasible):,} of {decision.node_count:,} nodes."]
 

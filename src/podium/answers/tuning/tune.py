@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -244,8 +245,8 @@ def _told(tried: TrialOutcome, today: Trial) -> float:
 
 def _check_budget(trials: int | None, seconds: float | None, jobs: int | None) -> None:
     for name, number in (("trials", trials), ("seconds", seconds), ("jobs", jobs)):
-        if number is not None and not number > 0:
-            raise InputError(f"{name} must be more than 0, not {number}")
+        if number is not None and not 0 < number < inf:
+            raise InputError(f"{name} must be more than 0 and not endless, not {number}")
 
 
 def _optuna() -> ModuleType:
