@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from podium.cel.values import NONE, DomainMap, EvalError, Optional, Uint, Value, to_key, type_name
+from podium.cel.values import KEY_TYPES, NONE, DomainMap, EvalError, Optional, Uint, Value, to_key, type_name
 
 Run = Callable[[list[Any]], Value]
 Charge = Callable[[list[Any], int], None] | None
@@ -88,11 +88,9 @@ def find(container: Value, key: Value) -> Value:
     """The element of a list or map, or _MISSING; a value that is neither has none."""
     kind = type(container)
     if kind is dict:
-        return container.get(to_key(key), _MISSING)
+        return container.get(to_key(key), _MISSING) if type(key) in KEY_TYPES else _MISSING
     if kind is DomainMap:
-        if type(key) is not str:
-            raise EvalError(f"unsupported key type: {type_name(key)}")
-        return container[key]
+        return container[key] if type(key) is str else {}
     if kind is list:
         index = _list_index(key)
         return container[index] if 0 <= index < len(container) else _MISSING

@@ -30,23 +30,24 @@ _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "
 _PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
 
 
-class CostExceeded(Exception):
+class CostLimitError(Exception):
     """The evaluation cost more than the limit; nothing absorbs this."""
 
 
 class Step(NamedTuple):
-    """The closure of a node. `constant` says that it always gives `value`."""
+    """The closure of a node. `constant`: it stands for `value`, also to cel-go; `folded`: it always gives `value`."""
 
     run: Run
     constant: bool = False
     value: Value = None
+    folded: bool = False
 
 
 def charge(slots: Slots, cost: int) -> None:
-    """Add to the cost of the evaluation; raises CostExceeded beyond the limit."""
+    """Add to the cost of the evaluation; raises CostLimitError beyond the limit."""
     slots[0] += cost
     if slots[0] > COST_LIMIT:
-        raise CostExceeded
+        raise CostLimitError
 
 
 def _constant(value: Value) -> Step:
@@ -54,10 +55,11 @@ def _constant(value: Value) -> Step:
 
 
 class Planner:
-    """Plans one expression."""
+    """Plans one expression. `strict_optionals`: orValue of a value that is not optional fails."""
 
-    def __init__(self, counted: bool) -> None:
+    def __init__(self, counted: bool, strict_optionals: bool) -> None:
         self.counted = counted
+        self.strict_optionals = strict_optionals
         self.slots = 2
         self.scopes: list[dict[str, tuple[int, Step | None]]] = [{"device": (1, None)}]
 
@@ -173,14 +175,14 @@ class Planner:
             implementation = _dispatch(node, types)
         if node.function in _PATTERN_FUNCTIONS and steps[1].constant:
             _instantiated(compile_pattern, steps[1].value)
-        if all(step.constant for step in steps):
-            if node.function in _CONVERSIONS and len(steps) == 1:
-                return _constant(_instantiated(implementation, steps[0].value))
-            if not self.counted:
-                try:
-                    return _constant(implementation(*(step.value for step in steps)))
-                except EvalError:
-                    pass
+        if node.function in _CONVERSIONS and len(steps) == 1 and steps[0].constant:
+            return _constant(_instantiated(implementation, steps[0].value))
+        if not self.counted and all(step.constant or step.folded for step in steps):
+            try:
+                value = implementation(*(step.value for step in steps))
+                return Step(lambda _slots: value, False, value, True)
+            except EvalError:
+                pass
         runs = [step.run for step in steps]
         return Step(_counted(implementation, runs, _cost(node)) if self.counted else _applied(implementation, runs))
 
@@ -230,11 +232,13 @@ class Planner:
         """`orValue` and `or` of an optional: the alternative is evaluated only if it is needed."""
         assert node.target is not None
         operand, alternative = self.plan(node.target).run, self.plan(node.arguments[0]).run
-        unwrap = node.function == "orValue"
+        unwrap, strict = node.function == "orValue", self.strict_optionals
 
         def run(slots: Slots) -> Value:
             value = operand(slots)
             if type(value) is not Optional:
+                if strict:
+                    raise EvalError("no such overload")
                 return value
             if value.present:
                 return value.value if unwrap else value
@@ -416,7 +420,15 @@ def _equality(node: Call, steps: list[Step]) -> Callable[[Value, Value], bool]:
         return (lambda one, other: bool(one == other)) if wanted else (lambda one, other: bool(one != other))
     if wanted:
         return equal
-    return lambda one, other: not equal(one, other)
+    return _unequal
+
+
+def _unequal(one: Value, other: Value) -> bool:
+    """`!=`: values that cannot be compared are unequal."""
+    try:
+        return not equal(one, other)
+    except EvalError:
+        return True
 
 
 def _dispatch(node: Call, types: list[Any]) -> Callable[..., Value]:

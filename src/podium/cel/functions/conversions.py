@@ -12,7 +12,16 @@ from podium.cel import cost
 from podium.cel.functions.standard import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
 from podium.cel.overloads import Library
 from podium.cel.values import (
-    MAX_INT, MAX_UINT, MIN_INT, Cidr, Duration, EvalError, Ip, Timestamp, Uint, Value,
+    MAX_INT,
+    MAX_UINT,
+    MIN_INT,
+    Cidr,
+    Duration,
+    EvalError,
+    Ip,
+    Timestamp,
+    Uint,
+    Value,
 )  # fmt: skip
 
 library = Library()
@@ -146,12 +155,10 @@ def _shortest(number: float) -> str:
     return f"{sign}{shown}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
-@declare("duration(duration): duration", "duration(int): duration", "duration(string): duration")
+@declare("duration(duration): duration", "duration(string): duration")
 def _duration(value: Value) -> Duration:
     if type(value) is Duration:
         return value
-    if type(value) is int:
-        return Duration(value)
     return _parse_duration(value)
 
 
