@@ -30,8 +30,9 @@ def size(value: Value) -> int:
 
 # Functions whose cost is known by their name alone; other calls that may reach several overloads cost 1.
 BY_NAME = frozenset({
-    "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes", "lowerAscii", "upperAscii", "substring", "trim",
-    "replace", "split", "join", "find", "findAll", "containsIP", "containsCIDR", "isSemver", "semver", "validate",
+    "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes", "lowerAscii", "upperAscii", "substring",
+    "trim", "replace", "split", "join", "find", "findAll", "containsIP", "containsCIDR", "isSemver", "semver",
+    "validate",
 })  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from podium.cel.checker import Checker
 from podium.cel.environment import V1_37, Environment, device_fields, functions_of
 from podium.cel.functions import kubernetes
 from podium.cel.parser import parse
-from podium.cel.planner import CostLimitError, Planner, Run
+from podium.cel.planner import Planner
+from podium.cel.steps import CostLimitError, Run
 from podium.cel.syntax import Fold, Node, walk
 from podium.cel.types import BOOL
 from podium.cel.validators import validate
