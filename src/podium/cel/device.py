@@ -56,13 +56,16 @@ def _amount(value: CapacityValue) -> Amount:
 
 def _by_domain(driver: str, values: Mapping[str, Value]) -> DomainMap:
     """Values by domain and name; a name without a domain belongs to the driver's."""
+    own: dict[str, Value] = {}
     grouped = DomainMap()
     for name, value in values.items():
-        domain, slash, rest = name.partition("/")
-        if slash:
+        if "/" in name:
+            domain, _, rest = name.partition("/")
             grouped.setdefault(domain, {})[rest] = value
         else:
-            grouped.setdefault(driver, {})[name] = value
+            own[name] = value
+    if own:
+        grouped[driver] = own | grouped[driver]
     return grouped
 
 
