@@ -80,6 +80,11 @@ def test_a_long_chain_of_operators_is_an_error_and_not_a_crash() -> None:
         DeviceSelector(" + ".join(["1"] * 3000) + " > 0").matches("d", {}, {})
 
 
+def test_a_long_chain_of_optional_maps_is_refused() -> None:
+    with pytest.raises(CelError, match="too large"):
+        DeviceSelector("optional.of(1)" + ".optMap(x, x)" * 500 + ".hasValue()")
+
+
 def test_patterns_that_make_others_backtrack_are_quick() -> None:
     assert not DeviceSelector(f'{GPU}.model.matches("^(a+)+$")').matches(
         "gpu.example.com", {"model": "a" * 63 + "!"}, {}
