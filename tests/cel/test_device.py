@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 
 import pytest
@@ -73,6 +74,26 @@ def test_a_failed_evaluation_says_why(expression: str, message: str) -> None:
     with pytest.raises(CelError) as caught:
         DeviceSelector(expression).matches("gpu.example.com", {"model": "h100"}, {})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "9" * 9000 + " > 0",
+        f'int(device.driver + "{"9" * 9000}") > 0',
+        f'"x".matches("x{{{"9" * 5000}}}")',
+        f'"%.{"9" * 5000}f".format([1.5]) == ""',
+        f'semver("1.2.{"9" * 5000}").patch() == 0',
+        f'quantity("{"9" * 5000}").isInteger()',
+        'timestamp(0).getHours("99:99") == 1',
+        'quantity("1e999").asApproximateFloat() < 0.0',
+        'string(duration("1ns")) == "0.000000001"',
+    ],
+    ids=range(9),
+)
+def test_extreme_values_do_not_match_and_do_not_crash(expression: str) -> None:
+    with contextlib.suppress(CelError):
+        assert not DeviceSelector(expression).matches("1", {}, {})
 
 
 def test_a_long_chain_of_operators_is_an_error_and_not_a_crash() -> None:
