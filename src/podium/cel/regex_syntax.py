@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 
 from podium.cel.values import EvalError
 
-MAX_REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
+MAX_REPEAT = 1_000
 _ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _GROUP_NAME = re.compile(r"P?<([A-Za-z0-9_]+)>")
