@@ -1,6 +1,6 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
-from podium.framework.events import Action, ClusterEvent
+from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
 from podium.framework.plugin import (
     EXTENSION_POINTS,
     BindPlugin,
@@ -34,6 +34,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "EventHint",
     "FilterPlugin",
     "Framework",
     "PermitPlugin",
@@ -52,5 +53,6 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "Verdict",
+    "WaitingPod",
     "of_spec",
 ]

@@ -10,7 +10,7 @@ evaluates the plugin in full: slow is allowed, wrong is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.framework import return_values as returned
-from podium.framework.events import ClusterEvent
+from podium.framework.events import EventHint
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Pod
 
@@ -56,6 +56,8 @@ class Plugin:
     """The root of every plugin. `args` is what the configuration's pluginConfig says, None when it says nothing."""
 
     name: str = ""
+    title: str = ""
+    """The heading of the plugin's scores in a table, where its name is too long; empty for the name itself."""
     reads: Aspect | None = None
     """What of a node the results depend on; None means anything, so nothing is reused."""
 
@@ -77,13 +79,13 @@ class Plugin:
         """
         return True
 
-    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
-        """Whether an event may make a pod fit that this plugin rejected; by default, any event may.
+    def events_to_register(self) -> Sequence[EventHint] | None:
+        """The events that may make a pod fit that this plugin rejected; None, the default, stands for every event.
 
-        A pod that waits is tried again only after an event that one of the plugins that rejected it says yes to, or
-        after five minutes. Say yes when in doubt.
+        A waiting pod is tried again after an event that one of the plugins that rejected it registered and whose hint
+        returns True, or after five minutes. A hint that cannot tell should return True.
         """
-        return True
+        return None
 
 
 class PreEnqueuePlugin(Plugin):

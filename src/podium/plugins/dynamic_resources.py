@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
+from podium.framework.events import Action, EventHint
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -31,6 +32,7 @@ class DynamicResources(
     """Let pods without resourceClaims through, and refuse to decide about pods with them."""
 
     name = "DynamicResources"
+    title = "Devices"
     reads = Aspect(0)
     REASON_CLAIMS = "the pod has resourceClaims, which are not modelled: remove them, or disable DynamicResources"
     REASON_NO_CLAIMS = "no new claims to deallocate"
@@ -64,3 +66,6 @@ class DynamicResources(
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),)

@@ -33,6 +33,7 @@ class ImageLocality(ScorePlugin):
     """Score by the bytes of images a node has, each scaled by how many nodes have it, so as not to heat one node."""
 
     name = "ImageLocality"
+    title = "Image"
     reads = Aspect.IMAGES
 
     @of_spec

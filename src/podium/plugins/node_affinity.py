@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import msgspec
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
+from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -20,8 +21,8 @@ from podium.framework.plugin import (
     of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.model import Node, NodeSelector, Pod
 from podium.model import NodeAffinity as Affinity
-from podium.model import NodeSelector, Pod
 from podium.model.selectors import NodeTerm, node_term, node_terms, required_node_affinity
 from podium.plugins.normalize import normalize_by_max
 
@@ -42,6 +43,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes that the pod's nodeSelector or required affinity excludes; prefer those its preferences like."""
 
     name = "NodeAffinity"
+    title = "NodeAff"
     reads = Aspect.LABELS
     normalizes_by_max = True
     REASON_POD = "node(s) didn't match Pod's node affinity/selector"
@@ -92,6 +94,19 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         return normalize_by_max(scores)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL, self.matches_now),)
+
+    def matches_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the node matches the waiting pod's and the profile's affinity, and did not match the pod's before."""
+        terms = self._added_terms
+        if terms is not None and not any(term.matches(new.metadata.labels, new.name) for term in terms):
+            return False
+        wanted = required_node_affinity(waiting.pod)
+        if not wanted.matches(new.metadata.labels, new.name):
+            return False
+        return old is None or not wanted.matches(old.metadata.labels, old.name)
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:

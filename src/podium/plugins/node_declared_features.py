@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
+from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
 from podium.framework.status import SKIP, Verdict
-from podium.model import Pod
+from podium.model import Node, Pod
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -43,3 +44,17 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         needed = required_features(pod)
         lacking = (not needed.issubset(node.node.status.declared_features) for node in nodes)
         return Verdict.unresolvable(np.fromiter(lacking, np.bool_, len(nodes)), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self.declares_other_features),
+            EventHint("Pod", Action.UPDATE, self.needs_other_features),
+        )
+
+    def declares_other_features(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the node is new or declares other features than before."""
+        return old is None or old.status.declared_features != new.status.declared_features
+
+    def needs_other_features(self, waiting: WaitingPod, old: Pod, new: Pod) -> bool:
+        """Whether the waiting pod itself needs other features than before."""
+        return waiting.is_same(new) and required_features(old) != required_features(new)

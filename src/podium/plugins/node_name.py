@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
+from podium.framework.events import Action, EventHint
 from podium.framework.plugin import CycleState, FilterPlugin, of_spec
 from podium.framework.status import Verdict
 from podium.model import Pod
@@ -30,3 +31,6 @@ class NodeName(FilterPlugin):
         row = nodes.cluster.rows.get(wanted)
         # Unresolvable: evicting pods cannot rename a node.
         return Verdict.unresolvable(~nodes.among([] if row is None else [row]), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD),)

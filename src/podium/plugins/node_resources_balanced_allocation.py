@@ -58,6 +58,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Score by how much the pod evens out, or unbalances, the fractions of the resources in use."""
 
     name = "NodeResourcesBalancedAllocation"
+    title = "Balance"
     reads = Aspect.RESOURCES
     MANY_NODES = 512
     """From so many on, it pays to keep what does not depend on the pod."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
+from podium.framework.events import Action, EventHint, WaitingPod, is_about_itself
 from podium.framework.plugin import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, of_spec
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.model import Pod, Taint
+from podium.model import Node, Pod, Taint
 from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
 from podium.plugins.normalize import normalize_by_max
 
@@ -17,6 +18,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
+    title = "Taint"
     reads = Aspect.TAINTS
     normalizes_by_max = True
     REASON = "node(s) had untolerated taint(s)"
@@ -45,3 +47,15 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         return normalize_by_max(scores, reverse=True)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_TAINT, self.is_tolerated_now),
+            EventHint("Pod", Action.UPDATE_POD_TOLERATION, is_about_itself),
+        )
+
+    def is_tolerated_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the waiting pod tolerates the node's taints, and did not before."""
+        tolerations = waiting.pod.spec.tolerations
+        was_repelled = old is None or untolerated(old.spec.taints, tolerations) is not None
+        return was_repelled and untolerated(new.spec.taints, tolerations) is None

@@ -50,6 +50,7 @@ class NodeAffinityPriority(OfRelease, ScorePlugin):
     """Prefer nodes whose labels the pod's preferences like; preferred names and empty preferences count nothing."""
 
     name = "NodeAffinityPriority"
+    title = "NodeAff"
     reads = Aspect.LABELS
     normalizes_by_max = True
 
@@ -77,6 +78,7 @@ class TaintTolerationPriority(OfRelease, ScorePlugin):
     """Prefer nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
 
     name = "TaintTolerationPriority"
+    title = "Taint"
     reads = Aspect.TAINTS
     normalizes_by_max = True
 
@@ -98,6 +100,7 @@ class ImageLocalityPriority(OfRelease, ScorePlugin):
     """Prefer nodes that have the images of the pod's containers, by the size of those images."""
 
     name = "ImageLocalityPriority"
+    title = "Image"
     reads = Aspect.IMAGES
 
     def key(self, info: PodInfo) -> Hashable:

@@ -71,6 +71,7 @@ class BalancedResourceAllocation(ResourcePriority):
     """Prefer nodes of which similar fractions of cpu and memory would be requested."""
 
     name = "BalancedResourceAllocation"
+    title = "Balance"
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         fractions = []
