@@ -8,6 +8,7 @@ from podium.framework.plugin import (
     FilterPlugin,
     PermitPlugin,
     Plugin,
+    PodView,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -19,7 +20,6 @@ from podium.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.registry import Framework, Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
@@ -39,6 +39,7 @@ __all__ = [
     "Framework",
     "PermitPlugin",
     "Plugin",
+    "PodView",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -54,5 +55,4 @@ __all__ = [
     "Status",
     "Verdict",
     "WaitingPod",
-    "of_spec",
 ]

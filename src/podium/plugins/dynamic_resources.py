@@ -6,12 +6,13 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
 from podium.framework.events import Action, EventHint
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    PodView,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
@@ -20,7 +21,6 @@ from podium.framework.plugin import (
     PreFilterResult,
     ReservePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.model import Pod
@@ -39,9 +39,8 @@ class DynamicResources(
     REASON_NO_STATE = "not found"
     """kube-scheduler's words when an earlier PreFilter plugin rejected the pod, so that this one never saw it."""
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return bool(info.pod.spec.resource_claims)
+    def sign(self, pod: PodView) -> Hashable:
+        return bool(pod.spec.resource_claims)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return SUCCESS

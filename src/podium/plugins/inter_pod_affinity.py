@@ -14,6 +14,7 @@ from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.pods import NO_TERMS, Term, affinity_terms
 from podium.config.plugin_args import InterPodAffinityArgs
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -115,7 +116,7 @@ class _FilterState:
         return self.matches_itself and not any(tally.occupied for tally in self.affinity)
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes by required terms of the pod and of pods there; score by preferred terms of both."""
 
     name = "InterPodAffinity"

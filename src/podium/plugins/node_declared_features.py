@@ -6,18 +6,18 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.framework.events import Action, EventHint, WaitingPod
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Verdict
-from podium.model import Node, Pod
+from podium.model import Node, Pod, PodSpec
 
 NOTHING: frozenset[str] = frozenset()
 
 
-def required_features(pod: Pod) -> frozenset[str]:
-    """The features a node must declare to run the pod."""
-    spec, needed = pod.spec, NOTHING
+def required_features(spec: PodSpec) -> frozenset[str]:
+    """The features a node must declare to run a pod with this spec."""
+    needed = NOTHING
     rules = [rule for each in (*spec.containers, *spec.init_containers) for rule in each.restart_policy_rules]
     if rules and any(rule.action == "RestartAllContainers" for rule in rules):
         needed |= {"RestartAllContainersOnContainerExits"}
@@ -33,15 +33,14 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     reads = Aspect.LABELS
     REASON = "node(s) didn't match Pod's required features"
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return required_features(info.pod)
+    def sign(self, pod: PodView) -> Hashable:
+        return required_features(pod.spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        return PreFilterResult() if required_features(pod) else PreFilterResult(SKIP)
+        return PreFilterResult() if required_features(pod.spec) else PreFilterResult(SKIP)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        needed = required_features(pod)
+        needed = required_features(pod.spec)
         lacking = (not needed.issubset(node.node.status.declared_features) for node in nodes)
         return Verdict.unresolvable(np.fromiter(lacking, np.bool_, len(nodes)), self.REASON)
 
@@ -57,4 +56,4 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def needs_other_features(self, waiting: WaitingPod, old: Pod, new: Pod) -> bool:
         """Whether the waiting pod itself needs other features than before."""
-        return waiting.is_same(new) and required_features(old) != required_features(new)
+        return waiting.is_same(new) and required_features(old.spec) != required_features(new.spec)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.pods import HostPort, host_ports
 from podium.cluster.ports import ANY_IP
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Verdict
 from podium.model import Pod
 
@@ -20,9 +20,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     reads = Aspect.PORTS
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.ports
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.ports
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         return PreFilterResult() if state.info.ports else PreFilterResult(SKIP)

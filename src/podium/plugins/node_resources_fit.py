@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, NodeInfo, Nodes
 from podium.cluster.columns import Ints, highest, is_any, lowest
 from podium.config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
@@ -16,11 +16,11 @@ from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
     FilterPlugin,
+    PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Node, Pod
@@ -88,9 +88,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
         self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.resources
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.resources
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):

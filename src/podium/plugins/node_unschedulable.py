@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.framework.events import Action, EventHint, WaitingPod
-from podium.framework.plugin import CycleState, FilterPlugin, of_spec
+from podium.framework.plugin import CycleState, FilterPlugin, PodView
 from podium.framework.status import Verdict
 from podium.model import Node, Pod, Taint
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
@@ -21,9 +21,8 @@ class NodeUnschedulable(FilterPlugin):
     reads = Aspect.TAINTS
     REASON = "node(s) were unschedulable"
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        tolerations = info.pod.spec.tolerations
+    def sign(self, pod: PodView) -> Hashable:
+        tolerations = pod.spec.tolerations
         return bool(tolerations) and any_tolerates(tolerations, CORDONED)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:

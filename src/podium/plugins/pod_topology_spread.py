@@ -18,6 +18,7 @@ from podium.cluster.nodes import Representatives
 from podium.cluster.pods import hashed_once
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -196,7 +197,7 @@ class _ScoreState:
     scored: list[_Scored]
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes where a hard constraint's skew would grow too large; prefer nodes that even out soft ones."""
 
     name = "PodTopologySpread"

@@ -11,6 +11,7 @@ from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.store import Store
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
 from podium.model import CSINode, Pod, VolumeAttachment
@@ -23,7 +24,7 @@ SKIPPED = PreFilterResult(SKIP)
 PASSED = PreFilterResult()
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
 
     name = "NodeVolumeLimits"

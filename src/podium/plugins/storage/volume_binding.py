@@ -12,6 +12,7 @@ from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -159,7 +160,9 @@ class _PodVolumes:
     """Objects before and after Reserve changed them."""
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(
+    ForSomePods, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+):
     """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
 
     name = "VolumeBinding"

@@ -9,6 +9,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.model import PersistentVolumeClaim, Pod, Volume
@@ -106,7 +107,7 @@ class _FilterState(NamedTuple):
     """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes where an in-tree disk of the pod is in use, and all nodes while a ReadWriteOncePod claim is."""
 
     name = "VolumeRestrictions"

@@ -11,6 +11,7 @@ from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
 from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
@@ -38,7 +39,7 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin):
+class VolumeZone(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without such labels pass."""
 
     name = "VolumeZone"
