@@ -43,6 +43,8 @@ class Decision:
     """Per rejected node, the first filter that rejected it and why; all that did where a release collects them."""
     absent: Status | None = None
     """The status of nodes that PreFilter excluded before any filter looked at them."""
+    narrowed_by: tuple[str, ...] = ()
+    """The plugins whose PreFilter excluded them by naming the only nodes to look at; sorted."""
     scores: tuple[PluginScores, ...] = ()
     """Empty when nothing was scored, because only one node is feasible or none."""
     extender_scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
