@@ -149,9 +149,9 @@ def _unnamed(objects: Objects) -> str:
 
 
 def _pod_count(way: Way, replay: bool) -> int:
-    from podium.answers.measures import goes_with_node
+    from podium.model.pod_kinds import belongs_to_node
 
-    running = sum(not goes_with_node(pod) for pod, _ in way.cluster.placed()) if replay else 0
+    running = sum(not belongs_to_node(pod) for pod, _ in way.cluster.placed()) if replay else 0
     return len(way.cluster.pending) + running
 
 

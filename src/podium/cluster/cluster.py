@@ -58,6 +58,8 @@ class Cluster:
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
         """Counts the nodes that came, went or changed their images."""
+        self.placement_version = 0
+        """Counts the pods that came to nodes or left them; the end of a `Trial` takes back what the trial counted."""
         self._nodes: dict[str, Node] = {}
         self._compiled: dict[str, tuple[Pod, PodInfo]] = {}
         self._placed: dict[str, Placed] = {}
@@ -89,6 +91,11 @@ class Cluster:
         return cluster
 
     # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Another value after every change that a decision may depend on; a `Trial` leaves it as it was."""
+        return self.placement_version, self.node_set_version, self.store.version
 
     @property
     def nodes(self) -> Nodes:
@@ -233,6 +240,7 @@ class Cluster:
         else:
             used -= info.used
         self.resource_states.change(row, (info.resources, amount))
+        self.placement_version += 1
         self._pods_log.append(row)
         if info.ports:
             self.ports.change(row, info.ports, amount)
@@ -255,6 +263,7 @@ class Cluster:
             if placed.info.ports:
                 self.ports.change(placed.row, placed.info.ports, 1)
                 self.logs[Aspect.PORTS].append(placed.row)
+        self.placement_version += 1
         for row in dict.fromkeys(rows.tolist()):
             self.resource_states.touch(row)
             self._pods_log.append(row)
@@ -372,7 +381,7 @@ class Cluster:
         for row in range(twin.columns.size):
             twin.resource_states.touch(row)
         twin.pending = self.pending.copy()
-        twin.node_set_version = self.node_set_version
+        twin.node_set_version, twin.placement_version = self.node_set_version, self.placement_version
         twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
         twin._compiled = self._compiled.copy()
         twin._on_row = [pods.copy() for pods in self._on_row]

@@ -23,6 +23,8 @@ class PluginScores:
     weight: int
     raw: dict[str, int]
     normalized: dict[str, int]
+    title: str = field(default="", compare=False)
+    """The heading of the plugin's scores in a table; empty for its name."""
 
     @property
     def weighted(self) -> dict[str, int]:
@@ -41,6 +43,8 @@ class Decision:
     """Per rejected node, the first filter that rejected it and why; all that did where a release collects them."""
     absent: Status | None = None
     """The status of nodes that PreFilter excluded before any filter looked at them."""
+    narrowed_by: tuple[str, ...] = ()
+    """The plugins whose PreFilter excluded them by naming the only nodes to look at; sorted."""
     scores: tuple[PluginScores, ...] = ()
     """Empty when nothing was scored, because only one node is feasible or none."""
     extender_scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -168,6 +172,7 @@ class Scored(NamedTuple):
     weight: int | None = None
     raw: Mapping[str, int] | None = None
     normalized: Mapping[str, int] | None = None
+    title: str = ""
 
     def cell(self, node: str, *, wide: bool) -> str:
         if not wide or self.raw is None or self.normalized is None:
@@ -177,7 +182,9 @@ class Scored(NamedTuple):
 
 def scored(decision: Decision) -> list[Scored]:
     """Every plugin and extender that scored, in the order they did."""
-    plugins = [Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized) for one in decision.scores]
+    plugins = [
+        Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized, one.title) for one in decision.scores
+    ]
     return plugins + [Scored(name, scores) for name, scores in decision.extender_scores.items()]
 
 

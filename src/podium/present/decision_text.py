@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from podium.engine.decision import Decision, lead, not_looked_at, ranking, runner_up, scored, why
+from podium.engine.decision import Decision, Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.framework import Code
 from podium.present.preemption import preemption_lines, preemption_words
 from podium.present.text import Column, Line, fitting, shortened, styled, table, wrapped
@@ -19,19 +19,6 @@ NAMED = 6
 """How many of the nodes that were rejected for the same reason are named."""
 
 NO_DETAILS: Mapping[str, str] = MappingProxyType({})
-
-TITLES = {
-    "DynamicResources": "Devices",
-    "ImageLocality": "Image",
-    "InterPodAffinity": "PodAff",
-    "NodeAffinity": "NodeAff",
-    "NodeResourcesBalancedAllocation": "Balance",
-    "NodeResourcesFit": "Fit",
-    "PodTopologySpread": "Spread",
-    "TaintToleration": "Taint",
-    "VolumeBinding": "Volume",
-}
-"""What stands above a plugin's scores where its name is too long for it."""
 
 
 class Rejection(NamedTuple):
@@ -166,7 +153,7 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
     ]
     others = [
         Column(
-            one.plugin if wide else _title(one.plugin, width),
+            one.plugin if wide else _title(one, width),
             ["" if one.weight is None else str(one.weight), *(one.cell(node, wide=wide) for node in nodes)],
         )
         for one in telling
@@ -177,7 +164,7 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
         lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
     if len(nodes) < len(order):
         lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
-    legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in telling], width)
+    legend = "raw/normalised/weighted score of each plugin" if wide else _legend(telling, width)
     for remark in (legend, "" if wide else silent_plugins(decision)):
         lines += wrapped(remark, width, style="dim")
     return lines
@@ -203,12 +190,13 @@ def _short_names(names: Sequence[str], width: int) -> list[str]:
     return [shortened(name, width) for name in names]
 
 
-def _title(plugin: str, width: int) -> str:
-    return TITLES.get(plugin, shortened(plugin, width // 4))
+def _title(scores: Scored, width: int) -> str:
+    """The heading of a plugin's scores: its title, or as much of its name as fits."""
+    return scores.title or shortened(scores.plugin, width // 4)
 
 
-def _legend(plugins: Sequence[str], width: int) -> str:
-    titles = {plugin: _title(plugin, width) for plugin in plugins}
+def _legend(telling: Sequence[Scored], width: int) -> str:
+    titles = {one.plugin: _title(one, width) for one in telling}
     return ", ".join(f"{title}={plugin}" for plugin, title in titles.items() if title != plugin)
 
 

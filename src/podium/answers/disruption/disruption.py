@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from podium.answers.disruption.budgets import Budgets, Health
 from podium.answers.disruption.recreation import Recreation
-from podium.answers.measures import goes_with_node
 from podium.answers.spec_constraints import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.config import KubeSchedulerConfiguration
@@ -23,6 +22,7 @@ from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Pod, Taint
+from podium.model.pod_kinds import belongs_to_node
 from podium.plugins import IN_TREE
 from podium.releases import CURRENT
 
@@ -309,13 +309,13 @@ def _cordon(cluster: Cluster, name: str) -> None:
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
     """The pods that have to go when a node does, by name."""
     pods = sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key)
-    return [(pod, node) for pod in pods if not goes_with_node(pod) and not pod.terminating]
+    return [(pod, node) for pod in pods if not belongs_to_node(pod) and not pod.terminating]
 
 
 def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
     """What becomes of the others."""
     for pod in sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key):
-        if goes_with_node(pod):
+        if belongs_to_node(pod):
             yield _about(pod, node, Fate.STAYS)
         elif pod.terminating:
             yield _about(pod, node, Fate.TERMINATING)
@@ -344,7 +344,7 @@ def _fates(recreation: Recreation, nodes: Sequence[str]) -> Iterator[Disrupted]:
         why = {"reason": each.message, "preempted_by": each.preempted_by}
         yield _about(each.pod, each.old_node, Fate.PENDING, constraints=known[kind], **why)
     for each in recreation.lost.values():
-        fate, reason = (Fate.PENDING, OF_DAEMON) if goes_with_node(each.pod) else (Fate.LOST, NO_CONTROLLER)
+        fate, reason = (Fate.PENDING, OF_DAEMON) if belongs_to_node(each.pod) else (Fate.LOST, NO_CONTROLLER)
         yield _about(each.pod, each.old_node, fate, reason=reason, preempted_by=each.preempted_by)
 
 

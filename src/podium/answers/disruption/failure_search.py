@@ -12,12 +12,13 @@ from typing import Any
 from podium.answers.disruption.budgets import Budgets
 from podium.answers.disruption.disruption import Disruption, Impact, Settings, fail, lose
 from podium.answers.disruption.recreation import Recreation
-from podium.answers.measures import domains, goes_with_node
+from podium.answers.measures import domains
 from podium.answers.node_lookup import SHORT_KEYS
 from podium.answers.placement import put_back
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.model import Node, Pod
+from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 
 MOST_SETS = 2_000
@@ -103,7 +104,7 @@ def busiest(cluster: Cluster) -> list[str]:
     totals = {resource: max(int(cluster.nodes.allocatable(resource).sum()), 1) for resource in (CPU, MEMORY)}
     load = dict.fromkeys(cluster.rows, 0.0)
     for pod, node in cluster.placed():
-        if not goes_with_node(pod):
+        if not belongs_to_node(pod):
             used = cluster.info_of(pod).resources.used
             load[node] += max(used.get(resource, 0) / total for resource, total in totals.items())
     return sorted(load, key=lambda node: (-load[node], node))

@@ -105,7 +105,7 @@ def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple
         status = rejection(decision, node)
         if status is None:
             return decision, list(levers(situation, decision, node))
-        return decision, list(fixes(Rejected(situation, node, status)))
+        return decision, list(fixes(Rejected(situation, node, status, decision.narrowed_by)))
 
 
 def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Suggestion | None:

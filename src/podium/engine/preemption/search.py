@@ -73,7 +73,7 @@ class Search:
         """Candidates, those that violate no budget first; without any, what was said of all the rows."""
         if not rows:
             return [], []
-        evaluation = self._evaluation
+        evaluation, before = self._evaluation, self._rng.getstate()
         offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
         rows = rows[offset:] + rows[:offset]
         runs = DryRuns(evaluation, policy, self._nominations, self._changes)
@@ -88,6 +88,9 @@ class Search:
                     return good + violating, []
             if not (good or violating):
                 rejected += [outcome for outcome in outcomes if type(outcome) is Status]
+        if rejected:
+            # All rows were looked at, wherever the search began: it need not be repeated for pods of the same kind.
+            self._rng.setstate(before)
         return good + violating, rejected
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
