@@ -15,8 +15,9 @@ from podium.model import (
     VolumeAttachment,
 )
 from podium.model.quantity import value
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER, claim_name
-from podium.plugins.storage.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, in_tree_plugin, inline_volume
+from podium.plugins.storage.csi_migration import in_tree_plugin, inline_volume
 from podium.plugins.storage.volume_restrictions import disk_uses
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

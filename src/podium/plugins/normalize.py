@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.framework.plugin import MAX_NODE_SCORE
 
-LIMIT = 1 << 63
-
 
 def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
     """Scale so that the highest score becomes 100, or with `reverse` so that zero does."""
@@ -52,8 +50,3 @@ def rounded(number: float) -> int:
     if abs(number - whole) < 0.5:
         return whole
     return whole + 1 if number > 0 else whole - 1
-
-
-def int64(number: int) -> int:
-    """The number as 64 bits hold it: what NumPy's and Go's arithmetic makes of one that is too large."""
-    return number if -LIMIT <= number < LIMIT else (number + LIMIT) % (2 * LIMIT) - LIMIT

@@ -19,6 +19,7 @@ from podium.errors import InputError
 from podium.model import Node, Pod
 from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, MEMORY
+from podium.model.well_known_labels import HOSTNAME, REGION, ZONE
 
 MOST_SETS = 2_000
 """So many sets of nodes are tried at most."""
@@ -26,9 +27,9 @@ BEAM = 4
 """How many sets of one node less are built on, where not all can be tried."""
 
 SHORT_KEYS = {
-    "zone": "topology.kubernetes.io/zone",
-    "region": "topology.kubernetes.io/region",
-    "hostname": "kubernetes.io/hostname",
+    "zone": ZONE,
+    "region": REGION,
+    "hostname": HOSTNAME,
 }
 """Labels that have a short name."""
 
