@@ -7,14 +7,15 @@ from difflib import get_close_matches
 
 from podium.cluster import Cluster
 from podium.errors import InputError
+from podium.model.well_known_labels import HOSTNAME, REGION, ZONE
 from podium.wording import listed
 
 MOST_SUGGESTED = 5
 
 SHORT_KEYS = {
-    "zone": "topology.kubernetes.io/zone",
-    "region": "topology.kubernetes.io/region",
-    "hostname": "kubernetes.io/hostname",
+    "zone": ZONE,
+    "region": REGION,
+    "hostname": HOSTNAME,
 }
 """Labels that have a short name."""
 

@@ -38,10 +38,10 @@ from podium.model.selectors import (
     required_node_affinity,
     untolerated,
 )
+from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
 
-HOSTNAME = "kubernetes.io/hostname"
 ANY_NODE = NodeMatcher()
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
@@ -49,7 +49,7 @@ NO_PODS = Matching((Scope(frozenset(), Selector()),))
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
-    TopologySpreadConstraint(topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT, max_skew=5),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
 )
 
 

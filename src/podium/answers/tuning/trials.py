@@ -14,13 +14,14 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from podium.answers.measures import NODE, ZONE, fragmentation, imbalance, nodes_in_use, spread
+from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.tuning.search_space import SearchSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.model.resources import CPU, MEMORY
+from podium.model.well_known_labels import ZONE
 
 Objective = Callable[[Simulation], float]
 

@@ -13,8 +13,9 @@ from podium.cluster.pods import Term, affinity_terms
 from podium.framework import Status
 from podium.model import LabelSelector, Pod, TopologySpreadConstraint
 from podium.model.selectors import label_selector
+from podium.model.well_known_labels import HOSTNAME
 from podium.plugins.inter_pod_affinity import InterPodAffinity
-from podium.plugins.pod_topology_spread import HARD, HOSTNAME, SOFT, PodTopologySpread
+from podium.plugins.pod_topology_spread import HARD, SOFT, PodTopologySpread
 
 MOST_EVICTED = 3
 MOST_VALUES = 3
