@@ -21,6 +21,7 @@ from podium.framework import (
     ScorePlugin,
     Status,
 )
+from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.registry import Weighted
 
 
@@ -124,7 +125,7 @@ class Outline:
         skipped = {name for name, way in ways.items() if way == "skip"}
         skipped.update(plugin.name for plugin in framework.pre_score if plugin.name in unconcerned)
         others = [each.plugin for each in framework.score if each.plugin.name in unconcerned]
-        self.zero_scores = {plugin.name for plugin in others if plugin.scores_unconcerned_pods}
+        self.zero_scores = {p.name for p in others if isinstance(p, ForSomePods) and p.scores_other_pods}
         """The plugins whose score is known to be 0 on every node."""
         left_out = skipped | self.zero_scores
         self.score: list[Weighted] = [each for each in framework.score if each.plugin.name not in left_out]
@@ -135,7 +136,7 @@ class Outline:
         self.final_scores = Kept.of([each.plugin for each in final])
         self.varying_score = [each for each in self.score if each not in final]
         kept = [each.plugin for each in self.varying_score if each.plugin.name in courses]
-        self.raw_scores = Kept.of([plugin for plugin in kept if plugin.normalizes_by_max]).by_row
+        self.raw_scores = Kept.of([plugin for plugin in kept if isinstance(plugin, NormalizesByMax)]).by_row
         """Those of them that come to nothing where all nodes have the same raw score, which is kept."""
         self.weights = {each.plugin.name: each.weight for each in self.score}
         filters = [plugin for plugin in self.filter if plugin.name in self.kept_filters.by_state]
