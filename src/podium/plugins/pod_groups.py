@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podium.cluster import NodeInfo, Nodes
+from podium.framework.events import EventHint
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -30,6 +33,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return ()
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         return SUCCESS, 0.0
@@ -69,6 +75,9 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin):
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return ()
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         return SUCCESS, 0.0
