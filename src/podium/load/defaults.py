@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from podium.load.devices import default_claim, default_claim_template
 from podium.load.kinds import effective_namespace
 from podium.load.pod_defaults import default_pod
 from podium.load.quantities import stored
@@ -21,6 +22,8 @@ from podium.objects import (
     PersistentVolumeClaim,
     Pod,
     ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
 )
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
@@ -119,4 +122,6 @@ _DEFAULTS: dict[type[Object], Callable[[Any], Object]] = {
     PersistentVolumeClaim: _default_claim,
     Pod: default_pod,
     ReplicationController: _default_replication_controller,
+    ResourceClaim: default_claim,
+    ResourceClaimTemplate: default_claim_template,
 }

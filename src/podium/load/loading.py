@@ -14,6 +14,7 @@ from podium.errors import InputError
 from podium.load.checks import check
 from podium.load.decode import SCHEDULER_CONFIGURATION, Entry, NoKindError, decode, entries, plain
 from podium.load.defaults import default_object, generated_suffix
+from podium.load.devices import V1BETA1, from_v1beta1
 from podium.load.kinds import effective_namespace, full_name, type_of
 from podium.load.large_lists import GuessError
 from podium.load.loaded import Objects
@@ -99,6 +100,8 @@ class _Loading:
         if kind is None:
             self._other(entry)
             return None
+        if entry.api_version == V1BETA1:
+            entry = entry._replace(value=from_v1beta1(entry.kind, plain(entry)))
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
