@@ -7,25 +7,13 @@ from typing import Annotated
 import msgspec
 
 from podium.objects.meta import NodeSelector, Object, ObjectMeta, Quantity, Struct
+from podium.objects.node import Taint
+from podium.objects.pod import Toleration
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 EXACT_COUNT, ALL = "ExactCount", "All"
 """How many devices a request asks for: its count, or every one that matches."""
-
-
-class DeviceTaint(Struct, frozen=True):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class DeviceToleration(Struct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
 
 
 # -- slices: what there is -----------------------------------------------------------------------------------------
@@ -79,7 +67,7 @@ class Device(Struct, frozen=True):
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
-    taints: list[DeviceTaint] = []
+    taints: list[Taint] = []
     binds_to_node: bool = False
     binding_conditions: list[str] | None = None
     binding_failure_conditions: list[str] = []
@@ -137,7 +125,7 @@ class ExactDeviceRequest(Struct, frozen=True):
     allocation_mode: str = ""
     count: Int64 = 0
     admin_access: bool | None = None
-    tolerations: list[DeviceToleration] = []
+    tolerations: list[Toleration] = []
     capacity: CapacityRequirements | None = None
 
 
@@ -147,7 +135,7 @@ class DeviceSubRequest(Struct, frozen=True):
     selectors: list[DeviceSelector] = []
     allocation_mode: str = ""
     count: Int64 = 0
-    tolerations: list[DeviceToleration] = []
+    tolerations: list[Toleration] = []
     capacity: CapacityRequirements | None = None
 
 
@@ -183,7 +171,7 @@ class DeviceRequestAllocationResult(Struct, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    tolerations: list[DeviceToleration] = []
+    tolerations: list[Toleration] = []
     binding_conditions: list[str] | None = None
     binding_failure_conditions: list[str] = []
     share_id: str | None = msgspec.field(name="shareID", default=None)
@@ -253,7 +241,7 @@ class DeviceTaintSelector(Struct, frozen=True):
 
 class DeviceTaintRuleSpec(Struct, frozen=True):
     device_selector: DeviceTaintSelector | None = None
-    taint: DeviceTaint = DeviceTaint()
+    taint: Taint = Taint()
 
 
 class DeviceTaintRule(Object, frozen=True):
