@@ -1,0 +1,168 @@
+"""Device selectors: CEL expressions over one device, as DeviceClasses and ResourceClaims carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from podium.cel import types as t
+from podium.cel.checker import Checker
+from podium.cel.functions import conversions, kubernetes, optionals, standard
+from podium.cel.overloads import Library
+from podium.cel.parser import parse
+from podium.cel.planner import CostExceeded, Planner, Run
+from podium.cel.syntax import Call, Fold, Node, walk
+from podium.cel.types import Type, map_of
+from podium.cel.validators import validate
+from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
+from podium.errors import CelError
+
+AttributeScalar = bool | int | str | Semver
+AttributeValue = AttributeScalar | list[bool] | list[int] | list[str] | list[Semver]
+CapacityValue = str | int | float | Fraction
+
+# The API admits expressions of this many bytes; only within it is the cost limit known to be out of reach.
+_MAX_LENGTH = 10 * 1024
+_NANO = 10**9
+
+
+class Environment(NamedTuple):
+    """What a release declares for device selectors.
+
+    `list_attributes`: attributes are of type dyn and not any, since v1.37, so that loops over them compile.
+    `includes`: `value.includes(x)`, since v1.36. `includes_limit`: it refuses longer lists, in v1.36.
+    """
+
+    list_attributes: bool = True
+    includes: bool = True
+    includes_limit: int = 0
+
+
+V1_37 = Environment()
+V1_36 = Environment(list_attributes=False, includes_limit=48)
+V1_34 = Environment(list_attributes=False, includes=False)
+
+_LIBRARY = standard.library.merged(conversions.library, optionals.library, kubernetes.library)
+
+
+class Device:
+    """A device as expressions see it, made once and evaluated many times."""
+
+    __slots__ = ("fields",)
+
+    def __init__(
+        self,
+        driver: str,
+        attributes: Mapping[str, AttributeValue],
+        capacity: Mapping[str, CapacityValue],
+        allow_multiple: bool | None = None,
+    ) -> None:
+        amounts = {name: _amount(value) for name, value in capacity.items()}
+        self.fields: dict[str, Value] = {
+            "driver": driver,
+            "allowMultipleAllocations": bool(allow_multiple),
+            "attributes": _by_domain(driver, attributes),
+            "capacity": _by_domain(driver, amounts),
+        }
+
+
+def _amount(value: CapacityValue) -> Amount:
+    if isinstance(value, Fraction):
+        return Amount(int(value * _NANO), 0 if value.denominator == 1 else -9)
+    return kubernetes.to_amount(value)
+
+
+def _by_domain(driver: str, values: Mapping[str, Value]) -> DomainMap:
+    """Values by domain and name; a name without a domain belongs to the driver's."""
+    grouped = DomainMap()
+    for name, value in values.items():
+        domain, slash, rest = name.partition("/")
+        if slash:
+            grouped.setdefault(domain, {})[rest] = value
+        else:
+            grouped.setdefault(driver, {})[name] = value
+    return grouped
+
+
+def parse_version(text: str) -> Semver:
+    """The version attribute of a device; raises CelError."""
+    try:
+        return kubernetes.parse_semver(text)
+    except EvalError as error:
+        raise CelError(f"parse semantic version: {error}") from None
+
+
+class DeviceSelector:
+    """A compiled selector. Raises CelError, with the place marked, for an expression that does not compile."""
+
+    __slots__ = ("_run", "_slots", "expression")
+
+    def __init__(self, expression: str, environment: Environment = V1_37) -> None:
+        self.expression = expression
+        self._run, count = _compile(expression, environment)
+        self._slots: list[Value] = [None] * (count - 2)
+
+    def matches(
+        self,
+        driver: str,
+        attributes: Mapping[str, AttributeValue],
+        capacity: Mapping[str, CapacityValue],
+        allow_multiple: bool | None = None,
+    ) -> bool:
+        """Whether the device matches; raises CelError if the expression fails on it."""
+        return self.matches_device(Device(driver, attributes, capacity, allow_multiple))
+
+    def matches_device(self, device: Device) -> bool:
+        """Whether a prepared device matches; raises CelError if the expression fails on it."""
+        try:
+            result = self._run([0, device.fields, *self._slots])
+        except EvalError as error:
+            raise CelError(str(error)) from None
+        except CostExceeded:
+            raise CelError("operation cancelled: actual cost limit exceeded") from None
+        except RecursionError:
+            raise CelError("expression recursion limit exceeded") from None
+        if type(result) is not bool:
+            raise CelError("CEL result could not be converted to bool")
+        return result
+
+
+@lru_cache(maxsize=4_096)
+def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
+    """The closure of an expression and how many slots it needs."""
+    try:
+        root = parse(expression)
+        attribute = t.DYN if environment.list_attributes else t.ANY
+        found = Checker(expression, _library(environment), _device_fields(attribute)).check(root)
+        validate(expression, root)
+        if found not in (t.BOOL, attribute):
+            raise CelError(f"must evaluate to bool or the unknown type, not {found}")
+        planner = Planner(counted=len(expression.encode()) > _MAX_LENGTH or not _is_cheap(root))
+        return planner.plan(root).run, planner.slots
+    except RecursionError:
+        raise CelError("compilation failed: expression recursion limit exceeded") from None
+
+
+@lru_cache(maxsize=8)
+def _library(environment: Environment) -> Library:
+    return _LIBRARY
+
+
+def _device_fields(attribute: Type) -> dict[str, Type]:
+    by_name = map_of(t.STRING, attribute)
+    return {
+        "driver": t.STRING,
+        "allowMultipleAllocations": t.BOOL,
+        "attributes": map_of(t.STRING, by_name),
+        "capacity": map_of(t.STRING, map_of(t.STRING, t.QUANTITY)),
+    }
+
+
+def _is_cheap(root: Node) -> bool:
+    """Whether the cost limit is out of reach: no loops, and only calls whose cost follows their arguments."""
+    return all(
+        not isinstance(node, Fold) and all(overload.small for overload in getattr(node, "overloads", ()))
+        for node in walk(root)
+    )
