@@ -163,8 +163,10 @@ class Scheduler:
         if not feasible:
             return Decision(key, None, **found)
         if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
-            return Decision(key, feasible[0], ties=feasible, **found)
-        return Decision(key, **found, **self._choose(evaluation, extended))
+            chosen: dict[str, Any] = {"node": feasible[0], "ties": feasible}
+        else:
+            chosen = self._choose(evaluation, extended)
+        return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
         """Score the feasible nodes and take one, keeping every number."""
@@ -256,7 +258,7 @@ class Scheduler:
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:
-            status = plugin.pre_enqueue(pod)
+            status = plugin.pre_enqueue_in(pod, self.cluster)
             if status != SUCCESS:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
@@ -272,6 +274,14 @@ class Scheduler:
             return True
         evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.feasible.chosen = aside
         return False
+
+
+def _details(evaluation: Evaluation, node_name: str) -> dict[str, Any]:
+    """What plugins would reserve on a node."""
+    found: dict[str, Any] = {}
+    for plugin in evaluation.plan.outline.reserve:
+        found |= plugin.details(evaluation.state, evaluation.pod, node_name)
+    return found
 
 
 def _failed_reserve(status: Status) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
+from podium import cel
 from podium.objects import DeviceTaintRule, NodeSelector, ResourceSlice
 from podium.objects.devices import Device, DeviceAttribute, DeviceCounterConsumption
 from podium.plugins.dynamic_resources.capacity import Capacity
@@ -59,7 +60,7 @@ class Reach:
 class PooledDevice:
     """A device of a slice. What CEL says of it is kept: it can change only with the slice."""
 
-    __slots__ = ("capacity", "counter_sets", "counters", "device", "driver", "id", "matches", "reach", "slice", "taints")
+    __slots__ = ("capacity", "counter_sets", "counters", "device", "driver", "id", "matches", "reach", "seen_by_cel", "slice", "taints")
 
     def __init__(self, device: Device, of: PooledSlice, rules: Iterable[DeviceTaintRule]) -> None:
         self.id = DeviceID(of.pool_id.driver, of.pool_id.pool, device.name)
@@ -74,6 +75,8 @@ class PooledDevice:
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector) if of.per_device else of.reach
         self.matches: dict[str, bool] = {}
         """What the CEL expressions that were tried say of it."""
+        self.seen_by_cel: cel.Device | None = None
+        """What expressions look at, once one did."""
 
     @property
     def is_shared(self) -> bool:

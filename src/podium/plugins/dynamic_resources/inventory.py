@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from podium.cluster import Aspect, Cluster
 from podium.cluster.changes import ChangeLog
 from podium.objects import DeviceClass, DeviceTaintRule, ResourceSlice
@@ -55,6 +57,10 @@ class Inventory:
     def rows_of(self, pool_id: PoolID) -> set[int]:
         """The rows whose nodes can use devices of a pool."""
         return self._rows_of.get(pool_id, set())
+
+    def slices_near(self, node_name: str) -> Iterable[PooledSlice]:
+        """The slices that may be for a node, those for it alone first."""
+        return (*self._by_node.get(node_name, ()), *self._for_many)
 
     def slices(self) -> list[PooledSlice]:
         """All slices, by name."""
@@ -112,8 +118,8 @@ class Inventory:
         before, pools = self._pools[row], None
         name = cluster.names[row]
         if name:
-            slices = (*self._by_node.get(name, ()), *self._for_many)
-            pools = self._builder.pools_for(name, cluster.node(name).metadata.labels, slices, self._by_pool)
+            labels = cluster.node(name).metadata.labels
+            pools = self._builder.pools_for(name, labels, self.slices_near(name), self._by_pool)
         if before is not None and pools is not None and before.is_same(pools):
             return
         for pool_id in before.pool_ids() if before else ():

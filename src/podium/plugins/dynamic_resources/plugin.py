@@ -34,7 +34,7 @@ from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.requests import shape_of
 from podium.plugins.dynamic_resources.rules import V1_36, DeviceRules
 from podium.plugins.dynamic_resources.search_results import KnownSearches
-from podium.plugins.normalize import default_normalize
+from podium.plugins.normalize import normalize_by_max
 from podium.plugins.per_cluster import PerCluster
 
 STEPS_PER_SECOND = 300_000
@@ -49,6 +49,7 @@ class DynamicResources(
     name = "DynamicResources"
     reads = Aspect(0)
     """Of pods without claims, about which there is nothing to say."""
+    normalizes_by_max = True
     device_rules: DeviceRules = V1_36
     REASON_NOT_FOUND = "cannot allocate all claims"
     REASON_INVALID_POOLS = "invalid resource pools were encountered"
@@ -103,7 +104,7 @@ class DynamicResources(
         devices = PodDevices(
             pod, state.info, claims, cluster, self.device_rules, self._searches.of(cluster), self._most_steps
         )
-        if not devices.claims and devices.special is None:
+        if not devices.claims and devices.special is None and devices.left_over is None:
             return PreFilterResult(SKIP)
         for claim in devices.to_allocate:
             problem = _problem(claim, cluster)
@@ -155,7 +156,7 @@ class DynamicResources(
         return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        return default_normalize(scores)
+        return normalize_by_max(scores)
 
     # -- reserving -------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from podium import cel
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceRules:
@@ -29,6 +31,8 @@ class DeviceRules:
     """A capacity rounded up to a step is written in binary units, and one beyond int64 is taken for what is left of it."""
     shares_need_capacity: bool = True
     """Only a share with capacity shows that a device's counters are paid for."""
+    cel: cel.Environment = cel.V1_36
+    """What expressions may use."""
     always_speaks_up: bool = True
     """PostFilter says that there is nothing to deallocate, rather than nothing."""
 
@@ -41,6 +45,7 @@ V1_37 = DeviceRules(
     all_leaves_out_full_devices=False,
     steps_are_binary=False,
     shares_need_capacity=False,
+    cel=cel.V1_37,
     always_speaks_up=False,
 )
 V1_35 = replace(
@@ -50,5 +55,6 @@ V1_35 = replace(
     device_taints=False,
     binding_conditions=False,
     extended_resources=False,
+    cel=cel.V1_34,
 )
 V1_34 = replace(V1_35, prefers_first_alternatives=False)

@@ -230,12 +230,12 @@ class Search:
             return False
         device_class = self._classes[option.class_name]
         try:
-            if not selects(expressions_of(device_class.spec.selectors), device):
+            if not selects(expressions_of(device_class.spec.selectors), device, self._rules.cel):
                 return False
         except SelectionError as error:
             raise AllocationError(f"class {device_class.name}: {error}") from None
         try:
-            return selects(option.expressions, device) and candidate.is_reachable
+            return selects(option.expressions, device, self._rules.cel) and candidate.is_reachable
         except SelectionError as error:
             raise AllocationError(str(error), number) from None
 
