@@ -37,7 +37,7 @@ from podium.plugins.dynamic_resources.search_results import KnownSearches
 from podium.plugins.normalize import normalize_by_max
 from podium.plugins.per_cluster import PerCluster
 
-STEPS_PER_SECOND = 300_000
+STEPS_PER_SECOND = 100_000
 """How far a search goes in a second of the filter's timeout; counted, so that a decision is the same on any machine."""
 
 

@@ -86,6 +86,8 @@ class Search:
         self._capacity: dict[PooledDevice, list[Amounts]] = {}
         """Per shared device that was taken, what was taken of it each time."""
         self._amounts: dict[tuple[Option, PooledDevice], Amounts | None] = {}
+        self._usable: dict[Option, list[bool | None]] = {}
+        """Per option and candidate, whether it may be considered at all; None where that is not known yet."""
 
     def run(self) -> Solution | None:
         """The first solution, or None if there is none; AllocationError where the scheduler gives up with an error."""
@@ -195,26 +197,40 @@ class Search:
             return
         if len(self._solution[number]) + wanted - index > MOST_DEVICES:
             raise _TooManyError
-        candidates = self._all[option] if option.is_all else self._pools.candidates
-        places = range(index, index + 1) if option.is_all else range(start, len(candidates))
-        for at in places:
-            candidate = candidates[at]
-            if not option.is_all and not self._is_candidate(number, option, candidate):
-                continue
-            if self._take(number, option, candidate):
-                try:
-                    yield self._option(number, place, option, index + 1, at + 1)
-                except _TooManyError:
-                    self._give_back(number)
-                    raise
-                self._give_back(number)
+        if option.is_all:
+            # They are known, and in which order they are taken does not matter: there is nothing to choose.
+            yield from self._try(number, place, option, index, self._all[option][index], 0)
+            return
+        candidates = self._pools.candidates
+        usable = self._usable.setdefault(option, [None] * len(candidates))
+        for at in range(start, len(candidates)):
+            is_usable = usable[at]
+            if is_usable is None:
+                is_usable = usable[at] = self._is_usable(number, option, candidates[at])
+            if is_usable:
+                yield from self._try(number, place, option, index, candidates[at], at + 1)
 
-    def _is_candidate(self, number: int, option: Option, candidate: Candidate) -> bool:
+    def _try(self, number: int, place: int, option: Option, index: int, candidate: Candidate, start: int) -> Step:
+        """Take a device, if that is possible, and go on with the next one."""
+        if self._take(number, option, candidate):
+            try:
+                yield self._option(number, place, option, index + 1, start)
+            except _TooManyError:
+                self._give_back(number)
+                raise
+            self._give_back(number)
+
+    def _is_usable(self, number: int, option: Option, candidate: Candidate) -> bool | None:
+        """Whether a device may be taken as far as claims, selectors and its capacity go.
+
+        None where it is in use only because of this attempt. Selectors are not asked about devices in use.
+        """
         device = candidate.device
-        if self._is_in_use(number, option, device) or not self._selects(number, option, candidate):
+        if not option.is_admin and device.id in self._in_use.exclusively:
             return False
-        amounts = self._amounts_of(number, option, device)
-        return amounts is not None and self._has_room(device, amounts)
+        if self._is_in_use(number, option, device):
+            return None
+        return self._selects(number, option, candidate) and self._amounts_of(number, option, device) is not None
 
     # -- one device ------------------------------------------------------------------------------------------------
 
@@ -233,7 +249,7 @@ class Search:
             if not selects(expressions_of(device_class.spec.selectors), device, self._rules.cel):
                 return False
         except SelectionError as error:
-            raise AllocationError(f"class {device_class.name}: {error}") from None
+            raise AllocationError(f"class {option.class_name}: {error}") from None
         try:
             return selects(option.expressions, device, self._rules.cel) and candidate.is_reachable
         except SelectionError as error:
@@ -269,6 +285,9 @@ class Search:
         is_shared = device.is_shared and self._rules.consumable_capacity
         if self._is_in_use(number, option, device) or (device.counters and not self._rules.partitionable_devices):
             return False
+        amounts = self._amounts_of(number, option, device)
+        if amounts is None or (not option.is_all and not self._has_room(device, amounts)):
+            return False
         # A share of a device that is in use already costs no counters.
         takes_counters = bool(device.counters) and not (is_shared and self._is_paid_for(device))
         if takes_counters and not self._counters.has_enough(pool, device):
@@ -280,8 +299,8 @@ class Search:
                 reason = "because a claim constraint would not be satisfied"
                 raise AllocationError(f"request {option.own_name}: cannot add device {device.id} {reason}", number)
             return False
-        amounts = self._amounts_of(number, option, device)
-        if amounts is None or not self._has_room(device, amounts):
+        if option.is_all and not self._has_room(device, amounts):
+            # Only now: that a constraint is in the way comes first, because it is an error.
             self._lift_constraints(number, option, len(self._constraints[number]))
             return False
         if takes_counters:

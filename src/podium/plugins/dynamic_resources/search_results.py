@@ -31,7 +31,7 @@ class SearchResults:
         self._epoch = -1
 
     def look_at(self, rows: Ints, cluster: Cluster, inventory: Inventory, most_steps: float) -> None:
-        """Bring the results of these rows up to date."""
+        """Bring the results of these rows up to date; up to the first that fails, which fails the pod as a whole."""
         self._catch_up(cluster, inventory)
         stale = rows[self._stale[rows]]
         if len(stale):
@@ -40,7 +40,9 @@ class SearchResults:
             classes = {name: found for name in names if (found := known.get(name)) is not None}
             for row in stale.tolist():
                 self._search(row, cluster.names[row], inventory, classes, most_steps)
-            self._stale[stale] = False
+                self._stale[row] = False
+                if self.codes[row] == FAILED:
+                    return
 
     def _catch_up(self, cluster: Cluster, inventory: Inventory) -> None:
         missing = cluster.columns.size - len(self.codes)
