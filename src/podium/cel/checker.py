@@ -16,7 +16,12 @@ from podium.cel.values import TypeValue, type_name
 # Names of types that may be written in an expression, and what they describe.
 _TYPES: dict[str, Type] = {each.name: each for each in (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.NULL)}
 _TYPES |= {each.name: each for each in (t.DURATION, t.TIMESTAMP, t.IP, t.CIDR, t.DYN)}
-_TYPES |= {"list": list_of(t.DYN), "map": map_of(t.DYN, t.DYN), "type": Type("type"), "optional_type": optional_of(t.DYN)}
+_TYPES |= {
+    "list": list_of(t.DYN),
+    "map": map_of(t.DYN, t.DYN),
+    "type": Type("type"),
+    "optional_type": optional_of(t.DYN),
+}
 _DEVICE = "device"
 
 
@@ -161,13 +166,12 @@ class Checker:
         self.variables += 1
         return Type(f"~{self.variables}")
 
-    def join(self, node: Node, previous: Type | None, found: Type) -> Type:
+    def join(self, previous: Type | None, found: Type) -> Type:
         """The common type of the elements so far."""
         if previous is None:
             return found
-        if not self.bound.assign((previous,), (found,)):
-            self.fail(node, f"expected type '{previous}' but found '{found}'")
-        return t.more_general(previous, found)
+        # Elements of several types make a list of dyn, which is refused later unless it is for format().
+        return t.more_general(previous, found) if self.bound.assign((previous,), (found,)) else t.DYN
 
     def unwrapped(self, node: Node, optional: bool) -> Type:
         found = self.visit(node)
@@ -181,15 +185,15 @@ class Checker:
     def list_literal(self, node: ListLiteral) -> Type:
         element: Type | None = None
         for index, each in enumerate(node.elements):
-            element = self.join(each, element, self.unwrapped(each, index in node.optional))
+            element = self.join(element, self.unwrapped(each, index in node.optional))
         return list_of(element or self.new_variable())
 
     def map_literal(self, node: MapLiteral) -> Type:
         key_type: Type | None = None
         value_type: Type | None = None
         for key, value, optional in node.entries:
-            key_type = self.join(key, key_type, self.visit(key))
-            value_type = self.join(value, value_type, self.unwrapped(value, optional))
+            key_type = self.join(key_type, self.visit(key))
+            value_type = self.join(value_type, self.unwrapped(value, optional))
         return map_of(key_type or self.new_variable(), value_type or self.new_variable())
 
     def fold(self, node: Fold) -> Type:
@@ -212,11 +216,14 @@ class Checker:
         if over.name == "list":
             return (t.INT, over.parameters[0]) if node.second_variable else (over.parameters[0], t.DYN)
         if over.name == "map":
-            return over.parameters
+            return over.parameters[0], over.parameters[1]
         if over.name == "dyn" or over.is_variable:
             self.bound.assign((t.DYN,), (over,))
             return t.DYN, t.DYN
-        self.fail(node.range, f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)")
+        self.fail(
+            node.range,
+            f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)",
+        )
 
     def demand(self, node: Node, wanted: Type) -> None:
         if not self.bound.assign((wanted,), (node.type,)):

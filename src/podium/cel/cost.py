@@ -12,6 +12,11 @@ _PATTERN = 0.25
 _SIZED = (str, bytes, list, dict)
 
 
+def unit(_given: list[Value], _result: Value) -> int:
+    """The cost of most functions."""
+    return 1
+
+
 def size(value: Value) -> int:
     """The size that counts: of a text, list or map; 1 for other values."""
     if isinstance(value, _SIZED):
@@ -21,6 +26,13 @@ def size(value: Value) -> int:
     if type(value) is Ip:
         return 4 if value.address.version == 4 else 16
     return ceil(value.bits / 8) if type(value) is Cidr else 1
+
+
+# Functions whose cost is known by their name alone; other calls that may reach several overloads cost 1.
+BY_NAME = frozenset({
+    "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes", "lowerAscii", "upperAscii", "substring", "trim",
+    "replace", "split", "join", "find", "findAll", "containsIP", "containsCIDR", "isSemver", "semver", "validate",
+})  # fmt: skip
 
 
 def traversal(argument: int = 0, factor: int = 1) -> Cost:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
-from podium.cel import types as t
 from podium.cel.checker import Checker
-from podium.cel.functions import conversions, kubernetes, optionals, standard
-from podium.cel.overloads import Library
+from podium.cel.environment import V1_37, Environment, device_fields, functions_of
+from podium.cel.functions import kubernetes
 from podium.cel.parser import parse
 from podium.cel.planner import CostExceeded, Planner, Run
-from podium.cel.syntax import Call, Fold, Node, walk
-from podium.cel.types import Type, map_of
+from podium.cel.syntax import Fold, Node, walk
+from podium.cel.types import BOOL
 from podium.cel.validators import validate
 from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
 from podium.errors import CelError
@@ -26,25 +24,6 @@ CapacityValue = str | int | float | Fraction
 # The API admits expressions of this many bytes; only within it is the cost limit known to be out of reach.
 _MAX_LENGTH = 10 * 1024
 _NANO = 10**9
-
-
-class Environment(NamedTuple):
-    """What a release declares for device selectors.
-
-    `list_attributes`: attributes are of type dyn and not any, since v1.37, so that loops over them compile.
-    `includes`: `value.includes(x)`, since v1.36. `includes_limit`: it refuses longer lists, in v1.36.
-    """
-
-    list_attributes: bool = True
-    includes: bool = True
-    includes_limit: int = 0
-
-
-V1_37 = Environment()
-V1_36 = Environment(list_attributes=False, includes_limit=48)
-V1_34 = Environment(list_attributes=False, includes=False)
-
-_LIBRARY = standard.library.merged(conversions.library, optionals.library, kubernetes.library)
 
 
 class Device:
@@ -133,31 +112,15 @@ class DeviceSelector:
 def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
     """The closure of an expression and how many slots it needs."""
     try:
-        root = parse(expression)
-        attribute = t.DYN if environment.list_attributes else t.ANY
-        found = Checker(expression, _library(environment), _device_fields(attribute)).check(root)
+        root = parse(expression, escaped_names=environment.newer_cel)
+        found = Checker(expression, functions_of(environment), device_fields(environment)).check(root)
         validate(expression, root)
-        if found not in (t.BOOL, attribute):
+        if found not in (BOOL, environment.attribute_type):
             raise CelError(f"must evaluate to bool or the unknown type, not {found}")
         planner = Planner(counted=len(expression.encode()) > _MAX_LENGTH or not _is_cheap(root))
         return planner.plan(root).run, planner.slots
     except RecursionError:
         raise CelError("compilation failed: expression recursion limit exceeded") from None
-
-
-@lru_cache(maxsize=8)
-def _library(environment: Environment) -> Library:
-    return _LIBRARY
-
-
-def _device_fields(attribute: Type) -> dict[str, Type]:
-    by_name = map_of(t.STRING, attribute)
-    return {
-        "driver": t.STRING,
-        "allowMultipleAllocations": t.BOOL,
-        "attributes": map_of(t.STRING, by_name),
-        "capacity": map_of(t.STRING, map_of(t.STRING, t.QUANTITY)),
-    }
 
 
 def _is_cheap(root: Node) -> bool:

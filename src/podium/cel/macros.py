@@ -175,7 +175,7 @@ def _sort_by(use: _Use) -> Node:
 
 
 _MACROS: dict[tuple[str, int], Callable[[_Use], Node | None]] = {
-    **{(name, 2): _quantifier(1) for name in ("all", "exists", "exists_one", "existsOne")},
+    **{(name, 2): _quantifier(1) for name in ("all", "exists", "exists_one")},
     **{(name, 3): _quantifier(2) for name in ("all", "exists", "exists_one", "existsOne")},
     ("map", 2): _map, ("map", 3): _map, ("filter", 2): _filter,
     ("transformList", 3): _transform_list, ("transformList", 4): _transform_list,

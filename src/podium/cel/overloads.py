@@ -38,7 +38,9 @@ def one(_arguments: list[Value], _result: Value) -> int:
 class Library(dict[str, list[Overload]]):
     """Overloads by the name of their function, in the order they were declared."""
 
-    def declare(self, *signatures: str, cost: Cost = one, small: bool = True, dynamic: bool = False) -> Callable[[Implementation], Any]:
+    def declare(
+        self, *signatures: str, cost: Cost = one, small: bool = True, dynamic: bool = False
+    ) -> Callable[[Implementation], Any]:
         """Add the decorated function under each signature."""
 
         def add(run: Implementation) -> Implementation:

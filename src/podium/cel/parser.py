@@ -15,17 +15,18 @@ _LITERALS = frozenset({"int", "uint", "double", "string", "bytes", "true", "fals
 _FUNCTIONS = {"in": "@in", "!": "!_", "neg": "-_"} | {each: f"_{each}_" for each in "< <= >= > == != * / % + -".split()}
 
 
-def parse(text: str) -> Node:
-    """The expression as a tree, or a CelError that marks the place."""
-    parser = _Parser(text)
+def parse(text: str, escaped_names: bool) -> Node:
+    """The expression as a tree, or a CelError that marks the place; names in backquotes are read on demand."""
+    parser = _Parser(text, escaped_names)
     node = parser.expression()
     parser.expect("end")
     return node
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, escaped_names: bool) -> None:
         self.text = text
+        self.name_kinds = ("name", "escaped") if escaped_names else ("name",)
         self.tokens = tokenize(text)
         self.position = 0
         self.depth = 0
@@ -104,8 +105,7 @@ class _Parser:
         if operator.kind not in ("!", "-") or self.starts_number():
             return self.member()
         count = 0
-        while self.next.kind == operator.kind and not self.starts_number():
-            self.take()
+        while self.accept(operator.kind):
             count += 1
         node = self.member()
         return Call(operator.at, "!_" if operator.kind == "!" else "-_", None, [node]) if count % 2 else node
@@ -125,7 +125,7 @@ class _Parser:
                 continue
             optional = self.accept("?")
             name = self.take()
-            if name.kind not in ("name", "escaped"):
+            if name.kind not in self.name_kinds:
                 self.position -= 1
                 self.unexpected()
             if name.kind == "name" and not optional and self.next.kind == "(":
@@ -162,8 +162,11 @@ class _Parser:
             fail(self.text, token.at, f"reserved identifier: {token.text}")
         node = self.call(token, None) if self.next.kind == "(" else Ident(token.at, token.text)
         following, place = node, self.position
-        while isinstance(following, (Ident, Select)) and self.next.kind == "." :
-            if [each.kind for each in self.tokens[self.position + 1 : self.position + 3]] not in (["name", "."], ["name", "{"]):
+        while isinstance(following, (Ident, Select)) and self.next.kind == ".":
+            if [each.kind for each in self.tokens[self.position + 1 : self.position + 3]] not in (
+                ["name", "."],
+                ["name", "{"],
+            ):
                 break
             self.take()
             following = Select(token.at, following, self.take().text)

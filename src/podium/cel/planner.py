@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from podium.cel import cost
 from podium.cel.attributes import Qualifier, plan_attribute
 from podium.cel.macros import ACCUMULATOR
-from podium.cel.overloads import Overload
+from podium.cel.overloads import Cost
+from podium.cel.regex import compile_pattern
 from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select
-from podium.cel.values import EvalError, Optional, Value, equal, fits, from_key, to_key
+from podium.cel.values import EvalError, Format, Optional, Semver, Uint, Value, equal, fits, from_key, to_key
 from podium.errors import CelError
 
 COST_LIMIT = 1_000_000
@@ -23,6 +25,7 @@ Slots = list[Any]
 Run = Callable[[Slots], Value]
 
 _UNSET = object()
+_SIMPLE = frozenset({bool, int, Uint, float, str})
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
 _PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
 
@@ -58,14 +61,18 @@ class Planner:
         self.slots = 2
         self.scopes: list[dict[str, tuple[int, Step | None]]] = [{"device": (1, None)}]
 
-    def charged(self, run: Run, cost: int) -> Run:
-        """The closure, with a cost to be paid after it."""
-        if not self.counted or not cost:
+    def charged(self, run: Run, price: int) -> Run:
+        """The closure, with a cost to be paid after it, also after an error."""
+        if not self.counted or not price:
             return run
 
         def paying(slots: Slots) -> Value:
-            value = run(slots)
-            charge(slots, cost)
+            try:
+                value = run(slots)
+            except EvalError:
+                charge(slots, price)
+                raise
+            charge(slots, price)
             return value
 
         return paying
@@ -111,7 +118,15 @@ class Planner:
 
         return accumulated
 
-    def attribute(self, node: Node) -> Step:
+    def part(self, node: Node) -> Step:
+        """A node that is the key or the branch of another chain: a chain itself costs nothing there but its keys."""
+        if isinstance(node, Ident) and node.constant is None:
+            return Step(self.variable(node.name))
+        if (isinstance(node, Select) and node.constant is None) or _is_index(node):
+            return self.attribute(node, 0)
+        return self.plan(node)
+
+    def attribute(self, node: Node, price: int = 1) -> Step:
         """A chain of selections and indices, from its root on."""
         qualifiers: list[Qualifier] = []
         root = node
@@ -119,8 +134,8 @@ class Planner:
             if isinstance(root, Select) and root.constant is None:
                 qualifiers.insert(0, Qualifier(_constant(root.name).run, root.name, root.optional, root.test_only))
                 root = root.operand
-            elif isinstance(root, Call) and root.function in ("_[_]", "_[?_]"):
-                index = self.plan(root.arguments[1])
+            elif isinstance(root, Call) and _is_index(root):
+                index = self.part(root.arguments[1])
                 key = index.value if index.constant else None
                 qualifiers.insert(0, Qualifier(index.run, key, root.function == "_[?_]", False))
                 root = root.arguments[0]
@@ -130,9 +145,8 @@ class Planner:
                 break
         on_device = isinstance(root, Ident) and self.is_device(root)
         is_ternary = isinstance(root, Call) and root.function == "_?_:_"
-        start = self.plan(root).run if not isinstance(root, Ident) or root.constant else self.variable(root.name)
-        run = plan_attribute(start, qualifiers, on_device, charge if self.counted else None)
-        return Step(self.charged(run, 0 if qualifiers[-1].test_only or is_ternary else 1))
+        run = plan_attribute(self.part(root).run, qualifiers, on_device, charge if self.counted else None)
+        return Step(self.charged(run, 0 if qualifiers[-1].test_only or is_ternary else price))
 
     def is_device(self, node: Ident) -> bool:
         return next(scope for scope in reversed(self.scopes) if node.name in scope) is self.scopes[0]
@@ -144,31 +158,31 @@ class Planner:
         }.get(node.function)  # fmt: skip
         if special is not None:
             return Step(special(node))
-        if node.function in ("_[_]", "_[?_]"):
+        if _is_index(node):
             return self.attribute(node)
         arguments = [node.target, *node.arguments] if node.target is not None else node.arguments
-        return self.function(node, [self.plan(each) for each in arguments], [each.type for each in arguments])
+        steps = [self.plan(each) for each in arguments]
+        if node.function == "@in" and len(node.overloads) == 1 and (member := _member_of_constants(steps)) is not None:
+            return member
+        return self.function(node, steps, [each.type for each in arguments])
 
     def function(self, node: Call, steps: list[Step], types: list[Any]) -> Step:
         if node.function in ("_==_", "_!=_"):
             implementation: Callable[..., Value] = _equality(node, steps)
         else:
             implementation = _dispatch(node, types)
-        if all(step.constant for step in steps) and not node.function.startswith("@"):
-            convert = node.function in _CONVERSIONS and len(steps) == 1
-            if convert or (node.function in _PATTERN_FUNCTIONS) or not self.counted:
+        if node.function in _PATTERN_FUNCTIONS and steps[1].constant:
+            _instantiated(compile_pattern, steps[1].value)
+        if all(step.constant for step in steps):
+            if node.function in _CONVERSIONS and len(steps) == 1:
+                return _constant(_instantiated(implementation, steps[0].value))
+            if not self.counted:
                 try:
-                    value = implementation(*(step.value for step in steps))
-                except EvalError as error:
-                    if convert:
-                        raise CelError(f"program instantiation failed: {error}") from None
-                else:
-                    if convert or not self.counted:
-                        return _constant(value)
-        cost = (lambda given, result: node.overloads[0].cost(given, result)) if self.counted else None
-        if cost is not None and len(node.overloads) > 1:
-            cost = _cost_of_matching(node.overloads)
-        return Step(_applied(implementation, [step.run for step in steps], cost))
+                    return _constant(implementation(*(step.value for step in steps)))
+                except EvalError:
+                    pass
+        runs = [step.run for step in steps]
+        return Step(_counted(implementation, runs, _cost(node)) if self.counted else _applied(implementation, runs))
 
     def all_of(self, node: Call) -> Run:
         return self.logical(node, False)
@@ -199,7 +213,8 @@ class Planner:
         return run
 
     def conditional(self, node: Call) -> Run:
-        condition, first, second = (self.plan(each).run for each in node.arguments)
+        condition = self.plan(node.arguments[0]).run
+        first, second = self.part(node.arguments[1]).run, self.part(node.arguments[2]).run
 
         def run(slots: Slots) -> Value:
             chosen = condition(slots)
@@ -318,7 +333,7 @@ class Planner:
         """A step that adds to the list or map of a macro, in place: nothing else has seen it yet."""
         if isinstance(node, Call) and node.function == "_?_:_":
             kept, added = self.plan(node.arguments[0]).run, self.adding(node.arguments[1], slot)
-            same = self.plan(node.arguments[2]).run
+            same = self.part(node.arguments[2]).run
 
             def choose(slots: Slots) -> Value:
                 keep = kept(slots)
@@ -428,27 +443,45 @@ def _is_certain(found: Any, wanted: Any) -> bool:
     return found.name == wanted.name and all(map(_is_certain, found.parameters, wanted.parameters))
 
 
-def _cost_of_matching(overloads: list[Overload]) -> Callable[[list[Value], Value], int]:
-    def cost(arguments: list[Value], result: Value) -> int:
-        for overload in overloads:
-            if all(map(fits, arguments, overload.arguments)):
-                return overload.cost(arguments, result)
-        return overloads[0].cost(arguments, result)
-
-    return cost
+def _is_index(node: Node) -> bool:
+    return isinstance(node, Call) and node.function in ("_[_]", "_[?_]")
 
 
-def _applied(implementation: Callable[..., Value], runs: list[Run], cost: Any) -> Run:
+def _instantiated(implementation: Callable[..., Value], value: Value) -> Value:
+    """What a constant becomes when the program is made; an error then is one of the expression."""
+    try:
+        return implementation(value)
+    except EvalError as error:
+        raise CelError(f"program instantiation failed: {error}") from None
+
+
+def _member_of_constants(steps: list[Step]) -> Step | None:
+    """`x in [...]` with constants of simple types: a lookup, which costs nothing. Go cannot look up every type."""
+    wanted, elements = steps
+    if type(elements.value) is not list or any(type(each) not in _SIMPLE for each in elements.value):
+        return None
+    if not elements.value:
+        return _constant(False)
+    keys = frozenset(map(to_key, elements.value))
+
+    def run(slots: Slots) -> Value:
+        value = wanted.run(slots)
+        if type(value) in _SIMPLE:
+            return to_key(value) in keys
+        if type(value) in (Semver, bytes, Format):
+            raise EvalError("internal error: runtime error: hash of unhashable type")
+        return False
+
+    return Step(run)
+
+
+def _cost(node: Call) -> Cost:
+    """What the call costs; one that may reach several overloads costs by the name of its function, or 1."""
+    return node.overloads[0].cost if len(node.overloads) == 1 or node.function in cost.BY_NAME else cost.unit
+
+
+def _applied(implementation: Callable[..., Value], runs: list[Run]) -> Run:
     """A call of a function with its arguments evaluated first."""
-    if cost is not None:
-
-        def counted(slots: Slots) -> Value:
-            arguments = [run(slots) for run in runs]
-            result = implementation(*arguments)
-            charge(slots, cost(arguments, result))
-            return result
-
-        return counted
     if len(runs) == 1:
         (only,) = runs
         return lambda slots: implementation(only(slots))
@@ -456,3 +489,31 @@ def _applied(implementation: Callable[..., Value], runs: list[Run], cost: Any) -
         first, second = runs
         return lambda slots: implementation(first(slots), second(slots))
     return lambda slots: implementation(*[run(slots) for run in runs])
+
+
+def _counted(implementation: Callable[..., Value], runs: list[Run], price: Cost) -> Run:
+    """The same with its cost. One or two arguments are all evaluated and paid for, even if the first fails."""
+
+    def run(slots: Slots) -> Value:
+        arguments: list[Value] = []
+        failure: EvalError | None = None
+        for argument in runs:
+            try:
+                arguments.append(argument(slots))
+            except EvalError as error:
+                if len(runs) > 2:
+                    raise
+                failure = failure or error
+                arguments.append(None)
+        result: Value = None
+        if failure is None:
+            try:
+                result = implementation(*arguments)
+            except EvalError as error:
+                failure = error
+        charge(slots, price(arguments, result))
+        if failure is not None:
+            raise failure
+        return result
+
+    return run

@@ -39,7 +39,7 @@ URL, FORMAT, DEVICE = Type("kubernetes.URL"), Type("kubernetes.NamedFormat"), Ty
 IP, CIDR = Type("net.IP"), Type("net.CIDR")
 
 _SHORT = {"duration": DURATION, "timestamp": TIMESTAMP, "optional": Type("optional_type"), "null": NULL}
-_SHORT |= {"quantity": QUANTITY, "semver": SEMVER, "url": URL, "format": FORMAT, "ip": IP, "cidr": CIDR}
+_SHORT |= {"quantity": QUANTITY, "semver": SEMVER, "URL": URL, "Format": FORMAT, "IP": IP, "CIDR": CIDR}
 
 # Kinds that null may be assigned to.
 _NULLABLE = frozenset({*(kind.name for kind in (DURATION, TIMESTAMP, QUANTITY, SEMVER, URL, FORMAT, DEVICE, IP, CIDR))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podium.cel.functions.text_format import CLAUSES, clauses
 from podium.cel.lexer import fail
 from podium.cel.regex import compile_pattern
 from podium.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node
@@ -18,7 +19,9 @@ def _visit(text: str, node: Node, in_format: bool) -> None:
     if isinstance(node, Call):
         if node.arguments and isinstance(literal := node.arguments[0], Literal):
             _literal(text, node, literal)
-        in_format = in_format or node.function == "format"
+        if node.function == "format":
+            in_format = True
+            _format(text, node)
     elif isinstance(node, ListLiteral) and not in_format:
         types = [(each, _inside(each.type, index in node.optional)) for index, each in enumerate(node.elements)]
         _same(text, types)
@@ -47,3 +50,31 @@ def _literal(text: str, call: Call, literal: Literal) -> None:
             call.overloads[0].run(literal.value)
     except EvalError:
         fail(text, literal.at, f"invalid {call.function} argument")
+
+
+def _format(text: str, call: Call) -> None:
+    """Check a constant format against the types of the arguments written out for it."""
+    if not isinstance(call.target, Literal) or not isinstance(call.arguments[0], ListLiteral):
+        return
+    arguments = call.arguments[0].elements
+    used = 0
+    try:
+        for _, letter, _ in clauses(call.target.value):
+            if letter and used >= len(arguments):
+                raise EvalError(f"index {used} out of range")
+            if letter:
+                _clause(text, arguments[used], letter)
+                used += 1
+    except EvalError as error:
+        fail(text, call.at, str(error))
+    if used < len(arguments):
+        message = f"too many arguments supplied to string.format (expected {used}, got {len(arguments)})"
+        fail(text, call.at, message)
+
+
+def _clause(text: str, argument: Node, letter: str) -> None:
+    if argument.type.name != "dyn" and argument.type.name not in CLAUSES[letter]:
+        fail(text, argument.at, f"error during formatting: %{letter} cannot be used with {argument.type}")
+    if letter == "s" and isinstance(argument, (ListLiteral, MapLiteral)):
+        for child in argument.children():
+            _clause(text, child, letter)

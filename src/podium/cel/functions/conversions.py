@@ -93,7 +93,7 @@ def _uint(value: Value) -> Uint:
 
 @declare(*(f"string({kind}): string" for kind in ("string", "bool")))
 @declare("string(bytes): string", cost=cost.traversal())
-@declare(*(f"string({kind}): string" for kind in ("double", "duration", "int", "timestamp", "uint", "ip", "cidr")))
+@declare(*(f"string({kind}): string" for kind in ("double", "duration", "int", "timestamp", "uint", "IP", "CIDR")))
 def to_text(value: Value) -> str:
     """The text of a value, as string() gives it."""
     match value:
@@ -127,31 +127,23 @@ def _plain(number: float) -> str:
 
 
 def _shortest(number: float) -> str:
-    """A double as Go's %g prints it: the shortest digits that read back, with an exponent below -4 or from 21 on."""
+    """A double as Go's %g prints it: the shortest digits that read back, with an exponent below -4 or from 6 on."""
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):
         return "+Inf" if number > 0 else "-Inf"
-    mantissa, _, exponent = f"{number:.17e}".partition("e")
-    digits = repr(number)
-    if "e" not in digits and "E" not in digits:
-        power = int(exponent)
-    else:
-        power = int(digits.partition("e")[2])
-    significant, power = _digits(number)
-    if power < -4 or power >= 21:
-        shown = significant[0] + (f".{significant[1:]}" if len(significant) > 1 else "")
-        return f"{'-' if number < 0 else ''}{shown}e{'-' if power < 0 else '+'}{abs(power):02d}"
-    return _plain(number) if power < 16 else str(int(number))
-
-
-def _digits(number: float) -> tuple[str, int]:
-    """The significant digits and the power of ten of the first one."""
-    mantissa, _, exponent = f"{abs(number):r}".partition("e") if False else repr(abs(number)).partition("e")
+    sign = "-" if str(number)[0] == "-" else ""
+    mantissa, _, exponent = repr(abs(number)).partition("e")
     whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    power = int(exponent or 0) + (len(whole) - 1 if whole.strip("0") else -(len(fraction) - len(fraction.lstrip("0")) + 1))
-    return digits.rstrip("0") or "0", power if digits else 0
+    leading = len(fraction) - len(fraction.lstrip("0"))
+    power = int(exponent or 0) + (len(whole) - 1 if whole != "0" else -leading - 1)
+    digits = (whole + fraction).strip("0")
+    if not digits:
+        return f"{sign}0"
+    if -4 <= power < 6:
+        return sign + _plain(abs(number))
+    shown = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    return f"{sign}{shown}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 @declare("duration(duration): duration", "duration(int): duration", "duration(string): duration")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from podium.cel import cost
 from podium.cel.overloads import Library
-from podium.cel.regex import compile_pattern
 from podium.cel.values import (
     MAX_INT, MAX_UINT, MIN_INT, Duration, EvalError, Timestamp, TypeValue, Uint, Value, compare, contains, equal,
     to_key, type_name,
@@ -224,21 +223,6 @@ def _dyn(value: Value) -> Value:
 @declare("string.contains(string): bool", cost=cost.product)
 def _contains(text: str, part: str) -> bool:
     return part in text
-
-
-@declare("string.startsWith(string): bool", cost=cost.traversal())
-def _starts_with(text: str, prefix: str) -> bool:
-    return text.startswith(prefix)
-
-
-@declare("string.endsWith(string): bool", cost=cost.traversal())
-def _ends_with(text: str, suffix: str) -> bool:
-    return text.endswith(suffix)
-
-
-@declare("matches(string, string): bool", "string.matches(string): bool", cost=cost.pattern)
-def _matches(text: str, pattern: str) -> bool:
-    return compile_pattern(pattern).search(text)
 
 
 @declare("cel.@mapInsert(map(A, B), A, B): map(A, B)", "cel.@mapInsert(map(A, B), map(A, B)): map(A, B)", small=False)
