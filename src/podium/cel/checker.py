@@ -8,7 +8,15 @@ from podium.cel import types as t
 from podium.cel.lexer import fail
 from podium.cel.overloads import Library, Overload
 from podium.cel.syntax import (
-    Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, qualified_name,
+    Call,
+    Fold,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    qualified_name,
 )  # fmt: skip
 from podium.cel.types import Substitution, Type, list_of, map_of, optional_of, unwrap_optional
 from podium.cel.values import TypeValue, type_name

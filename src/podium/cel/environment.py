@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from podium.cel import types as t
 from podium.cel.functions import (
-    collections, conversions, formats, kubernetes, network, optionals, release_differences, standard, strings,
+    collections,
+    conversions,
+    formats,
+    kubernetes,
+    network,
+    optionals,
+    release_differences,
+    standard,
+    strings,
 )  # fmt: skip
 from podium.cel.overloads import Library
 from podium.cel.types import Type, map_of

@@ -8,11 +8,31 @@ from podium.cel.syntax import Call, Ident, ListLiteral, Literal, MapLiteral, Nod
 
 MAX_DEPTH = 250
 _RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _LITERALS = frozenset({"int", "uint", "double", "string", "bytes", "true", "false", "null"})
-_FUNCTIONS = {"in": "@in", "!": "!_", "neg": "-_"} | {each: f"_{each}_" for each in "< <= >= > == != * / % + -".split()}
+_FUNCTIONS = {"in": "@in", "!": "!_", "neg": "-_"} | {
+    each: f"_{each}_" for each in ["<", "<=", ">=", ">", "==", "!=", "*", "/", "%", "+", "-"]
+}
 
 
 def parse(text: str, escaped_names: bool) -> Node:

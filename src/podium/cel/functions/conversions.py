@@ -12,7 +12,16 @@ from podium.cel import cost
 from podium.cel.functions.standard import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
 from podium.cel.overloads import Library
 from podium.cel.values import (
-    MAX_INT, MAX_UINT, MIN_INT, Cidr, Duration, EvalError, Ip, Timestamp, Uint, Value,
+    MAX_INT,
+    MAX_UINT,
+    MIN_INT,
+    Cidr,
+    Duration,
+    EvalError,
+    Ip,
+    Timestamp,
+    Uint,
+    Value,
 )  # fmt: skip
 
 library = Library()

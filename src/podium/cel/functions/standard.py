@@ -8,8 +8,20 @@ from collections.abc import Callable
 from podium.cel import cost
 from podium.cel.overloads import Library
 from podium.cel.values import (
-    MAX_INT, MAX_UINT, MIN_INT, Duration, EvalError, Timestamp, TypeValue, Uint, Value, compare, contains, equal,
-    to_key, type_name,
+    MAX_INT,
+    MAX_UINT,
+    MIN_INT,
+    Duration,
+    EvalError,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Value,
+    compare,
+    contains,
+    equal,
+    to_key,
+    type_name,
 )  # fmt: skip
 
 library = Library()

@@ -33,9 +33,7 @@ def device_totals(cluster: Cluster, rules: DeviceRules, device_class: DeviceClas
     return there, taken
 
 
-def _of_class(
-    inventory: Inventory, device_class: DeviceClass, node_name: str, labels: Labels
-) -> list[PooledDevice]:
+def _of_class(inventory: Inventory, device_class: DeviceClass, node_name: str, labels: Labels) -> list[PooledDevice]:
     expressions = expressions_of(device_class.spec.selectors)
     return [
         device

@@ -60,7 +60,19 @@ class Reach:
 class PooledDevice:
     """A device of a slice. What CEL says of it is kept: it can change only with the slice."""
 
-    __slots__ = ("capacity", "counter_sets", "counters", "device", "driver", "id", "matches", "reach", "seen_by_cel", "slice", "taints")
+    __slots__ = (
+        "capacity",
+        "counter_sets",
+        "counters",
+        "device",
+        "driver",
+        "id",
+        "matches",
+        "reach",
+        "seen_by_cel",
+        "slice",
+        "taints",
+    )
 
     def __init__(self, device: Device, of: PooledSlice, rules: Iterable[DeviceTaintRule]) -> None:
         self.id = DeviceID(of.pool_id.driver, of.pool_id.pool, device.name)

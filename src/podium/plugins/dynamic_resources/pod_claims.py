@@ -39,7 +39,9 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
     if reference.resource_claim_template_name is None:
-        raise ClaimError(f'pod "{pod.key}", spec.resourceClaim "{reference.name}": none of the supported fields are set')
+        raise ClaimError(
+            f'pod "{pod.key}", spec.resourceClaim "{reference.name}": none of the supported fields are set'
+        )
     for status in pod.status.resource_claim_statuses:
         if status.name == reference.name:
             return status.resource_claim_name

@@ -128,9 +128,7 @@ class Search:
             raise AllocationError(
                 f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}", number
             )
-        self._constraints.append(
-            constraints_of(shape.constraints, distinct_by_request=self._rules.distinct_by_request)
-        )
+        self._constraints.append(constraints_of(shape.constraints, distinct_by_request=self._rules.distinct_by_request))
 
     def _check_features(self, number: int, option: Option) -> None:
         if option.capacity and not self._rules.consumable_capacity:

@@ -42,11 +42,15 @@ class DevicesInUse:
         if store.version == self._as_of:
             return set()
         changed = store.since(self._as_of) if self._as_of >= 0 else None
-        keys = self._all_keys(store) if changed is None else {
-            (type(item), item.namespace, item.name)
-            for item in changed
-            if type(item) is ResourceClaim or type(item) is PendingAllocation
-        }
+        keys = (
+            self._all_keys(store)
+            if changed is None
+            else {
+                (type(item), item.namespace, item.name)
+                for item in changed
+                if type(item) is ResourceClaim or type(item) is PendingAllocation
+            }
+        )
         touched: set[PoolID] = set()
         for key in keys:
             touched |= self._replace(key, _held(store, key))
