@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from podium.cel.values import NONE, DomainMap, EvalError, Optional, Uint, Value, to_key, type_name
+from podium.cel.steps import Run, Slots
+from podium.cel.values import KEY_TYPES, NONE, DomainMap, EvalError, Optional, Uint, Value, to_key, type_name
 
-Run = Callable[[list[Any]], Value]
-Charge = Callable[[list[Any], int], None] | None
+Charge = Callable[[Slots, int], None] | None
 _MISSING = object()
 
 
@@ -41,13 +41,13 @@ def _of_device(names: list[str], last: Qualifier) -> Run:
         return lambda slots: name in slots[1][group][domain]
     if last.optional:
 
-        def optional(slots: list[Any]) -> Value:
+        def optional(slots: Slots) -> Value:
             found = slots[1][group][domain]
             return Optional(True, found[name]) if name in found else NONE
 
         return optional
 
-    def run(slots: list[Any]) -> Value:
+    def run(slots: Slots) -> Value:
         try:
             return slots[1][group][domain][name]
         except KeyError:
@@ -59,7 +59,7 @@ def _of_device(names: list[str], last: Qualifier) -> Run:
 def _chain(root: Run, qualifiers: list[Qualifier], charge: Charge) -> Run:
     test_only = qualifiers[-1].test_only
 
-    def run(slots: list[Any]) -> Value:
+    def run(slots: Slots) -> Value:
         value = root(slots)
         optional = type(value) is Optional
         if optional:
@@ -88,11 +88,9 @@ def find(container: Value, key: Value) -> Value:
     """The element of a list or map, or _MISSING; a value that is neither has none."""
     kind = type(container)
     if kind is dict:
-        return container.get(to_key(key), _MISSING)
+        return container.get(to_key(key), _MISSING) if type(key) in KEY_TYPES else _MISSING
     if kind is DomainMap:
-        if type(key) is not str:
-            raise EvalError(f"unsupported key type: {type_name(key)}")
-        return container[key]
+        return container[key] if type(key) is str else {}
     if kind is list:
         index = _list_index(key)
         return container[index] if 0 <= index < len(container) else _MISSING

@@ -86,10 +86,10 @@ class Checker:
     def ident(self, node: Ident) -> Type:
         if (found := self.lookup(node.name)) is not None:
             return found
-        if (described := _TYPES.get(node.name)) is not None:
-            node.constant = TypeValue(described.name)
-            return t.type_of_type(described)
-        self.fail(node, f"undeclared reference to '{node.name}' (in container '')")
+        if (described := _TYPES.get(node.name)) is None:
+            self.fail(node, f"undeclared reference to '{node.name}' (in container '')")
+        node.constant = TypeValue(described.name)
+        return t.type_of_type(described)
 
     def select(self, node: Select) -> Type:
         name = qualified_name(node)
@@ -225,13 +225,11 @@ class Checker:
             return (t.INT, over.parameters[0]) if node.second_variable else (over.parameters[0], t.DYN)
         if over.name == "map":
             return over.parameters[0], over.parameters[1]
-        if over.name == "dyn" or over.is_variable:
-            self.bound.assign((t.DYN,), (over,))
-            return t.DYN, t.DYN
-        self.fail(
-            node.range,
-            f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)",
-        )
+        if over.name != "dyn" and not over.is_variable:
+            problem = "cannot be range of a comprehension (must be list, map, or dynamic)"
+            self.fail(node.range, f"expression of type '{over}' {problem}")
+        self.bound.assign((t.DYN,), (over,))
+        return t.DYN, t.DYN
 
     def demand(self, node: Node, wanted: Type) -> None:
         if not self.bound.assign((wanted,), (node.type,)):

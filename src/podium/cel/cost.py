@@ -30,8 +30,9 @@ def size(value: Value) -> int:
 
 # Functions whose cost is known by their name alone; other calls that may reach several overloads cost 1.
 BY_NAME = frozenset({
-    "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes", "lowerAscii", "upperAscii", "substring", "trim",
-    "replace", "split", "join", "find", "findAll", "containsIP", "containsCIDR", "isSemver", "semver", "validate",
+    "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes", "lowerAscii", "upperAscii", "substring",
+    "trim", "replace", "split", "join", "find", "findAll", "containsIP", "containsCIDR", "isSemver", "semver",
+    "validate",
 })  # fmt: skip
 
 
@@ -106,14 +107,14 @@ def made_list(_given: list[Value], result: Value) -> int:
 
 def flattened(given: list[Value], _result: Value) -> int:
     """A new list, by what went in and how deep."""
-    return size(given[0]) * (given[1] if len(given) == 2 else 1) + 11
+    return size(given[0]) * (given[1] or 0 if len(given) == 2 else 1) + 11
 
 
 def ordered(argument: int = 0) -> Cost:
     """A new list, by each element of an argument against each."""
 
     def cost(given: list[Value], _result: Value) -> int:
-        found = given[argument]
+        found = given[argument] or []
         factor = 2.1 if found and isinstance(found[0], (str, bytes)) else 2.0
         return int(len(found) * len(found) * factor) + 11
 

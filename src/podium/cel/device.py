@@ -10,7 +10,8 @@ from podium.cel.checker import Checker
 from podium.cel.environment import V1_37, Environment, device_fields, functions_of
 from podium.cel.functions import kubernetes
 from podium.cel.parser import parse
-from podium.cel.planner import CostExceeded, Planner, Run
+from podium.cel.planner import Planner
+from podium.cel.steps import CostLimitError, Run
 from podium.cel.syntax import Fold, Node, walk
 from podium.cel.types import BOOL
 from podium.cel.validators import validate
@@ -99,7 +100,7 @@ class DeviceSelector:
             result = self._run([0, device.fields, *self._slots])
         except EvalError as error:
             raise CelError(str(error)) from None
-        except CostExceeded:
+        except CostLimitError:
             raise CelError("operation cancelled: actual cost limit exceeded") from None
         except RecursionError:
             raise CelError("expression recursion limit exceeded") from None
@@ -117,7 +118,8 @@ def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
         validate(expression, root)
         if found not in (BOOL, environment.attribute_type):
             raise CelError(f"must evaluate to bool or the unknown type, not {found}")
-        planner = Planner(counted=len(expression.encode()) > _MAX_LENGTH or not _is_cheap(root))
+        counted = len(expression.encode()) > _MAX_LENGTH or not _is_cheap(root)
+        planner = Planner(counted, strict_optionals=environment.newer_cel)
         return planner.plan(root).run, planner.slots
     except RecursionError:
         raise CelError("compilation failed: expression recursion limit exceeded") from None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from podium.cel.types import Type, parse_signature
 from podium.cel.values import Value
 
 Implementation = Callable[..., Value]
+Run = TypeVar("Run", bound=Implementation)
 # What a call costs, given its arguments and its result, as the run-time cost limit counts it.
 Cost = Callable[[list[Value], Value], int]
 
@@ -16,8 +17,9 @@ Cost = Callable[[list[Value], Value], int]
 class Overload(NamedTuple):
     """One way to call a function.
 
-    `dynamic` says that `run` refuses arguments by itself; else they are checked before it is called. `small` says that the cost and the result stay in proportion to one argument, so that no expression of the length
-    the API admits comes near the cost limit by such calls alone.
+    `small` says that the cost and the result stay in proportion to one argument, so that no expression of the length
+    the API admits comes near the cost limit by such calls alone. `dynamic` says that `run` refuses arguments by
+    itself; else they are checked before it is called.
     """
 
     function: str
@@ -40,10 +42,10 @@ class Library(dict[str, list[Overload]]):
 
     def declare(
         self, *signatures: str, cost: Cost = one, small: bool = True, dynamic: bool = False
-    ) -> Callable[[Implementation], Any]:
+    ) -> Callable[[Run], Run]:
         """Add the decorated function under each signature."""
 
-        def add(run: Implementation) -> Implementation:
+        def add(run: Run) -> Run:
             for text in signatures:
                 overload = Overload(*parse_signature(text), run, cost, small, dynamic)
                 self.setdefault(overload.function, []).append(overload)

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from podium.cel.lexer import Token, fail, literal_value, tokenize
 from podium.cel.macros import MacroError, expand
 from podium.cel.syntax import Call, Ident, ListLiteral, Literal, MapLiteral, Node, Select, qualified_name
 
 MAX_DEPTH = 250
-_RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_RESERVED = frozenset({
+    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
+    "namespace", "return", "var", "void", "while",
+})  # fmt: skip
 _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _LITERALS = frozenset({"int", "uint", "double", "string", "bytes", "true", "false", "null"})
-_FUNCTIONS = {"in": "@in", "!": "!_", "neg": "-_"} | {
-    each: f"_{each}_" for each in ["<", "<=", ">=", ">", "==", "!=", "*", "/", "%", "+", "-"]
-}
 
 
 def parse(text: str, escaped_names: bool) -> Node:
@@ -92,7 +74,7 @@ class _Parser:
     def alternatives(self) -> Node:
         return self.logical("||", lambda: self.logical("&&", self.relation))
 
-    def logical(self, operator: str, operand: _Operand) -> Node:
+    def logical(self, operator: str, operand: Callable[[], Node]) -> Node:
         terms = [operand()]
         at = self.next.at
         while self.accept(operator):
@@ -103,21 +85,22 @@ class _Parser:
         node = self.sum()
         while self.next.kind in _RELATIONS:
             operator = self.take()
-            node = Call(operator.at, _FUNCTIONS[operator.kind], None, [node, self.sum()])
+            function = "@in" if operator.kind == "in" else f"_{operator.kind}_"
+            node = Call(operator.at, function, None, [node, self.sum()])
         return node
 
     def sum(self) -> Node:
         node = self.product()
         while self.next.kind in ("+", "-"):
             operator = self.take()
-            node = Call(operator.at, _FUNCTIONS[operator.kind], None, [node, self.product()])
+            node = Call(operator.at, f"_{operator.kind}_", None, [node, self.product()])
         return node
 
     def product(self) -> Node:
         node = self.unary()
         while self.next.kind in ("*", "/", "%"):
             operator = self.take()
-            node = Call(operator.at, _FUNCTIONS[operator.kind], None, [node, self.unary()])
+            node = Call(operator.at, f"_{operator.kind}_", None, [node, self.unary()])
         return node
 
     def unary(self) -> Node:

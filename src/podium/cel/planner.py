@@ -7,57 +7,30 @@ Where `counted` is off, nothing is added to the cost: the selector asks for that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from podium.cel import cost
 from podium.cel.attributes import Qualifier, plan_attribute
+from podium.cel.calls import applied, counted, dispatch, equality, instantiated, member_of_constants, price_of
 from podium.cel.macros import ACCUMULATOR
-from podium.cel.overloads import Cost
 from podium.cel.regex import compile_pattern
-from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select
-from podium.cel.values import EvalError, Format, Optional, Semver, Uint, Value, equal, fits, from_key, to_key
-from podium.errors import CelError
+from podium.cel.steps import Run, Slots, Step, charge, constant
+from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, is_index
+from podium.cel.types import Type
+from podium.cel.values import EvalError, Optional, Value, from_key, to_key
 
-COST_LIMIT = 1_000_000
 LIST_COST, MAP_COST = 10, 30
 
-Slots = list[Any]
-Run = Callable[[Slots], Value]
-
 _UNSET = object()
-_SIMPLE = frozenset({bool, int, Uint, float, str})
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
 _PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
 
 
-class CostExceeded(Exception):
-    """The evaluation cost more than the limit; nothing absorbs this."""
-
-
-class Step(NamedTuple):
-    """The closure of a node. `constant` says that it always gives `value`."""
-
-    run: Run
-    constant: bool = False
-    value: Value = None
-
-
-def charge(slots: Slots, cost: int) -> None:
-    """Add to the cost of the evaluation; raises CostExceeded beyond the limit."""
-    slots[0] += cost
-    if slots[0] > COST_LIMIT:
-        raise CostExceeded
-
-
-def _constant(value: Value) -> Step:
-    return Step(lambda _slots: value, True, value)
-
-
 class Planner:
-    """Plans one expression."""
+    """Plans one expression. `strict_optionals`: orValue of a value that is not optional fails."""
 
-    def __init__(self, counted: bool) -> None:
+    def __init__(self, counted: bool, strict_optionals: bool) -> None:
         self.counted = counted
+        self.strict_optionals = strict_optionals
         self.slots = 2
         self.scopes: list[dict[str, tuple[int, Step | None]]] = [{"device": (1, None)}]
 
@@ -80,11 +53,11 @@ class Planner:
     def plan(self, node: Node) -> Step:
         match node:
             case Literal():
-                return _constant(node.value)
+                return constant(node.value)
             case Ident() if node.constant is None:
                 return Step(self.charged(self.variable(node.name), 1))
             case Ident() | Select() if node.constant is not None:
-                return _constant(node.constant)
+                return constant(node.constant)
             case Select():
                 return self.attribute(node)
             case Call():
@@ -122,7 +95,7 @@ class Planner:
         """A node that is the key or the branch of another chain: a chain itself costs nothing there but its keys."""
         if isinstance(node, Ident) and node.constant is None:
             return Step(self.variable(node.name))
-        if (isinstance(node, Select) and node.constant is None) or _is_index(node):
+        if (isinstance(node, Select) and node.constant is None) or is_index(node):
             return self.attribute(node, 0)
         return self.plan(node)
 
@@ -132,9 +105,9 @@ class Planner:
         root = node
         while True:
             if isinstance(root, Select) and root.constant is None:
-                qualifiers.insert(0, Qualifier(_constant(root.name).run, root.name, root.optional, root.test_only))
+                qualifiers.insert(0, Qualifier(constant(root.name).run, root.name, root.optional, root.test_only))
                 root = root.operand
-            elif isinstance(root, Call) and _is_index(root):
+            elif isinstance(root, Call) and is_index(root):
                 index = self.part(root.arguments[1])
                 key = index.value if index.constant else None
                 qualifiers.insert(0, Qualifier(index.run, key, root.function == "_[?_]", False))
@@ -158,31 +131,31 @@ class Planner:
         }.get(node.function)  # fmt: skip
         if special is not None:
             return Step(special(node))
-        if _is_index(node):
+        if is_index(node):
             return self.attribute(node)
         arguments = [node.target, *node.arguments] if node.target is not None else node.arguments
         steps = [self.plan(each) for each in arguments]
-        if node.function == "@in" and len(node.overloads) == 1 and (member := _member_of_constants(steps)) is not None:
+        if node.function == "@in" and len(node.overloads) == 1 and (member := member_of_constants(steps)) is not None:
             return member
         return self.function(node, steps, [each.type for each in arguments])
 
-    def function(self, node: Call, steps: list[Step], types: list[Any]) -> Step:
+    def function(self, node: Call, steps: list[Step], types: list[Type]) -> Step:
         if node.function in ("_==_", "_!=_"):
-            implementation: Callable[..., Value] = _equality(node, steps)
+            implementation: Callable[..., Value] = equality(node, steps)
         else:
-            implementation = _dispatch(node, types)
+            implementation = dispatch(node, types)
         if node.function in _PATTERN_FUNCTIONS and steps[1].constant:
-            _instantiated(compile_pattern, steps[1].value)
-        if all(step.constant for step in steps):
-            if node.function in _CONVERSIONS and len(steps) == 1:
-                return _constant(_instantiated(implementation, steps[0].value))
-            if not self.counted:
-                try:
-                    return _constant(implementation(*(step.value for step in steps)))
-                except EvalError:
-                    pass
+            instantiated(compile_pattern, steps[1].value)
+        if node.function in _CONVERSIONS and len(steps) == 1 and steps[0].constant:
+            return constant(instantiated(implementation, steps[0].value))
+        if not self.counted and all(step.constant or step.folded for step in steps):
+            try:
+                value = implementation(*(step.value for step in steps))
+                return Step(lambda _slots: value, False, value, True)
+            except EvalError:
+                pass
         runs = [step.run for step in steps]
-        return Step(_counted(implementation, runs, _cost(node)) if self.counted else _applied(implementation, runs))
+        return Step(counted(implementation, runs, price_of(node)) if self.counted else applied(implementation, runs))
 
     def all_of(self, node: Call) -> Run:
         return self.logical(node, False)
@@ -230,11 +203,13 @@ class Planner:
         """`orValue` and `or` of an optional: the alternative is evaluated only if it is needed."""
         assert node.target is not None
         operand, alternative = self.plan(node.target).run, self.plan(node.arguments[0]).run
-        unwrap = node.function == "orValue"
+        unwrap, strict = node.function == "orValue", self.strict_optionals
 
         def run(slots: Slots) -> Value:
             value = operand(slots)
             if type(value) is not Optional:
+                if strict:
+                    raise EvalError("no such overload")
                 return value
             if value.present:
                 return value.value if unwrap else value
@@ -256,7 +231,7 @@ class Planner:
     def list_literal(self, node: ListLiteral) -> Step:
         steps = [self.plan(each) for each in node.elements]
         if all(step.constant for step in steps) and not node.optional:
-            return _constant([step.value for step in steps])
+            return constant([step.value for step in steps])
         runs = [step.run for step in steps]
         if not node.optional:
             return Step(self.charged(lambda slots: [run(slots) for run in runs], LIST_COST))
@@ -294,7 +269,7 @@ class Planner:
 
         if all(key.constant and value.constant and not optional for key, value, optional in entries):
             try:
-                return _constant(build([]))
+                return constant(build([]))
             except EvalError:
                 pass
         return Step(self.charged(build, MAP_COST))
@@ -407,113 +382,3 @@ def _entries(elements: Value, pairs: bool) -> Any:
     if type(elements) is not list:
         raise EvalError("got a value that is no list or map as the range of a comprehension")
     return list(enumerate(elements)) if pairs else [(each, None) for each in elements]
-
-
-def _equality(node: Call, steps: list[Step]) -> Callable[[Value, Value], bool]:
-    wanted = node.function == "_==_"
-    texts = any(step.constant and type(step.value) is str for step in steps[1:])
-    if texts and node.arguments[0].type.name == "string":
-        return (lambda one, other: bool(one == other)) if wanted else (lambda one, other: bool(one != other))
-    if wanted:
-        return equal
-    return lambda one, other: not equal(one, other)
-
-
-def _dispatch(node: Call, types: list[Any]) -> Callable[..., Value]:
-    """What carries out a call: the only overload, with a check of what the types leave open, or the first that fits."""
-    overloads = node.overloads
-    if all(overload.run is overloads[0].run for overload in overloads) and overloads[0].dynamic:
-        return overloads[0].run
-    if len(overloads) == 1 and all(map(_is_certain, types, overloads[0].arguments)):
-        return overloads[0].run
-
-    def run(*arguments: Value) -> Value:
-        for overload in overloads:
-            if all(map(fits, arguments, overload.arguments)):
-                return overload.run(*arguments)
-        raise EvalError(f"no such overload: {node.function}")
-
-    return run
-
-
-def _is_certain(found: Any, wanted: Any) -> bool:
-    """Whether the static type leaves nothing to check at run time."""
-    if wanted.is_dyn or wanted.is_variable:
-        return True
-    return found.name == wanted.name and all(map(_is_certain, found.parameters, wanted.parameters))
-
-
-def _is_index(node: Node) -> bool:
-    return isinstance(node, Call) and node.function in ("_[_]", "_[?_]")
-
-
-def _instantiated(implementation: Callable[..., Value], value: Value) -> Value:
-    """What a constant becomes when the program is made; an error then is one of the expression."""
-    try:
-        return implementation(value)
-    except EvalError as error:
-        raise CelError(f"program instantiation failed: {error}") from None
-
-
-def _member_of_constants(steps: list[Step]) -> Step | None:
-    """`x in [...]` with constants of simple types: a lookup, which costs nothing. Go cannot look up every type."""
-    wanted, elements = steps
-    if type(elements.value) is not list or any(type(each) not in _SIMPLE for each in elements.value):
-        return None
-    if not elements.value:
-        return _constant(False)
-    keys = frozenset(map(to_key, elements.value))
-
-    def run(slots: Slots) -> Value:
-        value = wanted.run(slots)
-        if type(value) in _SIMPLE:
-            return to_key(value) in keys
-        if type(value) in (Semver, bytes, Format):
-            raise EvalError("internal error: runtime error: hash of unhashable type")
-        return False
-
-    return Step(run)
-
-
-def _cost(node: Call) -> Cost:
-    """What the call costs; one that may reach several overloads costs by the name of its function, or 1."""
-    return node.overloads[0].cost if len(node.overloads) == 1 or node.function in cost.BY_NAME else cost.unit
-
-
-def _applied(implementation: Callable[..., Value], runs: list[Run]) -> Run:
-    """A call of a function with its arguments evaluated first."""
-    if len(runs) == 1:
-        (only,) = runs
-        return lambda slots: implementation(only(slots))
-    if len(runs) == 2:
-        first, second = runs
-        return lambda slots: implementation(first(slots), second(slots))
-    return lambda slots: implementation(*[run(slots) for run in runs])
-
-
-def _counted(implementation: Callable[..., Value], runs: list[Run], price: Cost) -> Run:
-    """The same with its cost. One or two arguments are all evaluated and paid for, even if the first fails."""
-
-    def run(slots: Slots) -> Value:
-        arguments: list[Value] = []
-        failure: EvalError | None = None
-        for argument in runs:
-            try:
-                arguments.append(argument(slots))
-            except EvalError as error:
-                if len(runs) > 2:
-                    raise
-                failure = failure or error
-                arguments.append(None)
-        result: Value = None
-        if failure is None:
-            try:
-                result = implementation(*arguments)
-            except EvalError as error:
-                failure = error
-        charge(slots, price(arguments, result))
-        if failure is not None:
-            raise failure
-        return result
-
-    return run

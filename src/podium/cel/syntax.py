@@ -119,6 +119,11 @@ def qualified_name(node: Node) -> str:
     return ""
 
 
+def is_index(node: Node) -> bool:
+    """Whether the node is `operand[key]` or `operand[?key]`."""
+    return isinstance(node, Call) and node.function in ("_[_]", "_[?_]")
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it."""
     yield node

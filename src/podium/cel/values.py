@@ -171,6 +171,9 @@ def fits(value: Value, wanted: Type) -> bool:
     return True
 
 
+KEY_TYPES = frozenset({str, int, Uint, float, bool})
+
+
 def to_key(value: Value) -> Value:
     """What stands for a value among the keys of a map."""
     kind = type(value)

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints
-from podium.cluster.extremes import highest, is_any, lowest
-from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from podium.cluster.columns import Ints, highest, is_any, lowest
+from podium.config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -23,12 +22,12 @@ from podium.framework.plugin import (
     of_spec,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.objects import DeviceClass, Pod
+from podium.model import DeviceClass, Pod
+from podium.model.resources import is_extended_resource, is_scalar_resource
 from podium.plugins.dynamic_resources.device_totals import device_totals
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources
 from podium.plugins.dynamic_resources.rules import V1_36, DeviceRules
 from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
-from podium.resources import is_extended_resource, is_scalar_resource
 
 UNRESOLVABLE = 1 << 62
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from podium.cel import cost
 from podium.cel.functions.standard import checked_duration, checked_int, checked_uint, same
@@ -22,7 +23,7 @@ def _for_each(template: str) -> list[str]:
 
 @declare(*_for_each("list(T).isSorted(): bool"), cost=cost.deep)
 def _is_sorted(elements: list[Value]) -> bool:
-    return all(_order(one, other) <= 0 for one, other in zip(elements, elements[1:], strict=False))
+    return all(_order(one, other) <= 0 for one, other in pairwise(elements))
 
 
 def _order(one: Value, other: Value) -> int:

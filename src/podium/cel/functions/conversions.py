@@ -155,12 +155,10 @@ def _shortest(number: float) -> str:
     return f"{sign}{shown}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
-@declare("duration(duration): duration", "duration(int): duration", "duration(string): duration")
+@declare("duration(duration): duration", "duration(string): duration")
 def _duration(value: Value) -> Duration:
     if type(value) is Duration:
         return value
-    if type(value) is int:
-        return Duration(value)
     return _parse_duration(value)
 
 

@@ -10,7 +10,7 @@ from podium.cel.functions.standard import checked_int
 from podium.cel.overloads import Library
 from podium.cel.values import MAX_INT, MAX_UINT, MIN_INT, Amount, EvalError, Semver
 from podium.errors import QuantityError
-from podium.quantity import parse_quantity
+from podium.model.quantity import parse_quantity
 
 library = Library()
 declare = library.declare

@@ -173,7 +173,7 @@ def parse_url(text: str) -> Url:
     opaque = scheme and authority is None and not path.startswith("/")
     wrong_host = not _HOST.fullmatch(host) or not _HOST_CHARACTERS.fullmatch(host) or not _USER.fullmatch(user)
     wrong_path = not opaque and _BAD_ESCAPE.search(checked)
-    if not absolute or (authority is not None and not scheme and False) or wrong_host or wrong_path:
+    if not absolute or wrong_host or wrong_path:
         raise EvalError(f"URL parse error during conversion from string: {text!r}")
     if _BAD_ESCAPE.search(host) or _BAD_ESCAPE.search(user):
         raise EvalError(f"URL parse error during conversion from string: {text!r}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from podium.cel import cost
 from podium.cel.overloads import Library
 from podium.cel.values import (
+    KEY_TYPES,
     MAX_INT,
     MAX_UINT,
     MIN_INT,
@@ -103,10 +104,6 @@ _ordering(">", lambda order: order > 0)
 _ordering(">=", lambda order: order >= 0)
 
 
-def _refuse(*_arguments: Value) -> Value:
-    raise EvalError("no such overload")
-
-
 def _divide(one: int, other: int) -> int:
     if other == 0:
         raise EvalError("division by zero")
@@ -173,19 +170,34 @@ def _arithmetic(operator: str) -> Callable[[Value, Value], Value]:
     return run
 
 
-for _operator in _SAME:
-    _run = _arithmetic(_operator)
-    _numbers = ("int", "uint") if _operator == "%" else ("int", "uint", "double")
-    declare(*(f"_{_operator}_({each}, {each}): {each}" for each in _numbers), dynamic=True)(_run)
-    if _operator == "+":
-        _texts = ("_+_(string, string): string", "_+_(bytes, bytes): bytes")
-        declare(*_texts, cost=cost.both, small=False, dynamic=True)(_run)
-        declare("_+_(list(A), list(A)): list(A)", small=False, dynamic=True)(_run)
-        declare("_+_(timestamp, duration): timestamp", "_+_(duration, timestamp): timestamp", dynamic=True)(_run)
-        declare("_+_(duration, duration): duration", dynamic=True)(_run)
-    if _operator == "-":
-        declare("_-_(timestamp, timestamp): duration", "_-_(timestamp, duration): timestamp", dynamic=True)(_run)
-        declare("_-_(duration, duration): duration", dynamic=True)(_run)
+# In the order that decides the type of what is not known: double before int.
+_RESULTS = {
+    "+": "bytes double duration timestamp int list(A) string uint",
+    "-": "double duration int timestamp uint",
+    "*": "double int uint",
+    "/": "double int uint",
+    "%": "int uint",
+}
+
+
+def _declare_arithmetic(operator: str, kinds: str) -> None:
+    run = _arithmetic(operator)
+    for kind in kinds.split():
+        text = kind in ("bytes", "string")
+        grows = text or kind == "list(A)"
+        price = cost.both if text else cost.unit
+        pairs = [f"{kind}, {kind}"]
+        if kind == "timestamp":
+            pairs = ["duration, timestamp", "timestamp, duration"] if operator == "+" else ["timestamp, duration"]
+        for pair in pairs:
+            signature = f"_{operator}_({pair}): {kind}"
+            declare(signature, cost=price, small=not grows, dynamic=True)(run)
+    if operator == "-":
+        declare("_-_(timestamp, timestamp): duration", dynamic=True)(run)
+
+
+for _operator, _kinds in _RESULTS.items():
+    _declare_arithmetic(_operator, _kinds)
 
 
 @declare("-_(int): int", "-_(double): double", dynamic=True)
@@ -203,7 +215,7 @@ def _in(wanted: Value, container: Value) -> bool:
     if type(container) is list:
         return contains(container, wanted)
     if isinstance(container, dict):
-        return to_key(wanted) in container
+        return type(wanted) in KEY_TYPES and to_key(wanted) in container
     raise EvalError("no such overload")
 
 

@@ -83,7 +83,7 @@ def _number(value: Value, letter: str, precision: int) -> str:
     if letter == "f":
         return format(value, f",.{precision}f")
     mantissa, _, exponent = format(value, f".{precision}e").partition("e")
-    return f"{mantissa}\u202f×\u202f10{_superscript(int(exponent))}"
+    return f"{mantissa}\u202f\u00d7\u202f10{_superscript(int(exponent))}"
 
 
 def _superscript(number: int) -> str:

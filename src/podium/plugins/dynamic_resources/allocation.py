@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import NAMESPACE_OID, uuid5
 
-from podium.objects import NodeSelector, NodeSelectorTerm, SelectorRequirement
-from podium.objects.devices import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
+from podium.model import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from podium.model.devices import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
 from podium.plugins.dynamic_resources.search import AllocationError, Taken
 
 NODE_NAME_FIELD = "metadata.name"

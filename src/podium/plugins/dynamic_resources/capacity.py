@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from podium.objects import Quantity
-from podium.objects.devices import CapacityRequestPolicyRange, DeviceCapacity
-from podium.quantity import (
+from podium.model import Quantity
+from podium.model.devices import CapacityRequestPolicyRange, DeviceCapacity
+from podium.model.quantity import (
     MAX_INT64,
     canonical_quantity,
     format_quantity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from podium.objects.devices import DeviceAttribute, DeviceConstraint
+from podium.model.devices import DeviceAttribute, DeviceConstraint
 from podium.plugins.dynamic_resources.devices import PooledDevice
 from podium.plugins.dynamic_resources.requests import Option
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.objects import DeviceClass
+from podium.model import DeviceClass
+from podium.model.selectors import Labels
 from podium.plugins.dynamic_resources.devices import PooledDevice
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.requests import expressions_of
 from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.selection import SelectionError, selects_as_exclusive
-from podium.selectors import Labels
 
 
 def device_totals(cluster: Cluster, rules: DeviceRules, device_class: DeviceClass, rows: Ints) -> tuple[Ints, Ints]:

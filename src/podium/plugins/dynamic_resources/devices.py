@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from podium import cel
-from podium.objects import DeviceTaintRule, NodeSelector, ResourceSlice
-from podium.objects.devices import Device, DeviceAttribute, DeviceCounterConsumption
+from podium.model import DeviceTaintRule, NodeSelector, ResourceSlice
+from podium.model.devices import Device, DeviceAttribute, DeviceCounterConsumption
+from podium.model.quantity import parse_quantity
+from podium.model.selectors import Labels, NodeTerm, node_terms, repels
 from podium.plugins.dynamic_resources.capacity import Capacity
-from podium.quantity import parse_quantity
-from podium.selectors import Labels, NodeTerm, node_terms, repels
 
 Counters = dict[tuple[str, str], Fraction]
 """How much there is, or is taken, of each counter, by the names of its set and its own."""

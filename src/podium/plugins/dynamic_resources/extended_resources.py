@@ -8,12 +8,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
-from podium.objects import Container, DeviceClass, Pod
-from podium.objects.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
-from podium.objects.pod import ContainerExtendedResourceRequest as Mapped
+from podium.model import Container, DeviceClass, Pod
+from podium.model.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from podium.model.pod import ContainerExtendedResourceRequest as Mapped
+from podium.model.quantity import parse_quantity
+from podium.model.resources import is_extended_resource
 from podium.plugins.per_cluster import PerCluster
-from podium.quantity import parse_quantity
-from podium.resources import is_extended_resource
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Before the name of a class, a resource name that always stands for it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podium.cluster import Aspect, Cluster
-from podium.cluster.changes import ChangeLog
-from podium.objects import DeviceClass, DeviceTaintRule, ResourceSlice
+from podium.cluster.change_log import ChangeLog
+from podium.model import DeviceClass, DeviceTaintRule, ResourceSlice
 from podium.plugins.dynamic_resources.devices import PooledSlice, PoolID
 from podium.plugins.dynamic_resources.pools import NodePools, PoolBuilder, Slices
 from podium.plugins.dynamic_resources.rules import DeviceRules

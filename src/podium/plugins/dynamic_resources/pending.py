@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from podium.objects import Object
-from podium.objects.devices import AllocationResult, ResourceClaim
+from podium.model import Object
+from podium.model.devices import AllocationResult, ResourceClaim
 
 
 class PendingAllocation(Object, frozen=True):

@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.config.args import DynamicResourcesArgs
+from podium.config.plugin_args import DynamicResourcesArgs
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -26,7 +26,7 @@ from podium.framework.plugin import (
     of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.objects import DeviceClass, Pod, ResourceClaim
+from podium.model import DeviceClass, Pod, ResourceClaim
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
 from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from podium.cluster.store import Store
-from podium.objects import Pod, ResourceClaim
-from podium.objects.devices import AllocatedDeviceStatus, DeviceRequestAllocationResult
-from podium.objects.pod import PodResourceClaim
+from podium.model import Pod, ResourceClaim
+from podium.model.devices import AllocatedDeviceStatus, DeviceRequestAllocationResult
+from podium.model.pod import PodResourceClaim
 
 TRUE = "True"
 

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.objects import ObjectMeta, OwnerReference, Pod, ResourceClaim
-from podium.objects.devices import AllocationResult, ResourceClaimConsumerReference
+from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
+from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
+from podium.model.selectors import NodeMatcher, node_terms
 from podium.plugins.dynamic_resources.allocation import allocation_of
 from podium.plugins.dynamic_resources.extended_resources import (
     CLAIM_ANNOTATION,
@@ -29,7 +30,6 @@ from podium.plugins.dynamic_resources.requests import shape_of
 from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.search import AllocationError
 from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults
-from podium.selectors import NodeMatcher, node_terms
 
 NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 3, 4, 5
 """Codes of a verdict, after those of a search: NOT_FOUND and INVALID_POOLS."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from podium.model.quantity import parse_quantity
+from podium.model.selectors import Labels
 from podium.plugins.dynamic_resources.devices import Counters, PooledDevice, PooledSlice, PoolID
 from podium.plugins.dynamic_resources.rules import DeviceRules
-from podium.quantity import parse_quantity
-from podium.selectors import Labels
 
 Slices = tuple[PooledSlice, ...]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from podium.objects import Toleration
-from podium.objects.devices import (
+from podium.model import Toleration
+from podium.model.devices import (
     ALL,
     DeviceConstraint,
     DeviceRequest,

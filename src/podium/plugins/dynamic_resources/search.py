@@ -11,7 +11,8 @@ from collections.abc import Generator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from podium.objects.devices import DeviceClass
+from podium.model.devices import DeviceClass
+from podium.model.selectors import any_tolerates
 from podium.plugins.dynamic_resources.capacity import (
     NOTHING_IN_USE,
     Amounts,
@@ -27,7 +28,6 @@ from podium.plugins.dynamic_resources.requests import ClaimShape, Option, Shapes
 from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.selection import SelectionError, selects
 from podium.plugins.dynamic_resources.usage import DevicesInUse
-from podium.selectors import any_tolerates
 
 MOST_DEVICES = 32
 """Of one claim."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints, Mask
-from podium.objects import DeviceClass
+from podium.model import DeviceClass
 from podium.plugins.dynamic_resources.allocation import node_selector_of
 from podium.plugins.dynamic_resources.inventory import Inventory
 from podium.plugins.dynamic_resources.requests import Shapes

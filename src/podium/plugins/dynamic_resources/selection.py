@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from podium.cel import AttributeValue, CelError, Device, DeviceSelector, Environment, parse_version
-from podium.objects.devices import DeviceAttribute
+from podium.model.devices import DeviceAttribute
 from podium.plugins.dynamic_resources.devices import PooledDevice
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from podium.cluster.store import Store
-from podium.objects import Object
-from podium.objects.devices import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from podium.model import Object
+from podium.model.devices import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from podium.model.quantity import parse_quantity
 from podium.plugins.dynamic_resources.devices import DeviceID, PoolID
 from podium.plugins.dynamic_resources.pending import PendingAllocation
-from podium.quantity import parse_quantity
 
 Results = list[DeviceRequestAllocationResult]
 _Key = tuple[type[Object], str, str]
