@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, NodeInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
 from podium.engine.simulate import in_queue_order
 from podium.errors import InputError
@@ -22,7 +23,6 @@ from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.resources import pod_resources
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 
 HOSTNAME = "kubernetes.io/hostname"
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000
@@ -90,7 +90,7 @@ def nodes_needed(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> NodesNeeded:

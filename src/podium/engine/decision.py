@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.engine.preemption.choice import Candidate
+from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Status
-from podium.releases.conduct import FIT_ERROR, FitError
 
 if TYPE_CHECKING:
     import polars
@@ -57,7 +57,7 @@ class Decision:
     clears_nomination: bool = False
     """Whether the node that the pod was nominated to so far is no longer of use to it."""
     victims: tuple[str, ...] = ()
-    """The pods to evict there, as namespace/name; those that are terminating already are left out."""
+    """The pods to evict there, as namespace/name; up to v1.34 those that are terminating already are among them."""
     candidates: tuple[Candidate, ...] = ()
     """The nodes that preemption chose from."""
     chosen_by: str = ""

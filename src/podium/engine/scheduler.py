@@ -18,13 +18,13 @@ from podium.engine.plan.cache import Plans
 from podium.engine.plugin_faults import BLAME_PLUGINS
 from podium.engine.preemption.post_filter import Preempting
 from podium.engine.recheck import Yielding
+from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.engine.row_changes import RowChanges
 from podium.engine.select import First, Sampling, TieBreak, best, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Framework, Registry, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT, Options, release_of
 
 
 class Scheduler:
@@ -41,7 +41,7 @@ class Scheduler:
         config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
         *,
         registry: Registry = IN_TREE,
-        release: str = CURRENT,
+        release: AnyRelease = CURRENT,
         options: Options | None = None,
         tie_break: TieBreak | str | None = None,
         seed: int = 0,
@@ -53,7 +53,10 @@ class Scheduler:
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
         config = ignoring(setup.config, STORAGE_PLUGINS) if assume_volumes else setup.config
         self.cluster, self.config, conduct = cluster, config, setup.conduct
-        self.frameworks = {profile.scheduler_name: Framework(profile, setup.registry) for profile in config.profiles}
+        self.frameworks = {
+            profile.scheduler_name: Framework(profile, setup.registry, setup.rules) for profile in config.profiles
+        }
+        cluster.count_as(setup.rules)
         self._plans = {
             name: Plans(framework, cluster, conduct, keep=equivalence_cache)
             for name, framework in self.frameworks.items()
@@ -145,9 +148,9 @@ class Scheduler:
     def _explain(self, evaluation: Evaluation, extended: ExtenderRound) -> Decision:
         """The decision with every number and reason that led to it."""
         key, names = evaluation.pod.key, self.cluster.names
-        statuses = evaluation.statuses() | extended.statuses
+        statuses = extended.over(self._statuses(evaluation))
         feasible = tuple(sorted(names[row] for row in evaluation.feasible.rows))
-        absent = evaluation.absent
+        absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
         if absent is None and len(feasible) + len(statuses) < self.cluster.node_count:
             absent = Status.unresolvable()
         found: dict[str, Any] = {
@@ -166,6 +169,13 @@ class Scheduler:
         else:
             chosen = self._choose(evaluation, extended)
         return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
+
+    def _statuses(self, evaluation: Evaluation) -> dict[int, Status]:
+        """Why rows were rejected; by PreFilter as well, in releases that note that for every node."""
+        rejected = evaluation.pre_filter_status
+        if rejected is not None and not self.setup.rules.counts_absent_nodes:
+            return dict.fromkeys(self.cluster.rows.values(), rejected)
+        return evaluation.statuses()
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
         """Score the feasible nodes and take one, keeping every number."""
@@ -239,11 +249,14 @@ class Scheduler:
 
         With `everywhere`, the evaluation can say of every node why it was rejected.
         """
-        extended = ExtenderRound(self._extenders, pod) if self._extenders else NO_EXTENDERS
+        replaces = self.setup.rules.extender_reason_replaces
+        extended = ExtenderRound(self._extenders, pod, replaces) if self._extenders else NO_EXTENDERS
         framework = self.framework_of(pod)
         self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
+        # Schedulers of several releases may take turns on one cluster.
+        self.cluster.count_as(self.setup.rules)
         info = self.cluster.info_of(pod)
         plan = self._plans[framework.profile.scheduler_name].of(info)
         evaluation = Evaluation(plan, info, pod, self.cluster)

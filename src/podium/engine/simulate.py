@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from podium.cluster import Cluster, PodInfo
 from podium.collector import collector_relaxed
 from podium.config import KubeSchedulerConfiguration
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.scheduler import Scheduler
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, InputError, PluginError
@@ -21,7 +22,6 @@ from podium.plugins import IN_TREE
 from podium.plugins.storage.bindable_volumes import BindableVolumes
 from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, claim_name, class_of_claim
 from podium.plugins.storage.csi_migration import DRIVERS
-from podium.releases import CURRENT
 
 if TYPE_CHECKING:
     import polars
@@ -178,7 +178,7 @@ def simulate(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str | None = None,
     seed: int = 0,
     sampling: Literal["all", "upstream"] = "all",

@@ -21,6 +21,7 @@ from podium.framework import return_values as returned
 from podium.framework.events import ClusterEvent
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Pod
+from podium.rules import NEWEST_RULES, Rules
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
@@ -58,9 +59,16 @@ class Plugin:
     name: str = ""
     reads: Aspect | None = None
     """What of a node the results depend on; None means anything, so nothing is reused."""
+    release_rules: Rules = NEWEST_RULES
+    """How the release decides that the plugin is part of; known once the plugin is made, so not to `__init__`."""
 
     def __init__(self, args: object = None) -> None:
         self.args = args
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        """The extension points the plugin serves in a release; none where the release does not have the plugin."""
+        return points_of(cls)
 
     def key(self, info: PodInfo) -> Hashable:
         """What of a pod the results depend on: pods with equal keys share results. By default, the whole spec."""
@@ -190,6 +198,11 @@ class ScorePlugin(Plugin):
 
     normalizes_by_max = False
     """Whether `normalize` gives equal scores one and the same result, however many nodes have them."""
+
+    @property
+    def scores_unconcerned_pods(self) -> bool:
+        """Whether pods that the plugin has nothing to do with (`concerns`) have 0 on every node, not no score."""
+        return False
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")

@@ -10,6 +10,7 @@ from podium.cluster import Aspect, Nodes, PodInfo
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
 from podium.framework.status import SKIP, Verdict
 from podium.model import Pod
+from podium.rules import Rules
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -31,6 +32,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
     reads = Aspect.LABELS
     REASON = "node(s) didn't match Pod's required features"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) if rules.has_node_declared_features else frozenset()
 
     @of_spec
     def key(self, info: PodInfo) -> Hashable:

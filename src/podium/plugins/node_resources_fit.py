@@ -10,7 +10,13 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, highest, is_any, lowest
-from podium.config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from podium.config.plugin_args import (
+    LEAST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -26,8 +32,8 @@ from podium.model import DeviceClass, Pod
 from podium.model.resources import is_extended_resource, is_scalar_resource
 from podium.plugins.dynamic_resources.device_totals import device_totals
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources
-from podium.plugins.dynamic_resources.rules import V1_36, DeviceRules
 from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
+from podium.rules import Rules
 
 UNRESOLVABLE = 1 << 62
 
@@ -84,7 +90,6 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     name = "NodeResourcesFit"
     reads = Aspect.RESOURCES
-    device_rules: DeviceRules = V1_36
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -94,14 +99,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored_groups = frozenset(fit.ignored_resource_groups)
         self._counted = counted_resources(fit.scoring_strategy.resources)
         self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
-        self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
+        uses_shape = fit.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO and fit.scoring_strategy.shape
+        self._curve = _broken_linear(fit.scoring_strategy) if uses_shape else None
 
     @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return info.resources
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
-        return self.device_rules.extended_resources and asks_for_backed(info, cluster)
+        return self.release_rules.device_extended_resources and asks_for_backed(info, cluster)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -133,7 +139,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 short &= allocatable > 0
             if is_any(short):
                 codes |= short.astype(np.int64) << place
-                if name != "pods":
+                if name != "pods" and self.release_rules.too_small_nodes_are_unresolvable:
                     codes[short & (amount > allocatable)] |= UNRESOLVABLE
         return Verdict(codes, partial(_describe, needs))
 
@@ -151,7 +157,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not short:
             return SUCCESS
         is_hopeless = any(name != "pods" and amount > offered.get(name, 0) for name, amount in short)
-        return _insufficient(short, is_hopeless)
+        return _insufficient(short, is_hopeless and self.release_rules.too_small_nodes_are_unresolvable)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
@@ -166,7 +172,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for name, amount, weight in asked:
             offered, used = nodes.capacity(name), nodes.non_zero_requested(name)
             if name in state.get(BACKED, NONE_BACKED):
-                offered, used = with_devices(name, offered, used, state, nodes, self.device_rules)
+                offered, used = with_devices(name, offered, used, state, nodes, self.release_rules)
             capacity, counted = divisors(offered)
             scores = self._resource_scores(used, amount, capacity)
             if self._curve is not None:
@@ -224,7 +230,7 @@ def _is_delegated(name: str, state: CycleState, node: NodeInfo) -> bool:
 
 
 def with_devices(
-    name: str, offered: Ints | int, used: Ints, state: CycleState, nodes: Nodes, rules: DeviceRules
+    name: str, offered: Ints | int, used: Ints, state: CycleState, nodes: Nodes, rules: Rules
 ) -> tuple[Ints, Ints]:
     """What nodes have and use of a resource, counted in devices where they have no device plugin for it."""
     offered, used = np.full(len(nodes), offered), used.copy()

@@ -18,6 +18,7 @@ from podium.answers.measures import NODE, ZONE, fragmentation, imbalance, nodes_
 from podium.answers.tuning.search_space import Knobs, Panel
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
+from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.model.resources import CPU, MEMORY
@@ -105,7 +106,7 @@ class Bench:
     panel: Panel
     objective: Objective
     registry: Registry
-    release: str
+    release: AnyRelease
     tie_break: str
     seed: int
 

@@ -22,10 +22,10 @@ from podium.answers.tuning.trials import (
     trying,
 )
 from podium.cluster import Cluster
+from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 from podium.releases.policy import is_policy
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def tune(
     seed: int = 0,
     jobs: int | None = 1,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: str = "first",
     on_tried: Callable[[], object] = lambda: None,
 ) -> Tuning:
@@ -167,13 +167,14 @@ def tune(
     return Tuning(name, panel.profile, panel.document(best.knobs), tuple(found), comparison)
 
 
-def _panel(config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: str) -> Panel:
+def _panel(config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: AnyRelease) -> Panel:
     """The knobs of a configuration, or of the default one of a release."""
-    if release == CURRENT:
-        return ConfigurationPanel(config, registry, profile)
+    chosen = release_of(release)
+    if not chosen.is_old:
+        return ConfigurationPanel(config, registry, profile, chosen.rules)
     if config is None or is_policy(config):
-        return PolicyPanel(config, registry, profile, release)
-    return V1Alpha2Panel(config, registry, profile, release)
+        return PolicyPanel(config, registry, profile, chosen.name)
+    return V1Alpha2Panel(config, registry, profile, chosen.name)
 
 
 class _Search:

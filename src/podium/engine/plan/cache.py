@@ -12,9 +12,9 @@ from podium.engine.plan.outcomes import RowOutcomes
 from podium.engine.plan.outline import Course, Outline, Part
 from podium.engine.plan.plan import Plan, filters_of, scores_of
 from podium.engine.plan.results import Followed
+from podium.engine.release import Conduct
 from podium.framework import Framework, Plugin
 from podium.framework.plugin import keys_by_spec
-from podium.releases.conduct import Conduct
 
 V = TypeVar("V")
 

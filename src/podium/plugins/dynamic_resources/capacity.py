@@ -50,12 +50,12 @@ class Capacity:
         self._valid = [] if policy is None else [Amount.of(each) for each in policy.valid_values]
         self._range = None if policy is None else policy.valid_range
 
-    def consumed(self, asked: Amount | None, *, steps_are_binary: bool) -> Amount:
+    def consumed(self, asked: Amount | None, *, keeps_format: bool) -> Amount:
         """What a request takes: the default or all where it does not say, else rounded up to what is valid."""
         if asked is None:
             return self._default or self.value
         if self._range is not None and self._range.min is not None:
-            return _rounded_up(asked, self._range, steps_are_binary)
+            return _rounded_up(asked, self._range, keeps_format)
         return next((valid for valid in self._valid if asked.value <= valid.value), asked)
 
     def refuses(self, amount: Amount) -> bool:
@@ -68,7 +68,7 @@ class Capacity:
 
 
 def consumed_amounts(
-    capacity: Mapping[str, Capacity], asked: Mapping[str, Amount], *, steps_are_binary: bool
+    capacity: Mapping[str, Capacity], asked: Mapping[str, Amount], *, keeps_format: bool
 ) -> Amounts | None:
     """What a request takes of every capacity of a device; None if the device does not do.
 
@@ -76,10 +76,8 @@ def consumed_amounts(
     """
     if not asked.keys() <= capacity.keys():
         return None
-    amounts = {
-        name: each.consumed(asked.get(name), steps_are_binary=steps_are_binary) for name, each in capacity.items()
-    }
-    if not steps_are_binary and any(amount.value < 0 for amount in amounts.values()):
+    amounts = {name: each.consumed(asked.get(name), keeps_format=keeps_format) for name, each in capacity.items()}
+    if keeps_format and any(amount.value < 0 for amount in amounts.values()):
         raise CapacityError("capacity value is negative")
     return None if any(each.refuses(amounts[name]) for name, each in capacity.items()) else amounts
 
@@ -97,24 +95,24 @@ def has_room(
     )
 
 
-def _rounded_up(asked: Amount, valid: CapacityRequestPolicyRange, steps_are_binary: bool) -> Amount:
+def _rounded_up(asked: Amount, valid: CapacityRequestPolicyRange, keeps_format: bool) -> Amount:
     """The amount itself, at least the minimum, and a whole number of steps above it."""
     assert valid.min is not None
     if asked.value < parse_quantity(valid.min):
         return Amount.of(valid.min)
     if valid.step is None:
         return asked
-    if asked.value > MAX_INT64 and not steps_are_binary:
+    if asked.value > MAX_INT64 and keeps_format:
         raise CapacityError("capacity request cannot be represented in the device's range arithmetic")
     least, step = value(valid.min), value(valid.step)
     added = value(asked.value) - least
     # Go's division drops the fraction, also of a negative number, which is what an amount beyond int64 may come to.
     steps = abs(added) // step if added >= 0 else -(abs(added) // step)
     rounded = least + step * (steps + (added % step != 0))
-    if rounded > MAX_INT64 and not steps_are_binary:
+    if rounded > MAX_INT64 and keeps_format:
         raise CapacityError("capacity request cannot be represented in the device's range arithmetic")
     rounded = (rounded + 2**63) % 2**64 - 2**63
-    is_binary = steps_are_binary or is_binary_quantity(valid.step)
+    is_binary = not keeps_format or is_binary_quantity(valid.step)
     return Amount(Fraction(rounded), format_quantity(rounded, binary=is_binary))
 
 

@@ -20,14 +20,14 @@ class Constraint(Protocol):
         """Forget the device that was taken last."""
 
 
-def constraints_of(constraints: Iterable[DeviceConstraint], *, distinct_by_request: bool) -> list[Constraint]:
+def constraints_of(constraints: Iterable[DeviceConstraint], *, compare_all: bool) -> list[Constraint]:
     """The constraints of a claim, with no device taken yet."""
     made: list[Constraint] = []
     for each in constraints:
         requests = frozenset(each.requests)
         if each.match_attribute is not None:
             made.append(_SameValue(each.match_attribute, requests))
-        elif each.distinct_attribute is not None and distinct_by_request:
+        elif each.distinct_attribute is not None and not compare_all:
             made.append(_DistinctByRequest(each.distinct_attribute, requests))
         elif each.distinct_attribute is not None:
             made.append(_DistinctValues(each.distinct_attribute, requests))

@@ -14,11 +14,11 @@ from podium.model.selectors import Labels
 from podium.plugins.dynamic_resources.devices import PooledDevice
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.requests import expressions_of
-from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.selection import SelectionError, selects_as_exclusive
+from podium.rules import Rules
 
 
-def device_totals(cluster: Cluster, rules: DeviceRules, device_class: DeviceClass, rows: Ints) -> tuple[Ints, Ints]:
+def device_totals(cluster: Cluster, rules: Rules, device_class: DeviceClass, rows: Ints) -> tuple[Ints, Ints]:
     """Per row, the devices of the class and those in use; none where an expression of the class fails."""
     inventory = inventory_of(cluster, rules)
     there, taken = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
@@ -39,5 +39,5 @@ def _of_class(inventory: Inventory, device_class: DeviceClass, node_name: str, l
         device
         for each in inventory.slices_near(node_name)
         for device in each.devices
-        if device.reach.includes(node_name, labels) and selects_as_exclusive(expressions, device, inventory.rules.cel)
+        if device.reach.includes(node_name, labels) and selects_as_exclusive(expressions, device, inventory.rules)
     ]

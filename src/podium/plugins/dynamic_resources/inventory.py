@@ -9,17 +9,17 @@ from podium.cluster.change_log import ChangeLog
 from podium.model import DeviceClass, DeviceTaintRule, ResourceSlice
 from podium.plugins.dynamic_resources.devices import PooledSlice, PoolID
 from podium.plugins.dynamic_resources.pools import NodePools, PoolBuilder, Slices
-from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.usage import DevicesInUse
 from podium.plugins.per_cluster import ChangedRows, PerCluster
+from podium.rules import Rules
 
 
 class Inventory:
     """What the search needs to know of a cluster, kept up to date from its changes."""
 
-    def __init__(self, rules: DeviceRules) -> None:
+    def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.in_use = DevicesInUse(consumable_capacity=rules.consumable_capacity)
+        self.in_use = DevicesInUse(consumable_capacity=rules.device_capacity)
         self.log = ChangeLog()
         """The rows whose devices, or what is in use of them, changed."""
         self.epoch = 0
@@ -107,7 +107,7 @@ class Inventory:
         for _, each in self._slices.values():
             by_pool.setdefault(each.pool_id, []).append(each)
             node_name = each.reach.node_name
-            if node_name and not (each.counter_sets and self.rules.counter_slices_everywhere):
+            if node_name and (not each.counter_sets or self.rules.counter_slices_are_for_their_nodes):
                 self._by_node.setdefault(node_name, []).append(each)
             else:
                 self._for_many.append(each)
@@ -130,10 +130,10 @@ class Inventory:
         self.log.append(row)
 
 
-_INVENTORIES: PerCluster[dict[DeviceRules, Inventory]] = PerCluster(dict)
+_INVENTORIES: PerCluster[dict[Rules, Inventory]] = PerCluster(dict)
 
 
-def inventory_of(cluster: Cluster, rules: DeviceRules) -> Inventory:
+def inventory_of(cluster: Cluster, rules: Rules) -> Inventory:
     """The devices of a cluster as a release sees them, up to date."""
     by_rules = _INVENTORIES.of(cluster)
     found = by_rules.get(rules)

@@ -32,10 +32,10 @@ from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.requests import shape_of
-from podium.plugins.dynamic_resources.rules import V1_36, DeviceRules
 from podium.plugins.dynamic_resources.search_results import KnownSearches
 from podium.plugins.normalize import normalize_by_max
 from podium.plugins.per_cluster import PerCluster
+from podium.rules import Rules
 
 STEPS_PER_SECOND = 100_000
 """How far a search goes in a second of the filter's timeout; counted, so that a decision is the same on any machine."""
@@ -50,7 +50,6 @@ class DynamicResources(
     reads = Aspect(0)
     """Of pods without claims, about which there is nothing to say."""
     normalizes_by_max = True
-    device_rules: DeviceRules = V1_36
     REASON_NOT_FOUND = "cannot allocate all claims"
     REASON_INVALID_POOLS = "invalid resource pools were encountered"
     REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -71,13 +70,21 @@ class DynamicResources(
         self._most_steps = math.floor(seconds * STEPS_PER_SECOND) if seconds else math.inf
         self._searches = PerCluster(KnownSearches)
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.dynamic_resources_scores else points - {"score"}
+
     @of_spec
     def key(self, info: PodInfo) -> Hashable:
         return None
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        rules = self.release_rules
+        if not rules.dynamic_resources_by_default:
+            return False
         return bool(info.pod.spec.resource_claims) or (
-            self.device_rules.extended_resources and asks_for_backed(info, cluster)
+            rules.device_extended_resources and asks_for_backed(info, cluster)
         )
 
     # -- before filtering ------------------------------------------------------------------------------------------
@@ -87,7 +94,8 @@ class DynamicResources(
 
     def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
         try:
-            claims_of(pod, cluster.store)
+            if self.release_rules.dynamic_resources_by_default:
+                claims_of(pod, cluster.store)
         except ClaimError as error:
             return Status.unresolvable(str(error))
         return SUCCESS
@@ -102,7 +110,7 @@ class DynamicResources(
         except ClaimError as error:
             return PreFilterResult(Status.unresolvable(str(error)))
         devices = PodDevices(
-            pod, state.info, claims, cluster, self.device_rules, self._searches.of(cluster), self._most_steps
+            pod, state.info, claims, cluster, self.release_rules, self._searches.of(cluster), self._most_steps
         )
         if not devices.claims and devices.special is None and devices.left_over is None:
             return PreFilterResult(SKIP)
@@ -145,7 +153,7 @@ class DynamicResources(
             return PostFilterResult(Status.unschedulable(self.REASON_DEALLOCATED))
         if devices is not None and devices.left_over is not None:
             return PostFilterResult(Status.unschedulable(self.REASON_DELETED))
-        if not self.device_rules.always_speaks_up:
+        if self.release_rules.dynamic_resources_is_silent:
             return PostFilterResult(Status.unschedulable())
         return PostFilterResult(Status.unschedulable(self.REASON_NO_HELP if devices else self.REASON_NO_CLAIMS))
 

@@ -27,9 +27,9 @@ from podium.plugins.dynamic_resources.inventory import inventory_of
 from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import is_unusable
 from podium.plugins.dynamic_resources.requests import shape_of
-from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.search import AllocationError
 from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults
+from podium.rules import Rules
 
 NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 3, 4, 5
 """Codes of a verdict, after those of a search: NOT_FOUND and INVALID_POOLS."""
@@ -47,7 +47,7 @@ class PodDevices:
         info: PodInfo,
         claims: list[ResourceClaim],
         cluster: Cluster,
-        rules: DeviceRules,
+        rules: Rules,
         searches: KnownSearches,
         most_steps: float,
     ) -> None:
@@ -55,7 +55,7 @@ class PodDevices:
         self._searches, self._most_steps = searches, most_steps
         self.claims = claims
         self.to_allocate = [claim for claim in claims if claim.status.allocation is None]
-        asked = extended_requests(info) if rules.extended_resources else {}
+        asked = extended_requests(info) if rules.device_extended_resources else {}
         self._classes = backed_resources(cluster) if asked else {}
         self._asked = asked if any(name in self._classes for name in asked) else {}
         self.left_over = self._find_left_over() if self._asked else None
@@ -119,7 +119,7 @@ class PodDevices:
                 continue
             if allocation.node_selector is not None:
                 unavailable |= ~nodes.matching(NodeMatcher((), node_terms(allocation.node_selector)))
-            if self._rules.binding_conditions and is_unusable(claim, now, binding_timeout):
+            if self._rules.device_binding_conditions and is_unusable(claim, now, binding_timeout):
                 unavailable[:] = True
         return unavailable
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from podium.model.quantity import parse_quantity
 from podium.model.selectors import Labels
 from podium.plugins.dynamic_resources.devices import Counters, PooledDevice, PooledSlice, PoolID
-from podium.plugins.dynamic_resources.rules import DeviceRules
+from podium.rules import Rules
 
 Slices = tuple[PooledSlice, ...]
 
@@ -80,7 +80,7 @@ class NodePools:
 class PoolBuilder:
     """Builds pools from slices; nodes that see the same slices of a pool share it."""
 
-    def __init__(self, rules: DeviceRules) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._built: dict[PoolID, dict[Slices, Pool | None]] = {}
 
@@ -103,9 +103,9 @@ class PoolBuilder:
 
     def _is_for(self, each: PooledSlice, node_name: str, labels: Labels) -> bool:
         rules = self._rules
-        if not rules.partitionable_devices and (each.per_device or each.counter_sets):
+        if not rules.device_counters and (each.per_device or each.counter_sets):
             return False
-        return each.reaches(node_name, labels, counters_everywhere=rules.counter_slices_everywhere)
+        return each.reaches(node_name, labels, counters_everywhere=not rules.counter_slices_are_for_their_nodes)
 
     def _pool(self, pool_id: PoolID, seen: Slices, everywhere: Mapping[PoolID, Slices]) -> Pool | None:
         """The pool of the slices that a node sees; None if a newer generation replaces it."""
@@ -132,7 +132,7 @@ class PoolBuilder:
         if len({device.id for device in pool.devices}) < len(pool.devices):
             return Pool(pool_id, INVALID)
         providers = [each for each in seen if each.counter_sets]
-        if not self._rules.counter_slices_everywhere:
+        if self._rules.counter_slices_are_for_their_nodes:
             providers += [each for each in others if each.counter_sets]
             others = [each for each in others if not each.counter_sets]
         for provider in providers:
@@ -143,7 +143,7 @@ class PoolBuilder:
                 amounts = {(each.name, name): parse_quantity(one.value) for name, one in each.counters.items()}
                 pool.counters.update(amounts)
         pool.elsewhere = [*_devices(others)]
-        needs_counters = self._rules.partitionable_devices
+        needs_counters = self._rules.device_counters
         if needs_counters and not all(_has_counters(pool, each) for each in (*pool.devices, *pool.elsewhere)):
             return Pool(pool_id, INVALID)
         return pool

@@ -80,7 +80,7 @@ class ClaimShape:
         return ((option.name, option.class_name) for request in self.requests for option in request.options)
 
     def rank(self, taken: Iterable[str]) -> int:
-        """How good an allocation is that satisfied the named requests: 8 for every first alternative, 7 for a second."""
+        """How good an allocation is that satisfied the named requests: 8 for a first alternative, 7 for a second."""
         names = frozenset(taken)
         return sum(
             MOST_ALTERNATIVES - place

@@ -25,9 +25,9 @@ from podium.plugins.dynamic_resources.counters import CounterUse
 from podium.plugins.dynamic_resources.devices import PooledDevice
 from podium.plugins.dynamic_resources.pools import Candidate, NodePools
 from podium.plugins.dynamic_resources.requests import ClaimShape, Option, Shapes, expressions_of
-from podium.plugins.dynamic_resources.rules import DeviceRules
 from podium.plugins.dynamic_resources.selection import SelectionError, selects
 from podium.plugins.dynamic_resources.usage import DevicesInUse
+from podium.rules import Rules
 
 MOST_DEVICES = 32
 """Of one claim."""
@@ -72,7 +72,7 @@ class Search:
         pools: NodePools,
         in_use: DevicesInUse,
         classes: Mapping[str, DeviceClass],
-        rules: DeviceRules,
+        rules: Rules,
         most_steps: float,
     ) -> None:
         self._shapes, self._pools, self._in_use, self._rules = shapes, pools, in_use, rules
@@ -128,10 +128,12 @@ class Search:
             raise AllocationError(
                 f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}", number
             )
-        self._constraints.append(constraints_of(shape.constraints, distinct_by_request=self._rules.distinct_by_request))
+        self._constraints.append(
+            constraints_of(shape.constraints, compare_all=self._rules.distinct_attribute_compares_all)
+        )
 
     def _check_features(self, number: int, option: Option) -> None:
-        if option.capacity and not self._rules.consumable_capacity:
+        if option.capacity and not self._rules.device_capacity:
             raise AllocationError(
                 f"request {option.own_name}: has capacity requests, but the DRAConsumableCapacity feature is disabled",
                 number,
@@ -151,7 +153,7 @@ class Search:
             if self._selects(number, option, candidate):
                 amounts = self._amounts_of(number, option, candidate.device)
                 # Some releases leave out devices that have too little left, others fail for them later.
-                in_use = self._rules.all_leaves_out_full_devices
+                in_use = not self._rules.all_devices_includes_full_ones
                 if amounts is not None and self._has_room(candidate.device, amounts, count_use=in_use):
                     found.append(candidate)
         return found
@@ -240,28 +242,28 @@ class Search:
 
     def _selects(self, number: int, option: Option, candidate: Candidate) -> bool:
         device = candidate.device
-        if device.device.binding_conditions and not self._rules.binding_conditions:
+        if device.device.binding_conditions and not self._rules.device_binding_conditions:
             return False
         device_class = self._classes[option.class_name]
         try:
-            if not selects(expressions_of(device_class.spec.selectors), device, self._rules.cel):
+            if not selects(expressions_of(device_class.spec.selectors), device, self._rules):
                 return False
         except SelectionError as error:
             raise AllocationError(f"class {option.class_name}: {error}") from None
         try:
-            return selects(option.expressions, device, self._rules.cel) and candidate.is_reachable
+            return selects(option.expressions, device, self._rules) and candidate.is_reachable
         except SelectionError as error:
             raise AllocationError(str(error), number) from None
 
     def _amounts_of(self, number: int, option: Option, device: PooledDevice) -> Amounts | None:
         """What an option takes of a device's capacity; None if that is not possible."""
-        if not self._rules.consumable_capacity:
+        if not self._rules.device_capacity:
             return {}
         key = option, device
         if key not in self._amounts:
             try:
                 self._amounts[key] = consumed_amounts(
-                    device.capacity, option.capacity, steps_are_binary=self._rules.steps_are_binary
+                    device.capacity, option.capacity, keeps_format=self._rules.capacity_steps_keep_their_format
                 )
             except CapacityError as error:
                 raise AllocationError(
@@ -270,7 +272,7 @@ class Search:
         return self._amounts[key]
 
     def _has_room(self, device: PooledDevice, amounts: Amounts, *, count_use: bool = True) -> bool:
-        if not device.capacity or not self._rules.consumable_capacity:
+        if not device.capacity or not self._rules.device_capacity:
             return True
         if not count_use:
             return has_room(device.capacity, amounts)
@@ -280,8 +282,8 @@ class Search:
     def _take(self, number: int, option: Option, candidate: Candidate) -> bool:
         """Take a device if nothing is in the way; a constraint in the way of all devices is an error."""
         device, pool, _ = candidate
-        is_shared = device.is_shared and self._rules.consumable_capacity
-        if self._is_in_use(number, option, device) or (device.counters and not self._rules.partitionable_devices):
+        is_shared = device.is_shared and self._rules.device_capacity
+        if self._is_in_use(number, option, device) or (device.counters and not self._rules.device_counters):
             return False
         amounts = self._amounts_of(number, option, device)
         if amounts is None or (not option.is_all and not self._has_room(device, amounts)):
@@ -325,7 +327,7 @@ class Search:
         """Whether a shared device is in use, so that its counters are taken already."""
         if device.id in self._in_use.consumed or device in self._capacity:
             return True
-        return not self._rules.shares_need_capacity and device.id in self._in_use.shares
+        return self._rules.shares_pay_counters_once and device.id in self._in_use.shares
 
     def _meets_constraints(self, number: int, option: Option, device: PooledDevice) -> bool:
         for place, constraint in enumerate(self._constraints[number]):
