@@ -214,7 +214,7 @@ class Rules:
     device_counters: bool = _gated(
         "DRAPartitionableDevices",
         DEVICES,
-        "Devices may be partitions that share counters, and be for nodes of their own.",
+        "Devices may share counters, and be for nodes of their own.",
     )
     device_taints: bool = _gated("DRADeviceTaints", DEVICES, "Taints of devices keep requests off.")
     device_taint_rules: bool = _gated("DRADeviceTaintRules", DEVICES, "A DeviceTaintRule taints devices.")
@@ -237,7 +237,7 @@ class Rules:
     all_devices_includes_full_ones: bool = _since(
         "v1.37",
         DEVICES,
-        "A request for all devices fails for one with too little capacity left, and does not leave it out.",
+        "A request for all devices fails for one that is full, and does not leave it out.",
     )
     capacity_steps_keep_their_format: bool = _since(
         "v1.37", DEVICES, "Capacity rounded up to a step is written as the step is; one that is too large is an error."

@@ -92,7 +92,7 @@ class _Needed(NamedTuple):
 
     name: str
     class_name: str
-    count: int
+    number: int
 
 
 def extended_claim(pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]) -> ExtendedRequests:
@@ -111,7 +111,7 @@ def extended_claim(pod: Pod, resources: Iterable[str], classes: Mapping[str, Dev
         DeviceRequest(
             name=each.name,
             exactly=ExactDeviceRequest(
-                device_class_name=each.class_name, allocation_mode=EXACT_COUNT, count=each.count
+                device_class_name=each.class_name, allocation_mode=EXACT_COUNT, count=each.number
             ),
         )
         for each in sorted(needed)
@@ -137,7 +137,7 @@ def _requests_of(pod: Pod, resource: str, class_name: str) -> tuple[list[_Needed
             reusable = [each for each in lasting[place:] if each is not None]
             own, mapped = _own(place, container, resource, class_name, reusable)
             passing += [(each, own is not None and each.request_name == own.name) for each in mapped]
-            if own is not None and (largest is None or largest.count < own.count):
+            if own is not None and (largest is None or largest.number < own.number):
                 largest = own
     for each, is_own in passing:
         name = largest.name if is_own and largest is not None else each.request_name
@@ -155,7 +155,7 @@ def _own(
         return None, []
     served, names = 0, []
     for each in reusable:
-        served += each.count
+        served += each.number
         names.append(each.name)
         if served >= amount:
             return None, [_mapped(container, resource, name) for name in names]

@@ -65,7 +65,7 @@ class DynamicResources(
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         timeouts = args if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs()
-        self._binding_timeout = timeouts.binding_timeout
+        self._binding_timeout = math.inf if timeouts.binding_timeout is None else timeouts.binding_timeout
         seconds = timeouts.filter_timeout
         self._most_steps = math.floor(seconds * STEPS_PER_SECOND) if seconds else math.inf
         self._searches = PerCluster(KnownSearches)
