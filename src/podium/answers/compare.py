@@ -24,7 +24,7 @@ from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.framework import Registry, Status
 from podium.manifests import workload_of
 from podium.model import Pod

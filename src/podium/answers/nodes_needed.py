@@ -16,7 +16,7 @@ from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests.workloads import daemon_tolerations, should_run

@@ -67,6 +67,8 @@ class Decision:
     """The nodes that preemption chose from."""
     chosen_by: str = ""
     """What made the nominated node better than the other candidates."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What plugins reserve for the pod on its node, as plain data: for claims, the devices."""
     kept: tuple[str, ...] = field(default=(), compare=False)
     """The plugins whose results were known from earlier pods of the same kind, and only brought up to date."""
     fit_error: FitError = FIT_ERROR
@@ -150,7 +152,7 @@ class Decision:
                 ("postmsg", self.post_filter_message),
             )
             return shape | {name: value for name, value in preemption if value}
-        return shape | {"ties": list(self.ties), "node": self.node}
+        return shape | {"ties": list(self.ties), "node": self.node, **self.details}
 
     def _scores_by_node(self) -> dict[str, dict[str, int]]:
         by_node: dict[str, dict[str, int]] = {node: {} for node in self.feasible}

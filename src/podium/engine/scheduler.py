@@ -236,8 +236,10 @@ class Scheduler:
         if not feasible:
             return Decision(key, None, **found)
         if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
-            return Decision(key, feasible[0], ties=feasible, **found)
-        return Decision(key, **found, **self._choose(evaluation, extended))
+            chosen: dict[str, Any] = {"node": feasible[0], "ties": feasible}
+        else:
+            chosen = self._choose(evaluation, extended)
+        return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
 
     def _statuses(self, evaluation: Evaluation) -> dict[int, Status]:
         """Why rows were rejected; by PreFilter as well, in releases that note that for every node."""
@@ -342,7 +344,7 @@ class Scheduler:
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:
-            status = plugin.pre_enqueue(pod)
+            status = plugin.pre_enqueue_in(pod, self.cluster)
             if status != SUCCESS:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
@@ -354,6 +356,14 @@ class Scheduler:
         single = evaluation.only_on(row)
         extended.filter(single)
         return single if single.feasible.count else None
+
+
+def _details(evaluation: Evaluation, node_name: str) -> dict[str, Any]:
+    """What plugins would reserve on a node."""
+    found: dict[str, Any] = {}
+    for plugin in evaluation.plan.outline.reserve:
+        found |= plugin.details(evaluation.state, evaluation.pod, node_name)
+    return found
 
 
 def _failed_reserve(status: Status) -> str:

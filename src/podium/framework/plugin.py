@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
@@ -102,6 +102,14 @@ class Plugin:
         """
         return pod.info.signature
 
+    def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        """Whether, for pods of this spec, the results depend on more than `reads` and `sign` say; by default, never.
+
+        Where they do, nothing is kept of them and the plugin is asked for every such pod. Of the cluster, the answer
+        may depend on the objects that are neither nodes nor pods.
+        """
+        return False
+
     def events_to_register(self) -> Sequence[EventHint] | None:
         """The events that may make a pod fit that this plugin rejected; None, the default, stands for every event.
 
@@ -116,6 +124,10 @@ class PreEnqueuePlugin(Plugin):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         raise NotImplementedError(f"{type(self).__name__} must define pre_enqueue")
+
+    def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
+        """What `pre_enqueue` says; for a plugin that has to look at the cluster for it."""
+        return self.pre_enqueue(pod)
 
 
 class QueuedPod(Protocol):
@@ -222,6 +234,10 @@ class ReservePlugin(Plugin):
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Undo `reserve`; called in reverse order, also when `reserve` was not reached."""
+
+    def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
+        """What the plugin would reserve on a node, as plain data to be shown with the decision."""
+        return NOTHING
 
 
 class PermitPlugin(Plugin):

@@ -10,6 +10,7 @@ from msgspec.structs import astuple, replace
 
 from podium.manifests.checks import stored
 from podium.manifests.decode import effective_namespace
+from podium.manifests.devices import default_claim, default_claim_template
 from podium.model import (
     Container,
     ContainerPort,
@@ -23,6 +24,8 @@ from podium.model import (
     Pod,
     PodSpec,
     ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
     ResourceList,
     ResourceRequirements,
     TopologySpreadConstraint,
@@ -303,4 +306,6 @@ _DEFAULTS: dict[type[Object], Callable[[Any], Object]] = {
     PersistentVolumeClaim: _default_claim,
     Pod: default_pod,
     ReplicationController: _default_replication_controller,
+    ResourceClaim: default_claim,
+    ResourceClaimTemplate: default_claim_template,
 }

@@ -55,6 +55,14 @@ GATES: dict[str, Gate] = {
     gate.name: gate
     for gate in (
         Gate("CSIMigrationPortworx", (_beta("v1.29", on=False), _beta("v1.31"), _stable("v1.33")), removed="v1.36"),
+        Gate("DRAAdminAccess", (_alpha("v1.32"), _beta("v1.34"), _stable("v1.36"))),
+        Gate("DRAConsumableCapacity", (_alpha("v1.34"), _beta("v1.36"))),
+        Gate("DRADeviceBindingConditions", (_alpha("v1.34"), _beta("v1.36"))),
+        Gate("DRADeviceTaintRules", (_beta("v1.36", on=False), _stable("v1.37"))),
+        Gate("DRADeviceTaints", (_alpha("v1.33"), _beta("v1.36"), _stable("v1.37"))),
+        Gate("DRAExtendedResource", (_alpha("v1.34"), _beta("v1.36"), _stable("v1.37"))),
+        Gate("DRAPartitionableDevices", (_alpha("v1.33"), _beta("v1.36"))),
+        Gate("DRAPrioritizedList", (_alpha("v1.33"), _beta("v1.34"), _stable("v1.36"))),
         Gate(
             "DynamicResourceAllocation",
             (

@@ -204,6 +204,48 @@ class Rules:
         "v1.37", MESSAGES, 'DynamicResources no longer says "no new claims to deallocate" of pods without claims.'
     )
 
+    device_admin_access: bool = _gated(
+        "DRAAdminAccess", DEVICES, "A request for administration may have devices that are in use."
+    )
+    device_alternatives: bool = _gated("DRAPrioritizedList", DEVICES, "A request may list alternatives.")
+    device_capacity: bool = _gated(
+        "DRAConsumableCapacity", DEVICES, "Claims may share a device, each with a part of its capacity."
+    )
+    device_counters: bool = _gated(
+        "DRAPartitionableDevices",
+        DEVICES,
+        "Devices may share counters, and be for nodes of their own.",
+    )
+    device_taints: bool = _gated("DRADeviceTaints", DEVICES, "Taints of devices keep requests off.")
+    device_taint_rules: bool = _gated("DRADeviceTaintRules", DEVICES, "A DeviceTaintRule taints devices.")
+    device_binding_conditions: bool = _gated(
+        "DRADeviceBindingConditions", DEVICES, "Devices may have to get ready before a pod is bound."
+    )
+    device_extended_resources: bool = _gated(
+        "DRAExtendedResource", DEVICES, "A DeviceClass may stand for an extended resource."
+    )
+    device_expressions_have_includes: bool = _since("v1.36", DEVICES, "Expressions of selectors may use includes().")
+    device_expressions_read_lists: bool = _since("v1.37", DEVICES, "Expressions of selectors may go through lists.")
+    distinct_attribute_compares_all: bool = _since(
+        "v1.37",
+        DEVICES,
+        "distinctAttribute compares a device with all others, not with the last one of each request.",
+    )
+    counter_slices_are_for_their_nodes: bool = _since(
+        "v1.37", DEVICES, "A slice with shared counters is looked at for the nodes that it names only."
+    )
+    all_devices_includes_full_ones: bool = _since(
+        "v1.37",
+        DEVICES,
+        "A request for all devices fails for one that is full, and does not leave it out.",
+    )
+    capacity_steps_keep_their_format: bool = _since(
+        "v1.37", DEVICES, "Capacity rounded up to a step is written as the step is; one that is too large is an error."
+    )
+    shares_pay_counters_once: bool = _since(
+        "v1.37", DEVICES, "A further share of a device costs no counters, also where the device has no capacity."
+    )
+
     # -- configuration
     scheduling_gates_come_first: bool = _since("v1.30", CONFIGURATION, "SchedulingGates is the first default plugin.")
     refuses_in_tree_limits: bool = _since(

@@ -149,7 +149,7 @@ def tune(
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()
-    space = _panel(config, registry, profile, release)
+    space = _space(config, registry, profile, release)
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
@@ -178,7 +178,7 @@ def tune(
     return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison)
 
 
-def _panel(
+def _space(
     config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: AnyRelease
 ) -> SearchSpace:
     """The settings of a configuration, or of the default one of a release."""
