@@ -13,7 +13,20 @@ import typer
 from typer.core import TyperGroup
 
 from podium import __version__
-from podium.cli import audit, bench, capacity, compare, disruption, example, explain, recorded, simulate, tune, why_not
+from podium.cli import (
+    audit,
+    bench,
+    capacity,
+    compare,
+    disruption,
+    example,
+    explain,
+    recorded,
+    simulate,
+    tune,
+    upgrade,
+    why_not,
+)
 from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
 from podium.errors import PodiumError
 
@@ -99,7 +112,7 @@ def fail(problem: Exception | str) -> int:
 app = typer.Typer(
     cls=Commands,
     name="podium",
-    help="Decide where Kubernetes pods go, exactly as kube-scheduler v1.36 would, and show why.",
+    help="Decide where Kubernetes pods go, exactly as kube-scheduler would, and show why.",
     epilog="Exit codes: 0 all went well, 1 something does not fit or agree, 2 bad input, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,
@@ -136,6 +149,7 @@ app.command()(simulate.simulate)
 app.command()(why_not.why_not)
 app.command()(capacity.capacity)
 app.command()(compare.compare)
+app.command()(upgrade.upgrade)
 app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
@@ -143,5 +157,6 @@ app.command()(tune.tune)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)
+app.command()(upgrade.releases)
 app.command()(example.demo)
 app.command()(example.example)
