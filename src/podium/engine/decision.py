@@ -24,6 +24,8 @@ class PluginScores:
     weight: int
     raw: dict[str, int]
     normalized: dict[str, int]
+    title: str = field(default="", compare=False)
+    """The heading of the plugin's scores in a table; empty for its name."""
 
     @property
     def weighted(self) -> dict[str, int]:
@@ -171,6 +173,7 @@ class Scored(NamedTuple):
     weight: int | None = None
     raw: Mapping[str, int] | None = None
     normalized: Mapping[str, int] | None = None
+    title: str = ""
 
     def cell(self, node: str, *, wide: bool) -> str:
         if not wide or self.raw is None or self.normalized is None:
@@ -180,7 +183,9 @@ class Scored(NamedTuple):
 
 def scored(decision: Decision) -> list[Scored]:
     """Every plugin and extender that scored, in the order they did."""
-    plugins = [Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized) for one in decision.scores]
+    plugins = [
+        Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized, one.title) for one in decision.scores
+    ]
     return plugins + [Scored(name, scores) for name, scores in decision.extender_scores.items()]
 
 

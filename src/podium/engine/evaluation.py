@@ -26,6 +26,7 @@ from podium.framework import (
     Verdict,
 )
 from podium.framework import return_values as returned
+from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.registry import Weighted
 from podium.model import Pod
 
@@ -159,7 +160,7 @@ class Evaluation:
 
     def _narrow(self, plugin: FilterPlugin) -> None:
         """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
-        labels = plugin.filter_labels(self.state)
+        labels = plugin.filter_labels(self.state) if isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
             rejected = self._rejects(plugin, Nodes(self.cluster, groups.first[groups.living]))
@@ -276,7 +277,7 @@ class Evaluation:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
         (plugin, weight), nodes = weighted, self._scored
         results = self.plan.score_results(plugin)
-        labels = plugin.score_labels(self.state) if results is None else None
+        labels = plugin.score_labels(self.state) if results is None and isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
             return self._score_groups(weighted, groups)

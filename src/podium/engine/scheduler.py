@@ -252,10 +252,12 @@ class Scheduler:
             return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
 
         total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
+        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.score}
         scores = []
         for scored in evaluation.scores(ranking):
             total += scored.normalized * scored.weight
-            scores.append(PluginScores(scored.plugin, scored.weight, by_node(scored.raw), by_node(scored.normalized)))
+            numbers = by_node(scored.raw), by_node(scored.normalized)
+            scores.append(PluginScores(scored.plugin, scored.weight, *numbers, title=titles[scored.plugin]))
         for values in extended.scores.values():
             total += values
         ties = ranking.best

@@ -10,6 +10,7 @@ import msgspec
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.errors import SelectorError
 from podium.framework import CycleState, PreFilterPlugin, PreFilterResult, Status
+from podium.framework.plugin import PodView
 from podium.model import NodeAffinity, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.pod import Volume
 from podium.model.selectors import node_term
@@ -89,9 +90,9 @@ class PodPassesBasicChecks(PreFilterPlugin):
 class VolumePredicate(NodePredicate):
     """A predicate about the pod's volumes; pods without any pass everywhere."""
 
-    def key(self, info: PodInfo) -> Hashable:
-        volumes = info.pod.spec.volumes
-        return (info.namespace, msgspec.json.encode(volumes)) if volumes else None
+    def sign(self, pod: PodView) -> Hashable:
+        volumes = pod.spec.volumes
+        return (pod.namespace, msgspec.json.encode(volumes)) if volumes else None
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)

@@ -160,7 +160,7 @@ def _sufficient_skew(situation: Situation, node: str, place: int) -> int | None:
     constraint = situation.pod.spec.topology_spread_constraints[place]
 
     def passes(skew: int) -> bool:
-        with situation.trying([edit_pod("", "", situation.pod, 0, _only_constraint(place, skew))]):
+        with situation.trial_workers([edit_pod("", "", situation.pod, 0, _only_constraint(place, skew))]):
             decision = situation.decide()
         found = decision.rejected.get(node)
         return found is None or found.plugin != PodTopologySpread.name
