@@ -10,17 +10,18 @@ every pod on every node, which is slower and always right.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
 from podium.framework.events import EventHint
 from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
 
@@ -101,6 +102,10 @@ class Plugin:
         returns True, or after five minutes. A hint that cannot tell should return True.
         """
         return None
+
+    def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
+        """Changes each of which may make the plugin pass the node that it rejected; `podium why-not` tries them."""
+        return ()
 
 
 class PreEnqueuePlugin(Plugin):
@@ -199,6 +204,10 @@ class ScorePlugin(Plugin):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
         return scores
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterable[Change]:
+        """Changes each of which may give the node a better score for the pod; `podium why-not` tries them."""
+        return ()
 
     @property
     def normalizes(self) -> bool:

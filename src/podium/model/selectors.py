@@ -14,6 +14,8 @@ from podium.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pod, Sel
 Labels = Mapping[str, str]
 
 NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE = "NoSchedule", "NoExecute", "PreferNoSchedule"
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+"""The taint of a cordoned node."""
 
 _INT64 = range(-(2**63), 2**63)
 

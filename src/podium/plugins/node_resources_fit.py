@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,9 +23,11 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Node, Pod
 from podium.model.resources import PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
 from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
+from podium.plugins.resource_fixes import resource_fixes
 
 UNRESOLVABLE = 1 << 62
 
@@ -222,6 +224,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return True
         before = node_allocatable(old)
         return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return resource_fixes(rejected)
 
 
 def _describe(needs: list[tuple[str, int]], code: int) -> Status:

@@ -8,13 +8,13 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from podium.answers.why_not.filter_fixes import Rejected, fixes, rejection
-from podium.answers.why_not.score_fixes import levers, wins
-from podium.answers.why_not.suggested_change import Change, Situation
+from podium.answers.why_not.candidate_changes import candidate_changes, wins
+from podium.answers.why_not.situation import Situation
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision
 from podium.framework import Registry
+from podium.framework.suggested_change import Change
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.releases import CURRENT, release_of
@@ -102,10 +102,7 @@ def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple
         decision = situation.decide()
         if wins(decision, node) or len(changes) >= MOST_CHANGES:
             return decision, []
-        status = rejection(decision, node)
-        if status is None:
-            return decision, list(levers(situation, decision, node))
-        return decision, list(fixes(Rejected(situation, node, status, decision.narrowed_by)))
+        return decision, candidate_changes(situation, decision, node)
 
 
 def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Suggestion | None:

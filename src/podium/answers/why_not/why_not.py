@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podium.answers.why_not import Change, Situation, Suggestion, suggestions
-from podium.answers.why_not.filter_fixes import rejection
+from podium.answers.why_not.candidate_changes import rejection
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler
