@@ -10,8 +10,9 @@ import pytest
 from builders import make_config, make_node, make_pod
 from podium import PodView
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine import Scheduler
-from podium.engine.plan.cache import Frame, Plans, RecentlyUsed
+from podium.engine.plan.cache import Frame, Plans
 from podium.engine.plan.plan import Plan
 from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
 from podium.model import Pod

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from podium.answers.measures import (
-    ZONE,
     Measures,
     WorkloadKey,
     domains,
@@ -29,6 +28,7 @@ from podium.framework import Registry, Status
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.pod_kinds import belongs_to_node
+from podium.model.well_known_labels import ZONE
 from podium.plugins import IN_TREE
 from podium.releases import CURRENT
 

@@ -20,10 +20,10 @@ from podium.manifests import workload_of
 from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
+from podium.model.well_known_labels import ZONE
 
 Floats = NDArray[np.float64]
 
-ZONE = "topology.kubernetes.io/zone"
 NODE = "node"
 """Stands for the nodes themselves where a label could be named."""
 

@@ -16,6 +16,7 @@ from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
 from podium.cluster.pods import PodInfo, PodInfos
 from podium.cluster.ports import Ports
+from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
 from podium.collector import collector_paused
 from podium.errors import InputError
@@ -66,7 +67,7 @@ class Cluster:
         self._on_row: list[dict[str, Placed]] = []
         self._free_rows: list[int] = []
         self._stranded: dict[str, dict[str, Pod]] = {}
-        self._row_masks: dict[Hashable, RowMask] = {}
+        self._row_masks: RecentlyUsed[RowMask] = RecentlyUsed(self.MOST_ROW_MASKS)
         self._name_order: tuple[int, bool, Ints] = (-1, True, np.zeros(0, dtype=np.int64))
 
     def _set_up_logs(self) -> None:
@@ -163,10 +164,8 @@ class Cluster:
 
     def row_mask(self, key: Hashable, compute: Callable[[], Mask]) -> RowMask:
         """The mask `compute` gives from nodes' labels and taints, kept under a key and renewed when those change."""
-        mask = self._row_masks.get(key)
+        mask: RowMask | None = self._row_masks[key]
         if mask is None:
-            if len(self._row_masks) >= self.MOST_ROW_MASKS:
-                self._row_masks.clear()
             mask = self._row_masks[key] = RowMask(compute, (self.logs[Aspect.LABELS], self.logs[Aspect.TAINTS]))
         return mask
 
@@ -387,6 +386,6 @@ class Cluster:
         twin._on_row = [pods.copy() for pods in self._on_row]
         twin._free_rows = self._free_rows.copy()
         twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}
-        twin._row_masks = {}
+        twin._row_masks = RecentlyUsed(self.MOST_ROW_MASKS)
         twin._name_order = self._name_order
         return twin

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.engine.preemption.choice import Candidate
 from podium.framework import Status
+from podium.model.quantity import int64
 from podium.releases.conduct import FIT_ERROR, FitError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class PluginScores:
     @property
     def weighted(self) -> dict[str, int]:
         # Go's product wraps around, which scores of old releases can make it do.
-        return {node: (score * self.weight + 2**63) % 2**64 - 2**63 for node, score in self.normalized.items()}
+        return {node: int64(score * self.weight) for node, score in self.normalized.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from podium.engine.evaluation import Evaluation
 from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Framework
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 FEWEST_NODES = 100
 FEWEST_PERCENT = 5
@@ -91,9 +92,7 @@ class Sampling:
 
 def _zone(labels: dict[str, str]) -> tuple[str, str]:
     """Region and zone, by their current or their old labels."""
-    region = labels.get("topology.kubernetes.io/region", labels.get("failure-domain.beta.kubernetes.io/region", ""))
-    zone = labels.get("topology.kubernetes.io/zone", labels.get("failure-domain.beta.kubernetes.io/zone", ""))
-    return region, zone
+    return labels.get(REGION, labels.get(BETA_REGION, "")), labels.get(ZONE, labels.get(BETA_ZONE, ""))
 
 
 class TieBreak(Protocol):

@@ -16,6 +16,7 @@ from podium.model import ContainerImage, Node, Pod, Taint, Toleration
 from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, pod_resources
 from podium.model.selectors import CORDONED
+from podium.model.well_known_labels import HOSTNAME
 from podium.wording import joined
 
 EACH = 10
@@ -137,7 +138,7 @@ def missing_labels(cluster: Cluster, node: str, keys: Sequence[str]) -> Iterator
     for key in dict.fromkeys(keys):
         if key not in labels:
             known = {cluster.node(name).metadata.labels.get(key) for name in cluster.rows} - {None}
-            values = [node] if key == "kubernetes.io/hostname" else sorted(str(each) for each in known)[:MOST_VALUES]
+            values = [node] if key == HOSTNAME else sorted(str(each) for each in known)[:MOST_VALUES]
             for value in values:
                 yield label_node(node, {key: value})
 

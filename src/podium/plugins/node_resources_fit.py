@@ -25,8 +25,9 @@ from podium.framework.plugin import (
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Node, Pod
+from podium.model.quantity import MAX_INT64, int64
 from podium.model.resources import PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
-from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
+from podium.plugins.normalize import divisors, round_half_away
 from podium.plugins.resource_fixes import resource_fixes
 
 UNRESOLVABLE = 1 << 62
@@ -193,7 +194,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _resource_score(self, requested: int, capacity: int) -> int:
         part = requested if requested < capacity else capacity
         scaled = (capacity - part if self._wants_least else part) * MAX_NODE_SCORE
-        score = (scaled if scaled < LIMIT else int64(scaled)) // capacity
+        score = (scaled if scaled <= MAX_INT64 else int64(scaled)) // capacity
         return score if self._curve is None else int(np.take(self._curve, score))
 
     def events_to_register(self) -> Sequence[EventHint]:

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from podium.cluster.columns import Ints, Mask, lowest
 
-LIMIT = 1 << 63
-
 
 def halved(numbers: Ints) -> Ints:
     """Half of each number, with the fraction dropped as Go's integer division does."""
@@ -42,8 +40,3 @@ def rounded(number: float) -> int:
     if abs(number - whole) < 0.5:
         return whole
     return whole + 1 if number > 0 else whole - 1
-
-
-def int64(number: int) -> int:
-    """The number as 64 bits hold it: what NumPy's and Go's arithmetic makes of one that is too large."""
-    return number if -LIMIT <= number < LIMIT else (number + LIMIT) % (2 * LIMIT) - LIMIT

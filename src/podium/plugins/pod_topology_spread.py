@@ -34,11 +34,11 @@ from podium.model.selectors import (
     EVERYTHING,
     label_selector,
 )
+from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
 from podium.plugins.spread_constraints import (
     HARD,
-    HOSTNAME,
     NO_CONSTRAINTS,
     SOFT,
     Constraint,
@@ -51,7 +51,7 @@ PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
-    TopologySpreadConstraint(topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT, max_skew=5),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
 )
 
 

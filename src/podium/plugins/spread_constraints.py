@@ -12,7 +12,6 @@ from podium.cluster.pods import hashed_once
 from podium.model import Pod, Taint, Toleration, TopologySpreadConstraint
 from podium.model.selectors import NodeMatcher, Selector, required_node_affinity, untolerated
 
-HOSTNAME = "kubernetes.io/hostname"
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 ANY_NODE = NodeMatcher()
 NO_PODS = Matching((Scope(frozenset(), Selector()),))

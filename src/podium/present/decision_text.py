@@ -50,7 +50,9 @@ def words(decision: Decision) -> list[str]:
     if decision.node is None:
         return list(_why_nowhere(decision))
     if len(decision.feasible) == 1:
-        only = f"the only one of {counted(decision.node_count, 'node')} that fits"
+        only = (
+            "the only node" if decision.node_count == 1 else f"the only one of {decision.node_count:,} nodes that fits"
+        )
         found = "the first found to fit" if _ended_early(decision) else only
         return [f"Pod {decision.pod} goes to {decision.node}, {found}, so nothing is scored."]
     return [*_why_there(decision), f"It fits on {len(decision.feasible):,} of {decision.node_count:,} nodes."]
@@ -162,11 +164,16 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
         lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
     if len(nodes) < len(order):
         lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
-    silent = joined([one.plugin for one in plugins if one not in telling])
     legend = "raw/normalised/weighted score of each plugin" if wide else _legend(telling, width)
-    for remark in (legend, f"{silent}: 0 on every node" if silent else ""):
+    for remark in (legend, "" if wide else silent_plugins(decision)):
         lines += wrapped(remark, width, style="dim")
     return lines
+
+
+def silent_plugins(decision: Decision) -> str:
+    """`A and B: 0 on every node`; nothing if every plugin gave some node points."""
+    silent = joined([one.plugin for one in scored(decision) if not any(one.weighted.values())])
+    return f"{silent}: 0 on every node" if silent else ""
 
 
 def _marked(nodes: Sequence[str], names: Sequence[str], decision: Decision) -> list[str]:

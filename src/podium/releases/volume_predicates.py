@@ -14,6 +14,7 @@ from podium.framework.plugin import PodView
 from podium.model import NodeAffinity, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.pod import Volume
 from podium.model.selectors import node_term
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE
 from podium.releases.reasons import DISK_CONFLICT, VOLUME_NODE, VOLUME_ZONE, NodePredicate, rejection
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -64,7 +65,7 @@ def waits_for_consumer(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
     return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region")
+ZONE_LABELS = (BETA_ZONE, BETA_REGION)
 NODE_AFFINITY = "volume.alpha.kubernetes.io/node-affinity"
 
 

@@ -35,8 +35,8 @@ from podium.model import (
     Toleration,
     TopologySpreadConstraint,
 )
+from podium.model.well_known_labels import HOSTNAME, ZONE
 
-ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NUMBERS = ("0", "1", "2", "5", "40")
 TAINTS: tuple[list[Taint], ...] = (
     [],

@@ -95,12 +95,12 @@ class Timeline:
         """
         with collector_relaxed():
             while (at := self._next_time()) is not None and (until is None or at <= until):
-                self.history.sample_before(at)
+                self.history.sample_between(self.clock.now, at)
                 self.clock.now = at
                 self._live_through_this_moment()
-        if until is not None:
-            self.clock.now = max(self.clock.now, until)
-        self.history.sample_until(self.clock.now)
+        end = self.clock.now if until is None else max(self.clock.now, until)
+        self.history.sample_between(self.clock.now, end, with_end=True)
+        self.clock.now = end
         return self.history.result(self.clock.now)
 
     def close(self) -> None:

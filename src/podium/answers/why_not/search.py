@@ -98,7 +98,7 @@ def suggestions(
 
 def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple[Decision, list[Change]]:
     """What is decided with some changes, and which one more might help."""
-    with situation.trying(changes):
+    with situation.with_changes(changes):
         decision = situation.decide()
         if wins(decision, node) or len(changes) >= MOST_CHANGES:
             return decision, []
@@ -109,12 +109,12 @@ def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Su
     """The changes without those that turn out not to be needed, tried once more from scratch."""
     for change in changes if len(changes) > 1 else ():
         rest = tuple(each for each in changes if each is not change)
-        with situation.trying(rest):
+        with situation.with_changes(rest):
             suffices = wins(situation.decide(), node)
         if suffices:
             return _checked(situation, node, rest)
     fresh = Situation(situation.cluster, situation.pod, situation.config, situation.registry, situation.release)
-    with fresh.trying(changes):
+    with fresh.with_changes(changes):
         decision = fresh.decide()
     fresh.close()
     return Suggestion(changes, decision) if wins(decision, node) else None

@@ -59,7 +59,7 @@ class Situation:
             scheduler.close()
 
     @contextmanager
-    def trying(self, changes: Iterable[Change]) -> Iterator[None]:
+    def with_changes(self, changes: Iterable[Change]) -> Iterator[None]:
         """Make these changes for the length of the block."""
         before = len(self._undo)
         try:

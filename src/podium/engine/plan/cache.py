@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import ref
 
 from podium.cluster import Aspect, Cluster, PodInfo
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.plan.outcomes import RowOutcomes
 from podium.engine.plan.outline import Course, Outline, Part
 from podium.engine.plan.plan import Plan, filters_of, scores_of
@@ -16,31 +17,6 @@ from podium.framework import Framework, Plugin
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import PodView
 from podium.releases.conduct import Conduct
-
-V = TypeVar("V")
-
-
-class RecentlyUsed(Generic[V]):
-    """A dictionary that keeps what was asked for of late: no more than `most`, and no less than half of that."""
-
-    def __init__(self, most: int) -> None:
-        self._half = max(most // 2, 1)
-        self.turns = 0
-        """How often it started over; what was not asked for since the last time but one is forgotten."""
-        self._young: dict[Hashable, V] = {}
-        self._old: dict[Hashable, V] = {}
-
-    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is None:
-                found = make()
-            if len(self._young) >= self._half:
-                self._old, self._young = self._young, {}
-                self.turns += 1
-            self._young[key] = found
-        return found
 
 
 class Frame:

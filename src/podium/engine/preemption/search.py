@@ -6,9 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan.cache import RecentlyUsed
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
 from podium.engine.preemption.victims import DryRuns, Outcome
 from podium.engine.row_changes import RowChanges, RowMemory

@@ -16,6 +16,7 @@ from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, P
 from podium.framework.status import SKIP, Status, Verdict
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.selectors import Requirement
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.plugins.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
@@ -24,7 +25,7 @@ from podium.plugins.storage.claims import (
     names_claim,
     volume_not_found,
 )
-from podium.plugins.storage.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from podium.plugins.storage.csi_migration import ZONE_DELIMITER
 
 CURRENT_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
 """Every label that says where a volume is -> its current name."""

@@ -111,14 +111,14 @@ def _trials(tuning: Tuning) -> Markup:
             "today" if trial is tuning.today else trial.number,
             tuning_text.number(trial.value),
             len(trial.pending),
-            trial.knobs.strategy or "-",
-            *trial.knobs.weights.values(),
+            trial.settings.strategy or "-",
+            *trial.settings.weights.values(),
         )
         for trial in best[:MOST_TRIALS]
     ]
     numbers = [Heading(name, right=True) for name in ("Value", "Pending")]
     titles = {name: plugin.title for name, plugin in IN_TREE.items()}
-    weights = [Heading(titles.get(name) or name, right=True, explained=name) for name in tuning.today.knobs.weights]
+    weights = [Heading(titles.get(name) or name, right=True, explained=name) for name in tuning.today.settings.weights]
     content = scrolling(table([Heading("Trial", right=True), *numbers, "Strategy", *weights], rows))
     note = f"The best {len(rows):,} of {len(tuning.trials):,}, with the weights of plugins, whose names are shortened."
     return section("What was tried", content, note=note)
