@@ -1,16 +1,16 @@
-"""Making room: freeing resources on a node, evicting pods, or asking for less."""
+"""What a user can do about a node without room: free resources there, evict pods, or lower the pod's requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 
 from msgspec.structs import replace
 
-from podium.answers.why_not.suggested_change import Change, Situation, edit_pod, evict
-from podium.cluster import NodeInfo
+from podium.cluster import Cluster, NodeInfo
+from podium.framework.suggested_change import Change, RejectedPod, Trial, edit_pod, evict, evictable
 from podium.model import Container, Pod, ResourceRequirements
-from podium.model.pod_kinds import belongs_to_node
 from podium.model.quantity import format_quantity, parse_quantity
 from podium.model.resources import CPU, PODS, pod_resources
 from podium.wording import joined
@@ -18,21 +18,13 @@ from podium.wording import joined
 MOST_EVICTED = 5
 """How many pods one change evicts at most."""
 MOST_ALTERNATIVES = 3
-NEVER_EVICTED = 2_000_000_000
-"""The priority of what keeps nodes and cluster running."""
 
 
-def evictable(situation: Situation, node: str) -> list[Pod]:
-    """The pods on a node that may be evicted: those of lowest priority first, then the largest."""
-    pods = situation.cluster.pods_on(situation.cluster.rows[node])
-    found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not belongs_to_node(pod) and not pod.terminating]
-    return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
-
-
-def resources(situation: Situation, node: str) -> Iterator[Change]:
-    """What may make room for the pod's requests on a node that has too little left."""
-    info = NodeInfo(situation.cluster, situation.cluster.rows[node])
-    requests = pod_resources(situation.pod).requests
+def resource_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Free resources on the node, evict pods from it, or lower the pod's requests."""
+    node, cluster = rejected.node, rejected.cluster
+    info = NodeInfo(cluster, cluster.rows[node])
+    requests = pod_resources(rejected.pod).requests
     missing = {
         name: amount - (info.allocatable(name) - info.requested(name))
         for name, amount in requests.items()
@@ -43,15 +35,15 @@ def resources(situation: Situation, node: str) -> Iterator[Change]:
     if missing and offers_enough and not full:
         yield free(node, missing)
     if offers_enough:
-        yield from _evictions(situation, node, missing | ({PODS: 1} if full else {}))
+        yield from _evictions(cluster, node, missing | ({PODS: 1} if full else {}))
     if missing and not full:
         left = {name: max(info.allocatable(name) - info.requested(name), 0) for name in missing}
-        yield lower_requests(situation.pod, left)
+        yield lower_requests(rejected.pod, left)
 
 
-def _evictions(situation: Situation, node: str, missing: Mapping[str, int]) -> Iterator[Change]:
-    """Single pods that are enough; else as few as are, starting with the least important."""
-    candidates = evictable(situation, node)
+def _evictions(cluster: Cluster, node: str, missing: Mapping[str, int]) -> Iterator[Change]:
+    """Evict single pods that are large enough; if there are none, as few as are, the least important first."""
+    candidates = evictable(cluster, node)
     enough = [pod for pod in candidates if _covers([pod], missing)]
     for pod in enough[:MOST_ALTERNATIVES]:
         yield evict([pod])
@@ -71,29 +63,29 @@ def _covers(pods: list[Pod], missing: Mapping[str, int]) -> bool:
 
 
 def free(node: str, missing: Mapping[str, int]) -> Change:
-    """Let the pods on the node ask for less, the least important first, until so much is free."""
+    """Lower the requests of pods on the node, the least important first, until this much is free."""
 
-    def apply(to: Situation) -> None:
+    def apply(to: Trial) -> None:
         for name, amount in missing.items():
             left = amount
-            for pod in evictable(to, node):
+            for pod in evictable(to.cluster, node):
                 current = to.cluster.find_pod(pod.key)
                 if left > 0 and current is not None:
                     before = pod_resources(current[0]).used.get(name, 0)
-                    less = lessened(name, max(before - left, 0))(current[0])
-                    left -= before - pod_resources(less).used.get(name, 0)
-                    to.edit_running(pod.key, lambda _, less=less: less)  # type: ignore[misc]
+                    lower = partial(_lowered, resource=name, to=max(before - left, 0))
+                    left -= before - pod_resources(lower(current[0])).used.get(name, 0)
+                    to.edit_running(pod.key, lower)
 
     amounts = joined([f"{amount_text(name, amount)} {name}" for name, amount in missing.items()])
     return Change("free", f"free {amounts} on {node}", (f"node/{node}",), 3 * len(missing), apply)
 
 
 def lower_requests(pod: Pod, to: Mapping[str, int]) -> Change:
-    """Let the pod ask for no more than so much."""
+    """Lower the pod's requests to these amounts."""
 
     def edit(before: Pod) -> Pod:
         for name, amount in to.items():
-            before = lessened(name, amount)(before)
+            before = _lowered(before, name, amount)
         return before
 
     requests = pod_resources(pod).requests
@@ -106,34 +98,25 @@ def lower_requests(pod: Pod, to: Mapping[str, int]) -> Change:
     return edit_pod("lower-request", joined(parts), pod, 4 * len(to), edit)
 
 
-def lessened(resource: str, to: int) -> Callable[[Pod], Pod]:
-    """Lower a pod's request for a resource to so much in scheduler units, taking from its containers in turn."""
-
-    def edit(before: Pod) -> Pod:
-        return _lessened(before, resource, to)
-
-    return edit
-
-
-def _lessened(pod: Pod, resource: str, to: int) -> Pod:
-    """First what the pod asks for as a whole, then its containers, then those that initialise it."""
+def _lowered(pod: Pod, resource: str, to: int) -> Pod:
+    """Lower a pod's request for a resource to `to`, in scheduler units: of the pod, then container by container."""
 
     def excess() -> int:
         return pod_resources(pod).requests.get(resource, 0) - to
 
     if excess() > 0 and pod.spec.resources is not None:
-        pod = replace(pod, spec=replace(pod.spec, resources=_less(pod.spec.resources, resource, excess())))
+        pod = replace(pod, spec=replace(pod.spec, resources=_less_by(pod.spec.resources, resource, excess())))
     for field in ("containers", "init_containers"):
         for place in range(len(getattr(pod.spec, field))):
             if excess() > 0:
                 containers: list[Container] = [*getattr(pod.spec, field)]
-                less = _less(containers[place].resources, resource, excess())
+                less = _less_by(containers[place].resources, resource, excess())
                 containers[place] = replace(containers[place], resources=less)
                 pod = replace(pod, spec=replace(pod.spec, **{field: containers}))
     return pod
 
 
-def _less(resources: ResourceRequirements, resource: str, by: int) -> ResourceRequirements:
+def _less_by(resources: ResourceRequirements, resource: str, by: int) -> ResourceRequirements:
     asked = resources.requests.get(resource)
     if asked is None:
         return resources
