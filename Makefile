@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types layers unit bench clean
+.PHONY: demo test lint types layers unit live-test live-binaries bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -28,6 +28,13 @@ layers: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n auto
+
+# Against a real API server, etcd and kube-scheduler, which take Go and some minutes to build the first time.
+live-test: $(STAMP) live-binaries
+	$(BIN)/pytest tests/live $(LIVE)
+
+live-binaries:
+	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)

@@ -15,6 +15,7 @@ from podium.cli import (
     decide,
     demo,
     disruption,
+    dump,
     example,
     explain,
     simulate,
@@ -68,6 +69,7 @@ app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
+app.command()(dump.dump)
 app.command()(decide.decide)
 app.command()(verify.verify)
 app.command()(bench.bench)

@@ -23,7 +23,9 @@ class Format(StrEnum):
 
 
 def audit(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     fail_if: FailIf = [],  # noqa: B006
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
@@ -47,7 +49,7 @@ def audit(
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     settings = read_config(config, objects, registry, release.value)
     cluster = Cluster.from_objects(objects)

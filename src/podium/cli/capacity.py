@@ -24,7 +24,9 @@ class Format(StrEnum):
 
 
 def capacity(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     pods: Annotated[
         list[str],
         typer.Argument(
@@ -75,7 +77,7 @@ def capacity(
     from podium.errors import InputError
 
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     asked = Asked(
         templates=[pod for name in (*pods, *podspec) for pod in read_pods(name, objects, profile)],

@@ -31,7 +31,9 @@ Everything = Annotated[bool, typer.Option("--all", help="Show every pod and work
 
 def drain(
     nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes to drain.")],
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     preempt: Preempt = True,
     fail_if: FailIf = [],  # noqa: B006
@@ -55,7 +57,7 @@ def drain(
 
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
-    cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
+    cluster, settings = _read(files, kubeconfig, context, config, plugins, wishes, verbose=verbose)
     nodes = list(dict.fromkeys(nodes))
     checked(cluster, nodes)
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
@@ -65,7 +67,9 @@ def drain(
 
 
 def fail(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     selectors: Annotated[
         list[str],
         typer.Argument(
@@ -106,7 +110,7 @@ def fail(
         raise InputError("say which nodes fail: by label, such as zone=eu-1a, or --any N for the worst N")
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
-    cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
+    cluster, settings = _read(files, kubeconfig, context, config, plugins, wishes, verbose=verbose)
     case: WorstCase | None = None
     if worst is not None:
         case = _worst(cluster, worst, settings, most)
@@ -143,6 +147,8 @@ def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstC
 
 def _read(
     files: Sequence[str],
+    kubeconfig: str | None,
+    context: str | None,
     config: str | None,
     plugins: Sequence[str],
     wishes: dict[str, Any],
@@ -154,7 +160,7 @@ def _read(
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     settings = read_config(config, objects, registry, wishes["release"])
     return Cluster.from_objects(objects), Settings(config=settings, registry=registry, **wishes)

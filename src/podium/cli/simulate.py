@@ -22,6 +22,8 @@ class Format(StrEnum):
 
 def simulate(
     files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
@@ -71,10 +73,8 @@ def simulate(
         return timeline.simulate_timeline(
             wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
         )
-    if not files:
-        raise typer.BadParameter("needs a file, a directory or `-`", param_hint="-f")
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(files, kubeconfig, context))
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
     settings = read_config(config, objects, registry, release.value)
     cluster = Cluster.from_objects(objects)

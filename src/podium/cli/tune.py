@@ -25,7 +25,9 @@ class Format(StrEnum):
 
 
 def tune(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     objective: Annotated[
         str,
         typer.Option(
@@ -76,7 +78,7 @@ def tune(
         # By its full name, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(files, kubeconfig, context))
     mention(objects, verbose=verbose)
     most = trials if trials is not None or seconds is not None else TRIALS
     with progress("trying configurations", None if most is None else most + 1) as advance:

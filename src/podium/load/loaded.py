@@ -14,10 +14,11 @@ class Objects(Sequence[Object]):
     """Typed objects in input order, immutable.
 
     `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
-    KubeSchedulerConfiguration the input carried, undecoded, or None.
+    KubeSchedulerConfiguration the input carried, undecoded, or None; `namespace` is the one that names without a
+    namespace are in, None for any.
     """
 
-    __slots__ = ("_objects", "ignored", "scheduler_config", "warnings")
+    __slots__ = ("_objects", "ignored", "namespace", "scheduler_config", "warnings")
 
     def __init__(
         self,
@@ -26,11 +27,13 @@ class Objects(Sequence[Object]):
         warnings: Iterable[str] = (),
         ignored: Mapping[str, int] | None = None,
         scheduler_config: object | None = None,
+        namespace: str | None = None,
     ) -> None:
         self._objects = tuple(objects)
         self.warnings = tuple(warnings)
         self.ignored = dict(ignored or {})
         self.scheduler_config = scheduler_config
+        self.namespace = namespace
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -60,4 +63,5 @@ class Objects(Sequence[Object]):
             warnings=(*self.warnings, *new),
             ignored=self.ignored,
             scheduler_config=self.scheduler_config,
+            namespace=self.namespace,
         )

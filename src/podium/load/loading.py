@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count as numbers
 
 from msgspec.structs import replace
@@ -43,16 +43,29 @@ def load(*sources: Source) -> Objects:
             objects = loading.all_objects(sources)
         if not objects:
             raise InputError(_nothing_found(sources, loading))
-        priorities = Priorities(objects)
-        for position, obj in enumerate(objects):
-            if type(obj) is Pod and obj.spec.priority is None:
-                objects[position] = priorities.resolve(obj)
-        return Objects(
-            objects,
-            warnings=[*loading.warnings, *priorities.warnings, *missing_references(objects)],
-            ignored=loading.ignored,
-            scheduler_config=loading.scheduler_config,
-        )
+        return assemble(objects, loading.warnings, ignored=loading.ignored, scheduler_config=loading.scheduler_config)
+
+
+def assemble(
+    objects: list[Object],
+    warnings: Sequence[str] = (),
+    *,
+    ignored: Mapping[str, int] | None = None,
+    scheduler_config: object | None = None,
+    namespace: str | None = None,
+) -> Objects:
+    """Stored objects as one input: with the priorities of pods, and warnings for what is missing."""
+    priorities = Priorities(objects)
+    for position, obj in enumerate(objects):
+        if type(obj) is Pod and obj.spec.priority is None:
+            objects[position] = priorities.resolve(obj)
+    return Objects(
+        objects,
+        warnings=[*warnings, *priorities.warnings, *missing_references(objects)],
+        ignored=ignored,
+        scheduler_config=scheduler_config,
+        namespace=namespace,
+    )
 
 
 RELEASED_AFTER = 4096
