@@ -11,8 +11,8 @@ from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.live.anonymize import anonymize
 from podium.live.dump import documents
-from podium.load import load
-from podium.objects import Pod
+from podium.manifests import load
+from podium.model import Pod
 from podium.recorded import Case, read_records
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -27,7 +27,7 @@ def dump(
     import sys
 
     from podium.cli.inputs import mention, read_objects
-    from podium.cli.writing import write_text
+    from podium.cli.output import write_text
     from podium.live.anonymize import anonymize
     from podium.live.dump import documents
     from podium.live.dump import dump as encode

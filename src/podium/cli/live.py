@@ -11,7 +11,7 @@ from podium.cli.output import remark
 
 if TYPE_CHECKING:
     from podium.live.kubeconfig import Access
-    from podium.load import Objects
+    from podium.manifests import Objects
 
 SHOWS_PROGRESS_AFTER = 1.0
 """Seconds."""
@@ -20,7 +20,7 @@ SHOWS_PROGRESS_AFTER = 1.0
 def read_live(kubeconfig: str | None, context: str | None) -> Objects:
     """The objects of the cluster of a kubeconfig context; a line on stderr says which one and what was read."""
     from podium.errors import InputError
-    from podium.objects import Node
+    from podium.model import Node
 
     access = find(kubeconfig, context)
     from podium.live.reading import read_cluster

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from podium.live.resources import Resource
-from podium.load.checks import check
-from podium.load.decode import Entry, decode
-from podium.load.defaults import default_object
-from podium.load.read import Document
-from podium.load.stored_pods import StoredPods
-from podium.objects import Object, Pod
+from podium.manifests.checks import check
+from podium.manifests.decode import Entry, decode
+from podium.manifests.defaults import default_object
+from podium.manifests.files import Document
+from podium.manifests.stored_pods import StoredPods
+from podium.model import Object, Pod
 
 SOURCE = Document("the API server", "the API server", None)
 

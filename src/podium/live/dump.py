@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from podium.live.resources import resource_of
-from podium.objects import Object
+from podium.model import Object
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """What kubectl leaves on objects: a copy of all that was in a manifest, which nobody expects in a dump."""

@@ -11,9 +11,9 @@ from podium.live.client import ApiClient, ApiError
 from podium.live.decoding import ObjectDecoder
 from podium.live.kubeconfig import Access
 from podium.live.resources import RESOURCES, Resource
-from podium.load import Objects
-from podium.load.loading import assemble
-from podium.objects import Node, Object, Pod
+from podium.manifests import Objects
+from podium.manifests.loading import assemble
+from podium.model import Node, Object, Pod
 
 AT_ONCE = 4
 """How many kinds are listed at the same time."""

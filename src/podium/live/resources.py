@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from podium.load.kinds import CLUSTER_SCOPED, GROUPS
-from podium.objects import KINDS, Object
+from podium.manifests.decode import CLUSTER_SCOPED, GROUPS
+from podium.model import KINDS, Object
 
 IRREGULAR = {"CSIStorageCapacity": "csistoragecapacities"}
 """The plurals that are more than an s or es at the end."""
