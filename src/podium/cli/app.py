@@ -22,6 +22,7 @@ from podium.cli import (
     example,
     explain,
     recorded,
+    run,
     simulate,
     tune,
     why_not,
@@ -137,6 +138,7 @@ app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
 app.command()(dump.dump)
+app.command()(run.run)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)

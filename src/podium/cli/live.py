@@ -70,3 +70,11 @@ class _Progress:
         if self._is_shown:
             print("\r\033[K", end="", file=sys.stderr)
         remark(f"{text}, read in {time.monotonic() - self._start:.1f} s")
+
+
+def log_to_stderr(*, verbose: bool) -> None:
+    """Let what happens be said on stderr, a line each with its time."""
+    import logging
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    logging.getLogger("podium.live").setLevel(logging.DEBUG if verbose else logging.INFO)
