@@ -39,13 +39,22 @@ class Podium(Process):
     """`podium run`, ready."""
 
     def __init__(
-        self, plane: ControlPlane, *arguments: str, config: Path | None = None, log: str = "podium.log", server: str = ""
+        self,
+        plane: ControlPlane,
+        *arguments: str,
+        config: Path | None = None,
+        log: str = "podium.log",
+        server: str = "",
     ) -> None:
         self.port = free_port()
         config = config or configuration(plane, "podium")
         if server:
-            arguments = (*arguments, "--kubeconfig", str(plane.kubeconfig("proxied.kubeconfig", server=server, token="admin-token")))
-        options = ["run", "--config", config, "--port", str(self.port), *arguments]
+            arguments = (
+                *arguments,
+                "--kubeconfig",
+                str(plane.kubeconfig("proxied.kubeconfig", server=server, token="admin-token")),
+            )
+        options: list[str | Path] = ["run", "--config", config, "--port", str(self.port), *arguments]
         super().__init__([BIN / "podium", *options], plane.directory / log, {"PYTHONFAULTHANDLER": "1"})
 
     def get(self, path: str) -> str:

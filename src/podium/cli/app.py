@@ -23,6 +23,7 @@ from podium.cli import (
     explain,
     recorded,
     run,
+    shadow,
     simulate,
     tune,
     why_not,
@@ -138,6 +139,7 @@ app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
 app.command()(dump.dump)
+app.command()(shadow.shadow)
 app.command()(run.run)
 app.command()(recorded.decide)
 app.command()(recorded.verify)

@@ -55,17 +55,12 @@ class EventRecorder:
         self._tasks = [asyncio.create_task(self._write_all()) for _ in range(WRITERS)]
         self._tasks.append(asyncio.create_task(self._keep_series()))
 
-    def record(
-        self, pod: Pod, version: str, kind: str, reason: str, action: str, note: str, related: Pod | None = None
-    ) -> None:
-        """Note an event about a pod of some resourceVersion; `kind` is Normal or Warning."""
-        controller = (related or pod).spec.scheduler_name
-        key = (kind, action, reason, controller, pod.metadata.uid, version, related.metadata.uid if related else "")
+    def record(self, pod: Pod, version: str, controller: str, kind: str, reason: str, action: str, note: str) -> None:
+        """Note an event about a pod of some resourceVersion; `controller` is the profile, `kind` Normal or Warning."""
+        key = (kind, action, reason, controller, pod.metadata.uid, version)
         known, now = self._recorded.get(key), time.monotonic()
         if known is None:
             document = self._document(pod, version, kind, reason, action, note, controller)
-            if related is not None:
-                document["related"] = _reference(related, "")
             known = self._recorded[key] = Recorded(document, now)
             self._enqueue(known, None)
             return

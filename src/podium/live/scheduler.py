@@ -206,12 +206,14 @@ class LiveScheduler:
         if self._settings.dry_run:
             return
         reason = pod_writes.SCHEDULER_ERROR if is_error else pod_writes.UNSCHEDULABLE
-        self._record(pod, "Warning", "FailedScheduling", "Scheduling", message)
+        self._record(pod, pod, "Warning", "FailedScheduling", "Scheduling", message)
         self._statuses.unschedulable(pod, Condition(reason, message))
 
-    def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str, related: Pod | None = None) -> None:
+    def _record(self, pod: Pod, cause: Pod, kind: str, reason: str, action: str, note: str) -> None:
+        """Note an event about a pod, in the name of the profile that scheduled the pod that caused it."""
         known = self._reflectors.known("Pod", pod.key)
-        self._recorder.record(pod, known.version if known else "", kind, reason, action, note, related)
+        version = known.version if known else ""
+        self._recorder.record(pod, version, cause.spec.scheduler_name, kind, reason, action, note)
 
     async def _bind(self, pod: Pod, node: str, attempts: int) -> None:
         """PreBind and Bind of one pod; the loop is told when that fails."""
@@ -230,7 +232,7 @@ class LiveScheduler:
             self._carry_out(self.loop.bind_failed(pod.key, str(error), time.monotonic()))
             self._wake_up.set()
             return
-        self._record(pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
+        self._record(pod, pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
         arrived = self._arrived.pop(pod.key, None)
         if arrived is not None:
             label = str(attempts) if attempts < 15 else "15+"
@@ -281,7 +283,7 @@ class LiveScheduler:
                     self._wake_up.set()
                 return
             note = f"Preempted by pod {by.metadata.uid} on node {node}"
-            self._record(pod, "Normal", "Preempted", "Preempting", note, by)
+            self._record(pod, by, "Normal", "Preempted", "Preempting", note)
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 
