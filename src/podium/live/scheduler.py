@@ -24,7 +24,7 @@ from podium.live.pod_writes import Condition, PodStatuses
 from podium.live.reflector import Reflectors
 from podium.live.volume_writes import VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable
-from podium.loop.attempts import Assumed
+from podium.loop.waiting import Assumed
 from podium.model import Pod
 from podium.plugins.storage.volume_binding import VolumeBinding
 
@@ -260,7 +260,7 @@ class LiveScheduler:
         assert self.loop is not None
         begin, is_bound = time.monotonic(), None
         if self._config.extenders:
-            is_bound = await asyncio.to_thread(self.loop.scheduler.bind_by_extender, assumed)
+            is_bound = await asyncio.to_thread(self.loop.bind_by_extender, assumed)
         try:
             if is_bound is None:
                 await pod_writes.bind(self._client, assumed.pod, assumed.node)

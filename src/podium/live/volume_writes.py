@@ -11,7 +11,7 @@ from podium.errors import PodiumError
 from podium.live.client import MERGE_PATCH, ApiClient
 from podium.live.reflector import Reflectors
 from podium.live.resources import RESOURCES, resource_of
-from podium.loop.attempts import Assumed
+from podium.loop.waiting import Assumed
 from podium.model import PersistentVolume, PersistentVolumeClaim
 from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE
 from podium.plugins.storage.volume_binding import Stored, VolumeBinding
