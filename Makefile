@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test golden lint types layers unit bench clean
+.PHONY: demo test golden lint types layers unit live-test live-binaries bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -31,6 +31,12 @@ unit: $(STAMP)
 
 golden: $(STAMP)
 	$(BIN)/pytest -n auto -m golden
+# Against a real API server, etcd and kube-scheduler, which take Go and some minutes to build the first time.
+live-test: $(STAMP) live-binaries
+	$(BIN)/pytest tests/live $(LIVE)
+
+live-binaries:
+	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)
