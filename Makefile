@@ -3,10 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types layers unit bench clean
+.PHONY: demo demo-web test lint types layers unit bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
+
+demo-web: $(STAMP)
+	$(BIN)/podium example fleet | $(BIN)/podium serve -f -
 
 test: lint types layers unit
 

@@ -12,7 +12,20 @@ import typer
 from typer.core import TyperGroup
 
 from podium import __version__
-from podium.cli import audit, bench, capacity, compare, disruption, example, explain, recorded, simulate, tune, why_not
+from podium.cli import (
+    audit,
+    bench,
+    capacity,
+    compare,
+    disruption,
+    example,
+    explain,
+    recorded,
+    serve,
+    simulate,
+    tune,
+    why_not,
+)
 from podium.cli.output import one_line
 from podium.errors import PodiumError
 
@@ -123,6 +136,7 @@ app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
+app.command()(serve.serve)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)

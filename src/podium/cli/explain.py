@@ -47,7 +47,8 @@ def explain(
     """
     from contextlib import closing
 
-    from podium.cli.inputs import find_pod, mention, read_config, read_objects, registry_with
+    from podium.answers.pod_lookup import find_pod
+    from podium.cli.inputs import mention, read_config, read_objects, registry_with
     from podium.cli.output import write_text
     from podium.cluster import Cluster
     from podium.engine import Scheduler

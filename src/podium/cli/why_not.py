@@ -42,7 +42,8 @@ def why_not(
     pod goes there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import find_pod, mention, read_config, read_objects, registry_with
+    from podium.answers.pod_lookup import find_pod
+    from podium.cli.inputs import mention, read_config, read_objects, registry_with
     from podium.cli.output import write_text
     from podium.cluster import Cluster
 
