@@ -20,6 +20,7 @@ from podium.cli import (
     disruption,
     example,
     explain,
+    extender,
     recorded,
     serve,
     simulate,
@@ -137,6 +138,7 @@ app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
 app.command()(serve.serve)
+app.command()(extender.extender)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)

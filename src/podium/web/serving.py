@@ -31,6 +31,10 @@ class Listening:
     insecure: bool = False
     """Listen to other machines without a token or without TLS."""
     allowed_hosts: tuple[str, ...] = ()
+    proof: str = "--token-file"
+    """The option that callers prove with who they are: --token-file, or --client-ca where no token can be sent."""
+    client_ca: str | None = None
+    """Whose certificates callers have to have; as good as a token."""
 
     def check(self) -> None:
         """InputError unless it is safe to listen there, or the user said that it need not be."""
@@ -40,7 +44,7 @@ class Listening:
             missing = [
                 option
                 for option, value in (
-                    ("--token-file", self.token_file),
+                    (self.proof, self.token_file or self.client_ca),
                     ("--tls-cert", self.certificate),
                     ("--tls-key", self.key),
                 )
@@ -114,6 +118,8 @@ def listen(app: App, listening: Listening, *, on_started: Callable[[], object] =
         port=listening.port,
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.key,
+        ssl_ca_certs=listening.client_ca,
+        ssl_cert_reqs=ssl.CERT_REQUIRED if listening.client_ca else ssl.CERT_NONE,
         log_level="warning",
         access_log=False,
         server_header=False,
