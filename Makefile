@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-web test lint types layers unit bench clean
+.PHONY: demo demo-web test lint types layers unit web-test bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -31,6 +31,12 @@ layers: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n auto
+
+web-test: $(STAMP)
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null || \
+		{ echo "make web-test needs Debian's chromium, which cannot be installed here: apt-get install chromium"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
+	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)
