@@ -96,7 +96,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("what-if", {"steps": [{"do": "scale", "workload": "a/b/c", "replicas": 1}]}, "has no pods in the cluster"),
     ("timeline", {"events": "nonsense"}, "events line 1: is not a JSON object"),
     ("timeline", {"events": []}, "no events in it"),
-    ("configuration", {"knobs": {"weights": {"Nosuch": 1}}}, "plugin 'Nosuch' does not score"),
+    ("configuration", {"settings": {"weights": {"Nosuch": 1}}}, "plugin 'Nosuch' does not score"),
     ("node", {"node": "nowhere"}, "node 'nowhere' is not in the cluster"),
 ]
 

@@ -16,7 +16,7 @@ from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
 from podium.web import questions
 from podium.web.configuration import turned
-from podium.web.questions import Knobs
+from podium.web.questions import ScoreSettings
 from podium.web.subject import Subject, served_subject
 from podium.web.views import Views
 from web.calling import Caller
@@ -84,23 +84,25 @@ def _worked_out(lines: list[str], before: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "knobs",
+    "settings",
     [
-        Knobs(weights={"NodeResourcesFit": 10}),
-        Knobs(weights={"NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 9}),
-        Knobs(strategy="MostAllocated"),
-        Knobs(weights={"ImageLocality": 5}, disabled=["TaintToleration"]),
+        ScoreSettings(weights={"NodeResourcesFit": 10}),
+        ScoreSettings(weights={"NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 9}),
+        ScoreSettings(strategy="MostAllocated"),
+        ScoreSettings(weights={"ImageLocality": 5}, disabled=["TaintToleration"]),
     ],
     ids=["heavier", "zero", "strategy", "switched off"],
 )
-def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(knobs: Knobs, views: Views) -> None:
+def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(
+    settings: ScoreSettings, views: Views
+) -> None:
     while True:
-        found = views.moved(questions.Moved(knobs=knobs))
+        found = views.moved(questions.Moved(settings=settings))
         if found["lookedAt"] == found["sample"]:
             break
     assert found["sample"] > 200
     today = Scheduler(views.subject.cluster, tie_break="first")
-    config = parse_config(turned(views.subject, knobs), IN_TREE.points)
+    config = parse_config(turned(views.subject, settings), IN_TREE.points)
     other = Scheduler(views.subject.cluster, config, tie_break="first")
     named = {move["pod"] for move in found["moves"]}
     for pod, _ in list(views.subject.cluster.placed())[150:400:7]:
@@ -112,12 +114,12 @@ def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(kno
 
 
 def test_a_turned_configuration_is_one_that_can_be_used(fleet_subject: Subject) -> None:
-    knobs = Knobs(
+    settings = ScoreSettings(
         weights={"NodeResourcesFit": 7, "ImageLocality": 0},
         strategy="RequestedToCapacityRatio",
         disabled=["PodTopologySpread"],
     )
-    config = parse_config(turned(fleet_subject, knobs), IN_TREE.points)
+    config = parse_config(turned(fleet_subject, settings), IN_TREE.points)
     weights = {ref.name: ref.weight for ref in config.profiles[0].points["score"]}
     assert weights["NodeResourcesFit"] == 7
     assert "ImageLocality" not in weights

@@ -184,10 +184,10 @@ def _compare(question: questions.Compare, subject: Subject) -> Answered:
 
 
 def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, answers.Way]:
-    """The two ways that are asked for: one of configurations, releases and knobs differs."""
-    asked = [bool(question.configs), bool(question.releases), question.knobs is not None]
+    """The two ways that are asked for: one of configurations, releases and settings differs."""
+    asked = [bool(question.configs), bool(question.releases), question.settings is not None]
     if sum(asked) != 1:
-        raise InputError("say what differs: configs, releases, or knobs; one of them")
+        raise InputError("say what differs: configs, releases, or settings; one of them")
 
     def way(config: Any, release: str, name: str) -> answers.Way:
         return answers.Way(cluster=subject.cluster, config=config, release=release, name=name)
@@ -202,8 +202,8 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
             for name in (first, second)
         ]
         return way(sides[0], first, first), way(sides[1], second, second)
-    if question.knobs is not None:
-        document = turned(subject, question.knobs)
+    if question.settings is not None:
+        document = turned(subject, question.settings)
         config = configured(document, subject.release, subject.registry, "the other weights")
         return way(subject.config, subject.release, today), way(config, subject.release, "the other weights")
     configs = [
@@ -228,7 +228,7 @@ def _audit(question: questions.Audit, subject: Subject) -> Answered:
 
 @answer.register
 def _configuration(question: questions.Configuration, subject: Subject) -> Answered:
-    return Answered(turned(subject, question.knobs, question.profile))
+    return Answered(turned(subject, question.settings, question.profile))
 
 
 @answer.register

@@ -6,41 +6,41 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationPanel, has_shape
+from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.config.plugin_sets import MULTI_POINT
 from podium.errors import InputError
 from podium.releases import CURRENT
-from podium.web.questions import Knobs
+from podium.web.questions import ScoreSettings
 from podium.web.subject import Subject
 
 PACKING = tuple(zip(SHAPE_AT, (0, 5, 10), strict=True))
 """The shape that RequestedToCapacityRatio gets where there is none: the fuller the better."""
 
 
-def turned(subject: Subject, knobs: Knobs, profile: str | None = None) -> dict[str, Any]:
-    """The configuration as a document with its knobs turned, ready for --config.
+def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None) -> dict[str, Any]:
+    """The configuration as a document with its settings turned, ready for --config.
 
     kube-scheduler takes a weight of 0 for the default one, so a plugin of weight 0 is disabled at Score instead.
     """
     if subject.release != CURRENT:
         raise InputError(f"weights can be turned of {CURRENT}, not of {subject.release}")
-    panel = ConfigurationPanel(subject.document, subject.registry, profile)
-    today = panel.today
-    for plugin in knobs.weights:
+    space = ConfigurationSpace(subject.document, subject.registry, profile)
+    today = space.today
+    for plugin in settings.weights:
         if plugin not in today.weights:
-            raise InputError(f"plugin {plugin!r} does not score in profile {panel.profile!r}: it has no weight")
-    silent = {plugin for plugin, weight in knobs.weights.items() if not weight and plugin not in knobs.disabled}
-    weights = {plugin: knobs.weights.get(plugin) or weight for plugin, weight in today.weights.items()}
+            raise InputError(f"plugin {plugin!r} does not score in profile {space.profile!r}: it has no weight")
+    silent = {plugin for plugin, weight in settings.weights.items() if not weight and plugin not in settings.disabled}
+    weights = {plugin: settings.weights.get(plugin) or weight for plugin, weight in today.weights.items()}
     wanted = replace(today, weights=weights)
-    if knobs.strategy is not None:
-        shape = (today.shape or PACKING) if has_shape(knobs.strategy) else None
-        wanted = replace(wanted, strategy=knobs.strategy, shape=shape)
-    document = panel.document(wanted)
-    if silent or knobs.disabled:
+    if settings.strategy is not None:
+        shape = (today.shape or PACKING) if has_shape(settings.strategy) else None
+        wanted = replace(wanted, strategy=settings.strategy, shape=shape)
+    document = space.document(wanted)
+    if silent or settings.disabled:
         profiles = document["profiles"] = list(document.get("profiles") or [{}])
         names = [str((each or {}).get("schedulerName") or "default-scheduler") for each in profiles]
-        place = names.index(panel.profile)
-        profiles[place] = _without(_without(profiles[place] or {}, "score", silent), MULTI_POINT, knobs.disabled)
+        place = names.index(space.profile)
+        profiles[place] = _without(_without(profiles[place] or {}, "score", silent), MULTI_POINT, settings.disabled)
     return document
 
 

@@ -24,8 +24,6 @@ from podium.model import Pod
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.present.text import amount
 
-HOSTNAME = "kubernetes.io/hostname"
-
 
 @dataclass(frozen=True, slots=True)
 class Scene:

@@ -16,11 +16,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from podium.answers.measures import goes_with_node
 from podium.cluster.columns import Ints
 from podium.engine import Scheduler
 from podium.engine.decision import Decision
 from podium.model import Pod
+from podium.model.pod_kinds import belongs_to_node
 from podium.present.text import API_VERSION
 
 MOST_CELLS = 40_000_000
@@ -86,7 +86,7 @@ class ScoredPods:
 def pods_by_chance(scheduler: Scheduler) -> list[Pod]:
     """The pods that the scheduler decides, as many as there is room to keep scores of; those of one seed."""
     cluster = scheduler.cluster
-    running = (pod for pod, _ in cluster.placed() if not goes_with_node(pod) and not pod.finished)
+    running = (pod for pod, _ in cluster.placed() if not belongs_to_node(pod) and not pod.finished)
     pods = [pod for pod in (*cluster.pending.values(), *running) if pod.spec.scheduler_name in scheduler.frameworks]
     Random(0).shuffle(pods)
     plugins = max((len(framework.score) for framework in scheduler.frameworks.values()), default=1)

@@ -51,10 +51,10 @@ class Decision(Question):
 
     pod: Name
     profile: Name | None = None
-    knobs: Knobs | None = None
+    settings: ScoreSettings | None = None
 
 
-class Knobs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class ScoreSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Weights of scoring plugins, and how NodeResourcesFit scores; what is not said stays as it is."""
 
     weights: dict[str, Weight] = {}
@@ -69,19 +69,19 @@ class NodeDetail(Question):
     node: Name
     pod: Name | None = None
     profile: Name | None = None
-    knobs: Knobs | None = None
+    settings: ScoreSettings | None = None
 
 
 class Moved(Question):
     """How many pods of the cluster another node would win with other weights."""
 
-    knobs: Knobs
+    settings: ScoreSettings
 
 
 class Configuration(Question):
     """The KubeSchedulerConfiguration with other weights, for --config."""
 
-    knobs: Knobs
+    settings: ScoreSettings
     profile: Name | None = None
 
 
@@ -155,7 +155,7 @@ class Compare(Question):
 
     configs: Annotated[list[Manifest], Meta(max_length=2)] = []
     releases: Annotated[list[Release], Meta(max_length=2)] = []
-    knobs: Knobs | None = None
+    settings: ScoreSettings | None = None
     """Instead of a second configuration: the first with other weights."""
     replay: bool = False
     tie_break: TieBreak = "first"

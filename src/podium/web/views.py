@@ -25,7 +25,7 @@ from podium.web.configuration import turned
 from podium.web.decision_table import decision_table
 from podium.web.formulas import formulas
 from podium.web.moved_pods import ScoredPods, moved_pods, pods_by_chance
-from podium.web.questions import Knobs
+from podium.web.questions import ScoreSettings
 from podium.web.subject import Subject, configured, posted_configuration
 
 MOST_SCHEDULERS = 6
@@ -142,7 +142,7 @@ class Views:
 
     def _explained(self, asked: questions.Decision | questions.NodeDetail, name: str) -> Explained:
         pod = self._pod(name)
-        return explain_pod(self._scheduler(asked.config, asked.knobs, asked.profile), pod, asked.profile)
+        return explain_pod(self._scheduler(asked.config, asked.settings, asked.profile), pod, asked.profile)
 
     def _pod(self, name: str) -> Pod:
         found = self.subject.cluster.find_pod(name)
@@ -178,7 +178,7 @@ class Views:
         }
         if asked.pod is not None:
             explained = self._explained(asked, asked.pod)
-            scheduler = self._scheduler(asked.config, asked.knobs, asked.profile)
+            scheduler = self._scheduler(asked.config, asked.settings, asked.profile)
             about["formulas"] = formulas(scheduler, self._pod(asked.pod), asked.profile, explained.decision, asked.node)
             status = explained.decision.rejected.get(asked.node)
             about["rejected"] = status and {"plugin": status.plugin, "reasons": list(status.reasons)}
@@ -189,16 +189,16 @@ class Views:
     def moved(self, asked: questions.Moved) -> dict[str, Any]:
         """How many pods would move with other weights."""
         today = self._scored_with(None)
-        knobs = Knobs(strategy=asked.knobs.strategy, disabled=sorted(asked.knobs.disabled))
-        other = today if knobs == Knobs() else self._scored_with(knobs)
-        turned(self.subject, asked.knobs)
-        return moved_pods(today, other, asked.knobs.weights, of=len(self._pods))
+        settings = ScoreSettings(strategy=asked.settings.strategy, disabled=sorted(asked.settings.disabled))
+        other = today if settings == ScoreSettings() else self._scored_with(settings)
+        turned(self.subject, asked.settings)
+        return moved_pods(today, other, asked.settings.weights, of=len(self._pods))
 
-    def _scored_with(self, knobs: Knobs | None) -> ScoredPods:
-        key = msgspec.json.encode(knobs)
+    def _scored_with(self, settings: ScoreSettings | None) -> ScoredPods:
+        key = msgspec.json.encode(settings)
         found = self._scored.get(key)
         if found is None:
-            scheduler = self._scheduler(None, knobs)
+            scheduler = self._scheduler(None, settings)
             pods = self._scored[b"null"].pods if b"null" in self._scored else pods_by_chance(scheduler)
             found = self._scored[key] = ScoredPods(scheduler, pods)
             if len(self._scored) > 3:
@@ -206,16 +206,16 @@ class Views:
                 del self._scored[list(self._scored)[1]]
         return found
 
-    def _scheduler(self, config: Any, knobs: Knobs | None, profile: str | None = None) -> Scheduler:
-        """A scheduler with the served configuration or another, its knobs turned; the last few are kept."""
-        key = msgspec.json.encode((config, knobs, profile))
+    def _scheduler(self, config: Any, settings: ScoreSettings | None, profile: str | None = None) -> Scheduler:
+        """A scheduler with the served configuration or another, its settings turned; the last few are kept."""
+        key = msgspec.json.encode((config, settings, profile))
         found = self._schedulers.get(key)
         if found is None:
             subject = self.subject
             document = subject.document if config is None else posted_configuration(config)
             made = subject.config if config is None else self._configured(document)
-            if knobs is not None:
-                made = self._configured(turned(_with_document(subject, document), knobs, profile))
+            if settings is not None:
+                made = self._configured(turned(_with_document(subject, document), settings, profile))
             found = Scheduler(
                 subject.cluster, made, registry=subject.registry, release=subject.release, tie_break="first"
             )

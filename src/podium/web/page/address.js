@@ -28,16 +28,16 @@ export function note(changes) {
 }
 
 /** Weights and switches as text for an address, and back: `NodeResourcesFit:5,ImageLocality:0`. */
-export function writeKnobs(knobs) {
+export function writeSettings(settings) {
   return {
-    w: Object.entries(knobs.weights).map(([plugin, weight]) => `${plugin}:${weight}`).join(","),
-    strategy: knobs.strategy ?? "",
-    off: knobs.disabled.join(","),
+    w: Object.entries(settings.weights).map(([plugin, weight]) => `${plugin}:${weight}`).join(","),
+    strategy: settings.strategy ?? "",
+    off: settings.disabled.join(","),
   };
 }
 
 /** The weights and switches of an address. */
-export function readKnobs(params) {
+export function readSettings(params) {
   const weights = {};
   for (const pair of (params.get("w") ?? "").split(",")) {
     const at = pair.lastIndexOf(":");

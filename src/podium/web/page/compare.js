@@ -1,5 +1,5 @@
 // Two releases or two configurations side by side: what moves, and which plugin is responsible.
-import { note, readKnobs } from "./address.js";
+import { note, readSettings } from "./address.js";
 import { ask, report } from "./api.js";
 import { table } from "./cluster.js";
 import { counted, el, labelled, number, save, select } from "./dom.js";
@@ -14,21 +14,21 @@ export async function compareView(view, params, { about, complain, signal }) {
   const configs = [params.get("c1") ?? "", params.get("c2") ?? ""].map((text, place) =>
     el("textarea", { rows: 8, class: "code", spellcheck: "false", "aria-label": `Configuration ${place + 1}`, placeholder: place ? "a KubeSchedulerConfiguration" : "empty for the one of the cluster" }, text));
   const replay = el("input", { type: "checkbox", checked: params.get("replay") === "1" });
-  const knobs = readKnobs(params);
-  const hasKnobs = Object.keys(knobs.weights).length || knobs.strategy || knobs.disabled.length;
-  let what = params.get("what") ?? (hasKnobs ? "knobs" : "releases");
+  const settings = readSettings(params);
+  const hasSettings = Object.keys(settings.weights).length || settings.strategy || settings.disabled.length;
+  let what = params.get("what") ?? (hasSettings ? "settings" : "releases");
   const fields = el("div", {});
   const shown = el("div", { "aria-live": "polite" });
 
   const drawFields = () => fields.replaceChildren(...(what === "releases"
     ? [el("div", { class: "bar" }, labelled("First", first), labelled("Second", second))]
     : what === "configs" ? [el("div", { class: "split" }, ...configs.map((each, place) => labelled(`Configuration ${place + 1}`, each)))]
-      : [el("p", {}, "Today's weights, and those chosen with the sliders: ", el("code", {}, JSON.stringify(sent(knobs))))]));
+      : [el("p", {}, "Today's weights, and those chosen with the sliders: ", el("code", {}, JSON.stringify(sent(settings))))]));
 
   function question() {
     const asked = { replay: replay.checked };
     if (what === "releases") return { ...asked, releases: [first.value, second.value] };
-    if (what === "knobs") return { ...asked, knobs: sent(knobs) };
+    if (what === "settings") return { ...asked, settings: sent(settings) };
     return { ...asked, configs: configs.map((each) => each.value).filter((text) => text.trim()) };
   }
 
@@ -67,7 +67,7 @@ export async function compareView(view, params, { about, complain, signal }) {
   view.append(
     el("h1", {}, "Compare"),
     el("div", { class: "bar" },
-      labelled("Compare", select([["releases", "two releases"], ["configs", "two configurations"], ...(hasKnobs ? [["knobs", "other weights"]] : [])], what, (name) => { what = name; drawFields(); })),
+      labelled("Compare", select([["releases", "two releases"], ["configs", "two configurations"], ...(hasSettings ? [["settings", "other weights"]] : [])], what, (name) => { what = name; drawFields(); })),
       labelled("Place running pods anew, too", replay),
       el("button", { type: "button", onclick: () => run().catch(complain) }, "Compare")),
     fields, shown,

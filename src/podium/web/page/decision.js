@@ -1,5 +1,5 @@
 // One decision: nodes by plugins, the winner in words, what rejected the others, and other weights to play with.
-import { addressTo, note, readKnobs, writeKnobs } from "./address.js";
+import { addressTo, note, readSettings, writeSettings } from "./address.js";
 import { addressOf, ask, report } from "./api.js";
 import { counted, el, labelled, number, save, select, shade } from "./dom.js";
 import { nodePanel } from "./node_panel.js";
@@ -17,7 +17,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
     sort: Number(params.get("sort") ?? -1),
     ascending: params.get("up") === "1",
     filter: params.get("node") ?? "",
-    knobs: readKnobs(params),
+    settings: readSettings(params),
   };
   const words = el("div", { class: "lead", "aria-live": "polite" });
   const rejected = el("section", {});
@@ -28,7 +28,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
   let order = [];
   let spans = [];
 
-  const question = () => ({ pod, ...(hasBase(state.knobs) ? { knobs: base(state.knobs) } : {}) });
+  const question = () => ({ pod, ...(hasBase(state.settings) ? { settings: base(state.settings) } : {}) });
 
   async function load() {
     data = await ask("decision", question(), signal);
@@ -40,7 +40,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
     const start = performance.now();
     totals = data.totals.slice();
     for (const plugin of data.plugins) {
-      const more = (state.knobs.weights[plugin.plugin] ?? plugin.weight) - plugin.weight;
+      const more = (state.settings.weights[plugin.plugin] ?? plugin.weight) - plugin.weight;
       if (plugin.normalised && more) plugin.normalised.forEach((score, place) => { totals[place] += more * score; });
     }
     spans = [span(totals), ...data.plugins.map((plugin) => span(values(plugin)))];
@@ -56,7 +56,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
     if (!plugin.normalised) return plugin.weighted;
     if (state.form === "raw") return plugin.raw;
     if (state.form === "normalised") return plugin.normalised;
-    const weight = state.knobs.weights[plugin.plugin] ?? plugin.weight;
+    const weight = state.settings.weights[plugin.plugin] ?? plugin.weight;
     return plugin.normalised.map((score) => score * weight);
   }
 
@@ -71,7 +71,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
       { title: "Node", least: 11, share: 2, sort },
       { title: "Total", right: true, least: 5, sort },
       ...data.plugins.map((plugin) => {
-        const weight = plugin.weight === null ? "" : ` ×${state.knobs.weights[plugin.plugin] ?? plugin.weight}`;
+        const weight = plugin.weight === null ? "" : ` ×${state.settings.weights[plugin.plugin] ?? plugin.weight}`;
         return { title: short(plugin.plugin) + weight, hint: `${plugin.plugin}, weight${weight || " of its own"}`, right: true, sort };
       }),
     ];
@@ -101,7 +101,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
       ...data.plugins.map((plugin, column) => ({
         text: number(shown[column][at]),
         class: cell(spans[column + 1], shown[column][at]),
-        title: plugin.raw ? `raw ${plugin.raw[at]}, normalised ${plugin.normalised[at]}, weight ${state.knobs.weights[plugin.plugin] ?? plugin.weight}` : plugin.plugin,
+        title: plugin.raw ? `raw ${plugin.raw[at]}, normalised ${plugin.normalised[at]}, weight ${state.settings.weights[plugin.plugin] ?? plugin.weight}` : plugin.plugin,
       })),
     ];
   }
@@ -119,7 +119,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
   }
 
   function sentences() {
-    const turned = Object.keys(state.knobs.weights).length || hasBase(state.knobs);
+    const turned = Object.keys(state.settings.weights).length || hasBase(state.settings);
     if (!turned || !data.plugins.length) return data.words;
     const { winner, total, ties } = best_();
     const second = data.nodes.map((node, place) => [totals[place], node]).filter(([each]) => each < total).sort((a, b) => b[0] - a[0])[0];
@@ -138,11 +138,11 @@ export async function decisionView(view, params, { about, complain, signal }) {
   }
 
   const open = (place) => openNode(data.nodes[place]);
-  const openNode = (node) => nodePanel(aside, { node, pod, knobs: { ...state.knobs } }, signal).catch(complain);
+  const openNode = (node) => nodePanel(aside, { node, pod, settings: { ...state.settings } }, signal).catch(complain);
 
-  function turn(knobs, needsServer) {
-    state.knobs = knobs;
-    note(writeKnobs(knobs));
+  function turn(settings, needsServer) {
+    state.settings = settings;
+    note(writeSettings(settings));
     if (needsServer) return load().catch(complain);
     show();
     return null;
@@ -165,13 +165,13 @@ export async function decisionView(view, params, { about, complain, signal }) {
     rejected,
   );
   const profile = about.profiles.find((each) => each.name === params.get("profile")) ?? about.profiles[0];
-  if (about.canTurn && profile) view.append(weightsPanel({ profile, knobs: state.knobs, turn, complain, signal }));
+  if (about.canTurn && profile) view.append(weightsPanel({ profile, settings: state.settings, turn, complain, signal }));
   await load();
 }
 
-/** The part of the knobs that changes the scores themselves, which the server has to work out. */
-const base = (knobs) => ({ weights: {}, ...(knobs.strategy ? { strategy: knobs.strategy } : {}), disabled: knobs.disabled });
-const hasBase = (knobs) => Boolean(knobs.strategy || knobs.disabled.length);
+/** The part of the settings that changes the scores themselves, which the server has to work out. */
+const base = (settings) => ({ weights: {}, ...(settings.strategy ? { strategy: settings.strategy } : {}), disabled: settings.disabled });
+const hasBase = (settings) => Boolean(settings.strategy || settings.disabled.length);
 
 function span(list) {
   let low = Infinity;

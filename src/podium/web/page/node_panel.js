@@ -6,9 +6,9 @@ import { amount, counted, el, number } from "./dom.js";
 const MOST_PODS = 200;
 
 /** Fill the panel with a node and show it. */
-export async function nodePanel(panel, { node, pod, knobs }, signal) {
-  const turned = knobs && (Object.keys(knobs.weights).length || knobs.strategy || knobs.disabled.length);
-  const question = { node, ...(pod ? { pod } : {}), ...(turned ? { knobs: { weights: knobs.weights, disabled: knobs.disabled, ...(knobs.strategy ? { strategy: knobs.strategy } : {}) } } : {}) };
+export async function nodePanel(panel, { node, pod, settings }, signal) {
+  const turned = settings && (Object.keys(settings.weights).length || settings.strategy || settings.disabled.length);
+  const question = { node, ...(pod ? { pod } : {}), ...(turned ? { settings: { weights: settings.weights, disabled: settings.disabled, ...(settings.strategy ? { strategy: settings.strategy } : {}) } } : {}) };
   const found = await ask("node", question, signal);
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => { panel.hidden = true; } }, "×");
   const rejected = found.rejected ? el("p", { class: "bad" }, `Rejected by ${found.rejected.plugin}: ${found.rejected.reasons.join(", ")}`) : null;

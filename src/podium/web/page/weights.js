@@ -5,17 +5,17 @@ import { counted, el, labelled, number, save, select } from "./dom.js";
 const STRATEGIES = ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"];
 const HIGHEST = 20;
 
-/** A panel whose sliders call `turn` with the knobs, and which says how many pods of the cluster would move. */
-export function weightsPanel({ profile, knobs, turn, complain, signal }) {
+/** A panel whose sliders call `turn` with the settings, and which says how many pods of the cluster would move. */
+export function weightsPanel({ profile, settings, turn, complain, signal }) {
   let asking = new AbortController();
   const said = el("p", { class: "moved", "aria-live": "polite" });
   const moves = el("ul", { class: "moves" });
 
-  const copy = () => ({ weights: { ...knobs.weights }, strategy: knobs.strategy, disabled: [...knobs.disabled] });
+  const copy = () => ({ weights: { ...settings.weights }, strategy: settings.strategy, disabled: [...settings.disabled] });
 
   function change(changed, needsServer) {
-    knobs = changed;
-    turn(knobs, needsServer);
+    settings = changed;
+    turn(settings, needsServer);
     follow();
   }
 
@@ -27,7 +27,7 @@ export function weightsPanel({ profile, knobs, turn, complain, signal }) {
     signal.addEventListener("abort", () => mine.abort());
     try {
       for (;;) {
-        const found = await ask("moved", { knobs: sent(knobs) }, mine.signal);
+        const found = await ask("moved", { settings: sent(settings) }, mine.signal);
         const sample = found.lookedAt < found.pods ? ` of ${number(found.lookedAt)} looked at, by chance out of ${number(found.pods)}` : "";
         said.textContent = `${counted(found.moved, "pod")}${sample} would go elsewhere than with today's weights.`;
         said.dataset.lookedAt = String(found.lookedAt);
@@ -40,7 +40,7 @@ export function weightsPanel({ profile, knobs, turn, complain, signal }) {
   }
 
   function slider(plugin, today) {
-    const value = knobs.weights[plugin] ?? today;
+    const value = settings.weights[plugin] ?? today;
     const shown = el("output", {}, String(value));
     const range = el("input", {
       type: "range", min: 0, max: Math.max(HIGHEST, today), step: 1, value, "aria-label": `Weight of ${plugin}`, "data-plugin": plugin,
@@ -54,7 +54,7 @@ export function weightsPanel({ profile, knobs, turn, complain, signal }) {
       },
     });
     const on = el("input", {
-      type: "checkbox", checked: !knobs.disabled.includes(plugin), "aria-label": `${plugin} is on`,
+      type: "checkbox", checked: !settings.disabled.includes(plugin), "aria-label": `${plugin} is on`,
       onchange: () => {
         const next = copy();
         next.disabled = on.checked ? next.disabled.filter((name) => name !== plugin) : [...next.disabled, plugin].sort();
@@ -65,7 +65,7 @@ export function weightsPanel({ profile, knobs, turn, complain, signal }) {
   }
 
   const strategy = profile.strategy
-    ? labelled("NodeResourcesFit scores by", select(STRATEGIES.map((name) => [name, name]), knobs.strategy ?? profile.strategy, (name) => {
+    ? labelled("NodeResourcesFit scores by", select(STRATEGIES.map((name) => [name, name]), settings.strategy ?? profile.strategy, (name) => {
         const next = copy();
         next.strategy = name === profile.strategy ? null : name;
         change(next, true);
@@ -75,10 +75,10 @@ export function weightsPanel({ profile, knobs, turn, complain, signal }) {
   const drawSliders = () => sliders.replaceChildren(...Object.entries(profile.weights).map(([plugin, today]) => slider(plugin, today)));
   drawSliders();
   const download = async () => {
-    const config = await ask("configuration", { knobs: sent(knobs) }, signal);
+    const config = await ask("configuration", { settings: sent(settings) }, signal);
     save("scheduler-config.json", `${JSON.stringify(config, null, 2)}\n`);
   };
-  if (Object.keys(knobs.weights).length || knobs.strategy || knobs.disabled.length) follow();
+  if (Object.keys(settings.weights).length || settings.strategy || settings.disabled.length) follow();
   return el("section", { class: "weights" },
     el("h2", {}, "Other weights"),
     el("p", { class: "dim" }, `Profile ${profile.name}. A weight of 0 leaves the plugin out of the score; a plugin that is switched off does not filter either.`),
@@ -88,5 +88,5 @@ export function weightsPanel({ profile, knobs, turn, complain, signal }) {
       el("button", { type: "button", onclick: () => { change({ weights: {}, strategy: null, disabled: [] }, true); drawSliders(); strategy?.querySelector("select")?.replaceChildren(...STRATEGIES.map((name) => el("option", { value: name, selected: name === profile.strategy }, name))); } }, "Back to today's")));
 }
 
-/** The knobs as the server takes them. */
-export const sent = (knobs) => ({ weights: knobs.weights, disabled: knobs.disabled, ...(knobs.strategy ? { strategy: knobs.strategy } : {}) });
+/** The settings as the server takes them. */
+export const sent = (settings) => ({ weights: settings.weights, disabled: settings.disabled, ...(settings.strategy ? { strategy: settings.strategy } : {}) });
