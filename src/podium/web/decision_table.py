@@ -56,6 +56,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
             "plugin": scores.plugin,
+            "title": scores.title or scores.plugin,
             "weight": scores.weight,
             "raw": [scores.raw[node] for node in nodes],
             "normalised": [scores.normalized[node] for node in nodes],
@@ -63,7 +64,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
         for scores in decision.scores
     ]
     for name, weighted in decision.extender_scores.items():
-        found.append({"plugin": name, "weight": None, "weighted": [weighted.get(node, 0) for node in nodes]})
+        found.append({"plugin": name, "title": name, "weight": None, "weighted": [weighted.get(node, 0) for node in nodes]})
     return found
 
 

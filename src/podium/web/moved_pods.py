@@ -94,7 +94,7 @@ def pods_by_chance(scheduler: Scheduler) -> list[Pod]:
 
 
 def moved_pods(
-    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, of: int, seconds: float = 0.08
+    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, of: int, seconds: float = 0.05
 ) -> dict[str, Any]:
     """How many of the pods looked at so far would lose today's node, of kind MovedPods.
 

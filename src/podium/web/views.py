@@ -29,7 +29,7 @@ from podium.web.questions import ScoreSettings
 from podium.web.subject import Subject, configured, posted_configuration
 
 MOST_SCHEDULERS = 6
-REASONS_SECONDS = 0.1
+REASONS_SECONDS = 0.05
 """How long one look at the pods may take to find out why pods wait."""
 
 
@@ -96,12 +96,7 @@ class Views:
         words = asked.search.lower().split()
         cluster = self.subject.cluster
         known = self._find_reasons()
-        found = []
-        for place, pod in enumerate(self._pods):
-            reason = self._reason(pod) if pod.node is None else ""
-            text = f"{self._texts[place]} {reason.lower()}" if reason else self._texts[place]
-            if all(word in text for word in words):
-                found.append((pod, reason))
+        found = [pod for pod, text in zip(self._pods, self._texts, strict=True) if self._has(pod, text, words)]
         shown = found[asked.offset : asked.offset + asked.limit]
         return {
             "apiVersion": API_VERSION,
@@ -110,10 +105,17 @@ class Views:
             "pods": len(self._pods),
             "pending": len(cluster.pending),
             "complete": known,
-            "items": [{**msgspec.to_builtins(pod), "reason": reason} for pod, reason in shown],
+            "items": [{**msgspec.to_builtins(pod), "reason": self._reason(pod)} for pod in shown],
         }
 
+    def _has(self, pod: Listed, text: str, words: list[str]) -> bool:
+        missing = [word for word in words if word not in text]
+        return not missing or (pod.node is None and all(word in self._reason(pod).lower() for word in missing))
+
     def _reason(self, pod: Listed) -> str:
+        """Why a pod waits, as far as that is known; nothing of one that runs."""
+        if pod.node is not None:
+            return ""
         waiting = self.subject.cluster.pending.get(f"{pod.namespace}/{pod.name}")
         return "" if waiting is None else self._reasons.get(self._kind(waiting), "")
 

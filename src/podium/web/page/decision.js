@@ -72,7 +72,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
       { title: "Total", right: true, least: 5, sort },
       ...data.plugins.map((plugin) => {
         const weight = plugin.weight === null ? "" : ` ×${state.settings.weights[plugin.plugin] ?? plugin.weight}`;
-        return { title: short(plugin.plugin) + weight, hint: `${plugin.plugin}, weight${weight || " of its own"}`, right: true, sort };
+        return { title: plugin.title + weight, hint: `${plugin.plugin}, weight${weight || " of its own"}`, right: true, sort };
       }),
     ];
   }
@@ -184,9 +184,3 @@ function span(list) {
 }
 
 const cell = ({ low, high }, value) => (high > low ? shade((value - low) / (high - low)) : "");
-
-const SHORT = {
-  DynamicResources: "Devices", ImageLocality: "Image", InterPodAffinity: "PodAff", NodeAffinity: "NodeAff",
-  NodeResourcesBalancedAllocation: "Balance", NodeResourcesFit: "Fit", PodTopologySpread: "Spread", TaintToleration: "Taint", VolumeBinding: "Volume",
-};
-const short = (plugin) => SHORT[plugin] ?? plugin;
