@@ -22,8 +22,10 @@ from podium.cli import (
     dump,
     example,
     explain,
+    extender,
     recorded,
     run,
+    serve,
     shadow,
     simulate,
     tune,
@@ -158,6 +160,8 @@ app.command()(tune.tune)
 app.command()(dump.dump)
 app.command()(shadow.shadow)
 app.command()(run.run)
+app.command()(serve.serve)
+app.command()(extender.extender)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)
