@@ -17,6 +17,7 @@ from podium.cli import (
     disruption,
     example,
     explain,
+    import_trace,
     simulate,
     tune,
     verify,
@@ -69,6 +70,7 @@ app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
 app.command()(decide.decide)
+app.command("import")(import_trace.import_trace)
 app.command()(verify.verify)
 app.command()(bench.bench)
 app.command()(demo.demo)

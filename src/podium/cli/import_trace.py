@@ -1,0 +1,31 @@
+"""`podium import`: a published trace as files that every command takes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def import_trace(
+    kind: Annotated[str, typer.Argument(metavar="FORMAT", help="openb.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="The files of the trace, plain or gzip.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="The directory to write to.")],
+) -> int:
+    """Turn a trace into nodes.json, pods.json (all pending at once) and events.jsonl (as they come and go).
+
+    `podium import openb NODES.csv PODS.csv --out DIR`, then `podium simulate -f DIR/nodes.json -f DIR/pods.json` or
+    `podium simulate -f DIR/nodes.json --timeline DIR/events.jsonl`. What had to be assumed or left out is said.
+    """
+    from podium.cli.progress import progress
+    from podium.engine.text import counted
+    from podium.traces import read_trace, write_trace
+    from podium.traces.tables import size
+
+    with progress("reading", size(files)) as advance:
+        trace = read_trace(kind, files, advance)
+        written = write_trace(trace, out)
+    print(f"{out}: {counted(written.nodes, 'node')}, {counted(written.pods, 'pod')}")
+    for sentence in trace.assumed:
+        print(f"- {sentence}")
+    return 0

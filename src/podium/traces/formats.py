@@ -1,0 +1,34 @@
+"""The formats that can be imported, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from podium.errors import InputError
+from podium.traces import openb
+from podium.traces.tables import Advance
+from podium.traces.trace import Trace
+
+
+class Format(NamedTuple):
+    """How a format is read, and which files it needs."""
+
+    read: Callable[[Sequence[str], Advance], Trace]
+    files: tuple[str, ...]
+    """What to call them."""
+
+
+FORMATS: Mapping[str, Format] = {
+    "openb": Format(openb.read, ("NODES.csv", "PODS.csv")),
+}
+
+
+def read_trace(name: str, files: Sequence[str], advance: Advance = lambda read: None) -> Trace:
+    """The trace of these files; InputError, one line, that names file, line and field of what cannot be used."""
+    found = FORMATS.get(name)
+    if found is None:
+        raise InputError(f"format {name!r} is unknown; use {', '.join(FORMATS)}")
+    if len(files) != len(found.files):
+        raise InputError(f"{name} needs {' '.join(found.files)}: {len(found.files)} files, not {len(files)}")
+    return found.read(files, advance)
