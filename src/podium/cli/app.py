@@ -19,6 +19,7 @@ from podium.cli import (
     explain,
     import_trace,
     simulate,
+    sweep,
     tune,
     verify,
     why_not,
@@ -69,6 +70,7 @@ app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
+app.command()(sweep.sweep)
 app.command()(decide.decide)
 app.command("import")(import_trace.import_trace)
 app.command()(verify.verify)

@@ -1,0 +1,60 @@
+"""How a run of the study goes: the order in which tasks arrive, and how much of the GPUs they got."""
+
+import random
+from itertools import count
+
+from gpu_share import GPU_MILLI
+from msgspec.structs import replace
+
+from podium import Objects, Simulation
+from podium.objects import Node, Pod
+
+ARRIVING = 1.3  # tasks arrive until they ask for so much of all GPUs
+MEASURED = (60, 80, 90, 100, 110, 120, 130)  # percent of the GPUs asked for so far
+
+
+def arrivals(objects: Objects, seed: int) -> list:
+    """The nodes under names in random order, and the tasks in random order, as many as ask for 130 % of all GPUs.
+
+    All tasks of the trace come first; behind them tasks drawn from it at random. Of a trace that asks for more, random
+    tasks are left out.
+    """
+    rng, nodes, trace = random.Random(seed), objects.of(Node), objects.of(Pod)
+    places = rng.sample(range(len(nodes)), len(nodes))
+    named = [_renamed(node, f"{place:05}-{node.name}") for place, node in zip(places, nodes, strict=True)]
+    tasks = rng.sample(trace, len(trace))
+    most, asked = ARRIVING * sum(map(offered, nodes)), sum(map(milli, tasks))
+    while asked > most:
+        asked -= milli(tasks.pop(rng.randrange(len(tasks))))
+    for number in count():
+        task = rng.choice(trace)
+        asked += milli(task)
+        if asked > most:
+            return [*sorted(named, key=lambda node: node.name), *tasks]
+        tasks.append(_renamed(task, f"{task.name}-again-{number}"))
+
+
+def allocation(simulation: Simulation) -> dict[str, float]:
+    """Percent of the GPUs that are allocated when the tasks so far asked for 60 ... 130 percent of them."""
+    capacity = simulation.total.allocatable[GPU_MILLI]
+    arrived = allocated = 0
+    found: dict[int, list[float]] = {percent: [] for percent in MEASURED}
+    for placement in simulation.placements:
+        arrived += milli(placement.pod)
+        allocated += milli(placement.pod) if placement.node else 0
+        percent = round(100 * arrived / capacity)
+        if percent in found:
+            found[percent].append(100 * allocated / capacity)
+    return {f"allocated_{percent}": sum(values) / len(values) for percent, values in found.items() if values}
+
+
+def milli(task: Pod) -> int:
+    return int(task.spec.containers[0].resources.requests.get(GPU_MILLI, 0))
+
+
+def offered(node: Node) -> int:
+    return int(node.status.allocatable.get(GPU_MILLI, 0))
+
+
+def _renamed(item, name: str):
+    return replace(item, metadata=replace(item.metadata, name=name))
