@@ -7,8 +7,8 @@ from typing import Any
 
 from bench.shapes import HOST as HOSTNAME
 from bench.shapes import ZONE
-from podium.load import load
-from podium.objects import Node
+from podium.manifests import load
+from podium.model import Node
 
 Fields = dict[str, Any]
 

@@ -24,9 +24,9 @@ from podium.answers import capacity
 from podium.cluster import Cluster
 from podium.collector import collector_relaxed
 from podium.engine import Scheduler
-from podium.load import load
-from podium.loop import Timeline
-from podium.objects import Object, Pod
+from podium.manifests import load
+from podium.model import Object, Pod
+from podium.timeline import Timeline
 
 ROOT = Path(__file__).parent.parent
 

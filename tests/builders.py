@@ -10,8 +10,8 @@ from typing import Any
 
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
-from podium.load import load
-from podium.objects import Node, Object, Pod
+from podium.manifests import load
+from podium.model import Node, Object, Pod
 
 Fields = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from builders import HOSTNAME, ZONE, affinity, expression, make_pod, node_affinity, pod_term, spread
-from podium.objects import Pod
+from podium.model import Pod
 
 _GREEN, _BLUE = {"color": "green"}, {"color": "blue"}
 _REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs"}

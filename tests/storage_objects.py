@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from builders import expression, make_pod
-from podium.load import load
-from podium.objects import (
+from podium.manifests import load
+from podium.model import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

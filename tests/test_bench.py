@@ -17,8 +17,8 @@ from bench.report import BEGIN, END, markdown, promises, summary, write_docs
 from bench.results import Baseline, Machine, Result, Results, read_results, write
 from bench.run import choose, main
 from bench.shapes import SHAPES, case
-from podium.load import load
-from podium.objects import Node, Pod
+from podium.manifests import load
+from podium.model import Node, Pod
 
 MACHINE = Machine("a processor", 2, "3.11", "2.0")
 

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from podium import Cluster, Registry, Scheduler, load
 from podium.cli import app
 from podium.framework import EXTENSION_POINTS
-from podium.framework.check import MUST_DEFINE
 from podium.framework.registry import ENTRY_POINT_GROUP
 from podium.plugins import IN_TREE
+from podium.testing.check import MUST_DEFINE
 
 PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
 MODULES = ("cheapest", "cheapest_arrays")

@@ -31,8 +31,8 @@ def test_other_names_are_not() -> None:
 
 ORDERS = {
     "the function": "from podium import load",
-    "the package first": "import podium.load.read; from podium import load",
-    "the package afterwards": "from podium import load; import podium.load; from podium import load",
+    "the package first": "import podium.manifests.files; from podium import load",
+    "the package afterwards": "from podium import load; import podium.manifests; from podium import load",
     "everything": "from podium import *",
 }
 

@@ -20,7 +20,7 @@ from podium.framework import (
     Status,
     Verdict,
 )
-from podium.objects import Pod, Service
+from podium.model import Pod, Service
 
 
 class Crowded(FilterPlugin, ScorePlugin):

@@ -16,7 +16,7 @@ from builders import HOSTNAME, ZONE, make_node, make_object
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.objects import Node, Object, Pod
+from podium.model import Node, Object, Pod
 
 NODES = tuple(f"n{number}" for number in range(6))
 NAMES = tuple(f"p{number}" for number in range(10))

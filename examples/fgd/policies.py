@@ -6,7 +6,7 @@ import numpy as np
 from gpu_share import GPU_MILLI, MOST, WHOLE, GpuShare
 
 from podium import SUCCESS, Cluster, CycleState, Nodes, PreScorePlugin, ScorePlugin, Status
-from podium.selectors import required_node_affinity
+from podium.model.selectors import required_node_affinity
 
 LARGEST_CPU = 128_000  # milli-cpu of the largest node of the paper
 LARGEST_GPU = MOST * WHOLE

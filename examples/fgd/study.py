@@ -1,13 +1,12 @@
 """How a run of the study goes: the order in which tasks arrive, and how much of the GPUs they got."""
 
 import random
-from itertools import count
 
 from gpu_share import GPU_MILLI
 from msgspec.structs import replace
 
 from podium import Objects, Simulation
-from podium.objects import Node, Pod
+from podium.model import Node, Pod
 
 ARRIVING = 1.3  # tasks arrive until they ask for so much of all GPUs
 MEASURED = (60, 80, 90, 100, 110, 120, 130)  # percent of the GPUs asked for so far
@@ -26,12 +25,10 @@ def arrivals(objects: Objects, seed: int) -> list:
     most, asked = ARRIVING * sum(map(offered, nodes)), sum(map(milli, tasks))
     while asked > most:
         asked -= milli(tasks.pop(rng.randrange(len(tasks))))
-    for number in count():
-        task = rng.choice(trace)
+    while len(tasks) >= len(trace) and asked + milli(task := rng.choice(trace)) <= most:
         asked += milli(task)
-        if asked > most:
-            return [*sorted(named, key=lambda node: node.name), *tasks]
-        tasks.append(_renamed(task, f"{task.name}-again-{number}"))
+        tasks.append(_renamed(task, f"{task.name}-again-{len(tasks)}"))
+    return [*sorted(named, key=lambda node: node.name), *tasks]
 
 
 def allocation(simulation: Simulation) -> dict[str, float]:

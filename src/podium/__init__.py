@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -54,17 +52,17 @@ if TYPE_CHECKING:
     from podium.framework import ScorePlugin as ScorePlugin
     from podium.framework import Status as Status
     from podium.framework import Verdict as Verdict
-    from podium.framework import check_plugin as check_plugin
     from podium.framework import of_spec as of_spec
-    from podium.load import Objects as Objects
-    from podium.load import expand_workloads as expand_workloads
-    from podium.load import load as load
     from podium.loop import SchedulerLoop as SchedulerLoop
-    from podium.loop import Surroundings as Surroundings
-    from podium.loop import Timeline as Timeline
-    from podium.loop import TimelineResult as TimelineResult
-    from podium.loop import read_timeline as read_timeline
+    from podium.manifests import Objects as Objects
+    from podium.manifests import expand_workloads as expand_workloads
+    from podium.manifests import load as load
     from podium.plugins import IN_TREE as IN_TREE
+    from podium.testing import check_plugin as check_plugin
+    from podium.timeline import Surroundings as Surroundings
+    from podium.timeline import Timeline as Timeline
+    from podium.timeline import TimelineResult as TimelineResult
+    from podium.timeline import read_timeline as read_timeline
 
 _NAMES = {
     "podium.cluster": (
@@ -118,22 +116,22 @@ _NAMES = {
         "Status",
         "Verdict",
         "WAIT",
-        "check_plugin",
         "of_spec",
     ),
-    "podium.load": (
+    "podium.manifests": (
         "Objects",
         "expand_workloads",
         "load",
     ),
-    "podium.loop": (
-        "SchedulerLoop",
+    "podium.loop": ("SchedulerLoop",),
+    "podium.timeline": (
         "Surroundings",
         "Timeline",
         "TimelineResult",
         "read_timeline",
     ),
     "podium.plugins": ("IN_TREE",),
+    "podium.testing": ("check_plugin",),
 }
 """Where each public name lives. They are imported on first use, so that `podium --help` does not wait for NumPy."""
 
@@ -197,18 +195,6 @@ __all__ = [
     "read_timeline",
     "simulate",
 ]
-
-
-class _Podium(ModuleType):
-    """The package itself. `podium.load` is the function, whether or not the package of that name is imported yet."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # Importing a package binds it to its name in the one it is part of.
-        if name not in _HOMES or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Podium
 
 
 def __getattr__(name: str) -> object:

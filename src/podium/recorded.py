@@ -19,11 +19,11 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.legacy import CURRENT, Options, legacy_dict
-from podium.legacy.conduct import DEFAULT_PROVIDER
-from podium.load import load
-from podium.objects import Pod
+from podium.manifests import load
+from podium.model import Pod
 from podium.plugins import IN_TREE
+from podium.releases import CURRENT, Options, legacy_dict
+from podium.releases.conduct import DEFAULT_PROVIDER
 
 STDIN = "-"
 _GZIP_MAGIC = b"\x1f\x8b"

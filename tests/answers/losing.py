@@ -7,7 +7,7 @@ from typing import Any
 from builders import HOSTNAME, ZONE, make_node, make_object, make_pod
 from podium.answers import Disruption, Settings, drain, fail
 from podium.cluster import Cluster
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 
 SET = {"kind": "ReplicaSet", "name": "web"}
 WEB = {"labels": {"app": "web"}, "owner": SET}

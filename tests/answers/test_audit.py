@@ -16,8 +16,8 @@ from podium.answers.audit import NAMES
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.example.fleet import fleet
-from podium.load import load
-from podium.objects import Object
+from podium.manifests import load
+from podium.model import Object
 
 PACKED = with_args(
     "NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}

@@ -14,7 +14,7 @@ from podium.answers import Capacity, capacity
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
-from podium.objects import Node, Pod
+from podium.model import Node, Pod
 from podium.recorded import prepare, read_records
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -14,7 +14,7 @@ from podium.answers import Comparison, Way, compare
 from podium.answers.compare import NAMES
 from podium.cluster import Cluster
 from podium.errors import InputError
-from podium.objects import Object
+from podium.model import Object
 
 PACKED = with_args(
     "NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}

@@ -12,7 +12,7 @@ from builders import ZONE, affinity, make_pod, pod_term
 from cli.running import node, pod, run, written
 from podium.answers import drain, fail
 from podium.cluster import Cluster
-from podium.objects import Pod
+from podium.model import Pod
 
 
 def test_a_pod_with_a_controller_goes_elsewhere_when_drained() -> None:

@@ -13,9 +13,9 @@ from answers.losing import nodes, web
 from podium.answers import Way, audit, compare, drain, fail, worst_nodes
 from podium.answers.measures import Measures
 from podium.cluster import Cluster
-from podium.report import audit as audit_report
-from podium.report import comparison as comparison_report
-from podium.report import disruption as disruption_report
+from podium.present import audit as audit_report
+from podium.present import comparison as comparison_report
+from podium.present import disruption as disruption_report
 
 PAGE = (Path(__file__).parents[2] / "docs" / "answers.md").read_text(encoding="utf-8")
 

@@ -11,10 +11,9 @@ import yaml
 
 from podium.cluster import Cluster
 from podium.engine import simulate
-from podium.example.clusters import fleet_text, shop_text
-from podium.example.fleet import fleet
-from podium.load import Objects, expand_workloads, load
-from podium.objects import (
+from podium.example.fleet import fleet, fleet_text, shop_text
+from podium.manifests import Objects, expand_workloads, load
+from podium.model import (
     CSINode,
     DaemonSet,
     Deployment,

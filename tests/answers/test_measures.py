@@ -21,7 +21,7 @@ from podium.answers.measures import (
     stranded,
 )
 from podium.cluster import Cluster
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 
 GIBI = 1024**3
 DAEMON = {"kind": "DaemonSet", "name": "agent"}

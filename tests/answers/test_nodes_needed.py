@@ -12,7 +12,7 @@ from podium.answers.nodes_needed import add_nodes
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError
-from podium.objects import Node, Object, Pod
+from podium.model import Node, Object, Pod
 
 
 def pods(number: int, **fields: Any) -> list[Pod]:

@@ -13,14 +13,14 @@ import yaml
 from builders import make_node, make_pod
 from cli.running import config, node, pod, run, written
 from podium.answers import OBJECTIVES, Tuning, tune
-from podium.answers.knobs import ConfigurationPanel, Knobs
+from podium.answers.tuning.search_space import ConfigurationPanel, Knobs
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError
 from podium.example.fleet import fleet
-from podium.load import load
+from podium.manifests import load
 from podium.plugins import IN_TREE
-from podium.report.tuning import to_lines, to_rows
+from podium.present.tuning import to_lines, to_rows
 
 
 def small(nodes: int = 6, pods: int = 9) -> Cluster:

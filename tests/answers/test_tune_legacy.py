@@ -11,16 +11,16 @@ import yaml
 
 from builders import make_node, make_pod
 from cli.running import node, pod, run, written
-from legacy.releasing import argument, policy
 from podium.answers import tune
-from podium.answers.knobs import Knobs
-from podium.answers.legacy_knobs import PolicyPanel, V1Alpha2Panel
+from podium.answers.tuning.policy_search_space import PolicyPanel, V1Alpha2Panel
+from podium.answers.tuning.search_space import Knobs
 from podium.cluster import Cluster
 from podium.engine import simulate
 from podium.errors import ConfigError, InputError
-from podium.legacy import Options, provider_policy, release_of
-from podium.legacy.conduct import PROVIDERS
 from podium.plugins import IN_TREE
+from podium.releases import Options, provider_policy, release_of
+from podium.releases.conduct import PROVIDERS
+from releases.releasing import argument, policy
 
 OLD = ("v1.8", "v1.14", "v1.18")
 SHAPE = ((0, 0), (50, 3), (100, 10))

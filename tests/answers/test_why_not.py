@@ -26,7 +26,7 @@ from podium.answers import WhyNot, why_not
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError
-from podium.objects import Node, Object, Pod
+from podium.model import Node, Object, Pod
 from podium.recorded import prepare, read_records
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -12,12 +12,12 @@ from builders import HOSTNAME, affinity, expression, make_node, make_pod, node_a
 from cli.running import node as node_document
 from cli.running import pod as pod_document
 from cli.running import run, written
-from legacy.releasing import argument, policy
 from podium.answers import WhyNot, why_not
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.objects import Node, Object, Pod
+from podium.model import Node, Object, Pod
 from podium.recorded import prepare, read_records
+from releases.releasing import argument, policy
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "legacy"
 OLD = ("v1.8", "v1.14", "v1.18")

@@ -36,7 +36,7 @@ def test_help_does_not_wait_for_what_it_does_not_need() -> None:
     code = "import sys, podium.cli; print(*sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
-    assert not {"numpy", "msgspec", "yaml", "httpx2", "podium.engine", "podium.load"} & set(modules)
+    assert not {"numpy", "msgspec", "yaml", "httpx2", "podium.engine", "podium.manifests"} & set(modules)
 
 
 def test_demo_explains_two_pods_within_80_columns() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.writing import write_text
+from podium.cli.output import write_text
 from podium.errors import InputError
 
 

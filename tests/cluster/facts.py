@@ -9,10 +9,10 @@ import numpy as np
 
 from builders import HOSTNAME, ZONE
 from podium.cluster import Cluster, Nodes
-from podium.cluster.counts import TERM_KINDS, Matching, Owning, Question, Scope
+from podium.cluster.census import TERM_KINDS, Matching, Owning, Question, Scope
 from podium.cluster.pods import HostPort
-from podium.objects import Pod
-from podium.selectors import EVERYTHING, match_labels
+from podium.model import Pod
+from podium.model.selectors import EVERYTHING, match_labels
 
 KEYS = (ZONE, HOSTNAME, "rack")
 PORTS = [HostPort("0.0.0.0", "TCP", 8080), HostPort("10.0.0.1", "TCP", 8080), HostPort("10.0.0.2", "TCP", 9090)]

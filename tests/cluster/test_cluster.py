@@ -5,7 +5,7 @@ import pytest
 from builders import Fields, make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.errors import InputError
-from podium.objects import Namespace, Pod
+from podium.model import Namespace, Pod
 
 HELD = {"requests": {"cpu": "1"}}
 SPEC = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}

@@ -4,7 +4,7 @@ import pytest
 
 from builders import make_node
 from podium.cluster.columns import Columns, Interned
-from podium.selectors import Requirement
+from podium.model.selectors import Requirement
 
 
 def test_interned_values_have_codes_in_order_of_arrival() -> None:

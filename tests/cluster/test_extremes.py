@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.cluster.extremes import highest, is_any, lowest
+from podium.cluster.columns import highest, is_any, lowest
 
 
 @given(st.lists(st.integers(-(1 << 62), 1 << 62), min_size=1))

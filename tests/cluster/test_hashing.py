@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 
-from podium.cluster.hashing import hashed_once
+from podium.cluster.pods import hashed_once
 
 
 @hashed_once

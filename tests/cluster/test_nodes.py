@@ -6,8 +6,8 @@ import pytest
 from builders import ZONE, make_node, make_pod
 from podium.cluster import Cluster, Nodes
 from podium.cluster.nodes import FoundNodes, Representatives
-from podium.objects import Taint
-from podium.selectors import NodeMatcher, NodeTerm, Requirement
+from podium.model import Taint
+from podium.model.selectors import NodeMatcher, NodeTerm, Requirement
 
 CLUSTER = Cluster.from_objects(
     [

@@ -4,7 +4,7 @@ import pytest
 
 from builders import make_object
 from podium.cluster.store import Store
-from podium.objects import Namespace, Service
+from podium.model import Namespace, Service
 
 
 def service(name: str, namespace: str = "default", **selector: str) -> Service:

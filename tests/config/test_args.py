@@ -18,7 +18,7 @@ from podium.config import (
     VolumeBindingArgs,
     default_config,
 )
-from podium.objects import (
+from podium.model import (
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.config.durations import SECOND, parse_duration
+from podium.config.fields import SECOND, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from builders import HOSTNAME, make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
-from podium.objects import Node, Object, Pod
-from podium.objects.pod import PodCondition
+from podium.model import Node, Object, Pod
+from podium.model.pod import PodCondition
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T09:00:00Z"
 APP, PROTECTED, FREE = {"app": "web"}, {"app": "protected"}, {"app": "free"}

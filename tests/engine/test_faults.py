@@ -11,7 +11,7 @@ from podium.cluster.columns import Ints
 from podium.engine import Scheduler
 from podium.errors import PluginError
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, ScorePlugin, Status, Verdict
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins import IN_TREE
 
 

@@ -7,13 +7,13 @@ from hypothesis import Phase, given, settings
 
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
-from podium.cluster.changes import ChangeLog
-from podium.cluster.counts import Census
+from podium.cluster.census import Census
+from podium.cluster.change_log import ChangeLog
+from podium.cluster.node_groups import ResourceStates
 from podium.cluster.pods import PodInfos
-from podium.cluster.resource_states import ResourceStates
 from podium.config import parse_config
 from podium.engine import Scheduler
-from podium.engine.plans import Plans
+from podium.engine.plan.cache import Plans
 from profiles import CONFIG, REGISTRY, SCHEDULERS
 from world import History, World, histories
 

@@ -11,7 +11,7 @@ from engine.preempting import nominated, preemptor, running, scheduler_on
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.nominations import Nominations
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 
 LOW, HIGH = preemptor("low", priority=10), preemptor("high", priority=90)
 

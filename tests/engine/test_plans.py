@@ -11,10 +11,10 @@ from builders import make_config, make_node, make_pod
 from podium import of_spec
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.engine import Scheduler
-from podium.engine.plan import Plan
-from podium.engine.plans import Frame, Plans, RecentlyUsed
+from podium.engine.plan.cache import Frame, Plans, RecentlyUsed
+from podium.engine.plan.plan import Plan
 from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.taint_toleration import TaintToleration
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from builders import ZONE, make_config, make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.objects import Node
+from podium.model import Node
 
 TEMPLATES = {zone: make_node("template", labels={ZONE: zone} if zone else {}) for zone in ("", "a", "b", "c")}
 

@@ -22,7 +22,7 @@ from podium.framework import (
     ScorePlugin,
     Status,
 )
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins import IN_TREE
 
 

@@ -11,7 +11,7 @@ from builders import make_config, make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.engine import Placement, Simulation, simulate
 from podium.framework import QueueSortPlugin, Registry
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins import IN_TREE
 
 

@@ -13,7 +13,7 @@ import pytest
 from podium.config.types import ExtenderConfig, ManagedResource
 from podium.errors import ExtenderError
 from podium.extenders import Extender, FilterResult, Victims
-from podium.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
+from podium.model import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
 
 from .loopback import Loopback
 

@@ -15,8 +15,8 @@ import pytest
 from podium.config.types import TLSConfig
 from podium.errors import ConfigError, ExtenderError
 from podium.extenders import Extender, FilterResult
-from podium.extenders.tls import tls_context
-from podium.objects import Pod
+from podium.extenders.transport import tls_context
+from podium.model import Pod
 
 from .loopback import Loopback
 

@@ -12,7 +12,7 @@ import pytest
 from podium.errors import ExtenderError
 from podium.extenders import Extender, FilterResult
 from podium.extenders.transport import public_url
-from podium.objects import Node, ObjectMeta, Pod
+from podium.model import Node, ObjectMeta, Pod
 
 from .loopback import Answer, Loopback
 

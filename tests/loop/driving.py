@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.framework import Plugin, Registry
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 from podium.plugins import IN_TREE
 
 

@@ -10,8 +10,8 @@ import pytest
 from builders import make_node, make_pod
 from extenders.loopback import Loopback
 from loop.driving import Driver
-from loop.test_timeline import at, pod
-from podium.loop import Surroundings, Timeline
+from podium.timeline import Surroundings, Timeline
+from timeline.test_timeline import at, pod
 
 GPU = {"example.com/gpu": "1"}
 

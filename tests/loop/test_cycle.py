@@ -23,7 +23,7 @@ from podium.framework import (
     Status,
 )
 from podium.loop import WAITING_PODS, Bind, WaitingPods
-from podium.objects import Pod
+from podium.model import Pod
 
 ONE_CPU = {"cpu": "1"}
 

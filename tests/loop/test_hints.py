@@ -20,12 +20,12 @@ from builders import (
     spread,
 )
 from podium.cluster import Cluster
-from podium.config.args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
+from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent
-from podium.loop.changes import node_changes, object_change, pod_changes
+from podium.loop.events import node_changes, object_change, pod_changes
 from podium.loop.hints import HINTS, PluginHints
 from podium.loop.registration import Rejected
-from podium.objects import (
+from podium.model import (
     Node,
     NodeAffinity,
     NodeSelector,

@@ -16,7 +16,7 @@ from podium.framework.plugin import QueuedPod as Ordered
 from podium.framework.status import SUCCESS
 from podium.loop import SchedulingQueue
 from podium.loop.queued_pod import QueuedPod
-from podium.objects import Pod
+from podium.model import Pod
 
 NODE_ADDED = ClusterEvent("Node", Action.ADD, None, make_node("new"))
 POD_GONE = ClusterEvent("Pod", Action.DELETE, make_pod("gone", node="n"), None)

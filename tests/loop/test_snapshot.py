@@ -12,9 +12,10 @@ from builders import make_node, make_pod
 from cluster.facts import facts
 from loop.driving import Driver, with_plugins
 from loop.test_cycle import Pairs
-from loop.test_timeline import at, budget, node, pod, workload
 from podium.errors import InputError
-from podium.loop import LoopSnapshot, Timeline, resume, resume_timeline, save_timeline, take_snapshot
+from podium.loop import LoopSnapshot, resume, take_snapshot
+from podium.timeline import Timeline, resume_timeline, save_timeline
+from timeline.test_timeline import at, budget, node, pod, workload
 
 CROWDED = hour_events(3, nodes=3, pods=110, failing=0.5, seconds=900)
 EVENTFUL = [

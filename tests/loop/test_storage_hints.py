@@ -8,7 +8,7 @@ import pytest
 
 from builders import ZONE, make_node, make_object, make_pod
 from loop.test_hints import wakes
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 
 
 def claim(name: str = "data", namespace: str = "default") -> Object:

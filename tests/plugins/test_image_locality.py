@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from builders import MEBI, decide, make_node, make_pod, scores
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins.image_locality import normalized_image_name
 
 

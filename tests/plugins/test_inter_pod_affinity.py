@@ -18,7 +18,7 @@ from builders import (
     scores,
     with_args,
 )
-from podium.objects import Node, Pod
+from podium.model import Node, Pod
 
 PLUGIN = "InterPodAffinity"
 AFFINITY = "node(s) didn't match pod affinity rules"

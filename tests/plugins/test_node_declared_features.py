@@ -8,8 +8,8 @@ import pytest
 
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.load import load
-from podium.objects import Pod
+from podium.manifests import load
+from podium.model import Pod
 
 NEEDS_RESTART_ALL = {"restartPolicyRules": [{"action": "RestartAllContainers"}]}
 RESTART_ALL, USER_NAMESPACES = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from builders import decide, make_node, make_pod, rejections, scores, with_args
-from podium.config.args import (
+from podium.config.plugin_args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -14,8 +14,8 @@ from podium.config.args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from podium.framework.check import check_plugin
 from podium.plugins.node_resources_fit import NodeResourcesFit
+from podium.testing.check import check_plugin
 
 PLUGIN = "NodeResourcesFit"
 UNSCHEDULABLE, UNRESOLVABLE = "Unschedulable", "UnschedulableAndUnresolvable"

@@ -18,7 +18,7 @@ from builders import (
 )
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.objects import Node, Pod
+from podium.model import Node, Pod
 
 PLUGIN = "PodTopologySpread"
 REASON = "node(s) didn't match pod topology spread constraints"

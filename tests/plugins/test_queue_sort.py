@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from builders import decide, make_node, make_pod
 from podium.framework import SUCCESS, Code
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins.queue_sort import PrioritySort, SchedulingGates
 
 

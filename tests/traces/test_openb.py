@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError
-from podium.objects import Node, Pod
+from podium.model import Node, Pod
 from podium.traces import read_trace
 from traces.openb_tables import NODES, PODS, write_tables
 

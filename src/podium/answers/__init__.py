@@ -2,18 +2,17 @@
 
 from podium.answers.audit import Audit, Audited, Finding, audit
 from podium.answers.capacity import Capacity, Fits, capacity, pods_of, without_nodes
-from podium.answers.causes import Cause
-from podium.answers.compare import Comparison, Move, SpreadChange, Way, compare
+from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, compare
 from podium.answers.conditions import Condition
-from podium.answers.disruption import BudgetImpact, Disrupted, Disruption, Fate, Settings, drain, fail
+from podium.answers.disruption.disruption import BudgetImpact, Disrupted, Disruption, Fate, Settings, drain, fail
+from podium.answers.disruption.failure_search import WorstCase, nodes_matching, worst_domain, worst_nodes
 from podium.answers.measures import Measures, measure
 from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, nodes_needed
-from podium.answers.objectives import OBJECTIVES
-from podium.answers.pins import Pin
-from podium.answers.tune import Trial, Tuning, tune
-from podium.answers.turning import Change, Suggestion
-from podium.answers.why_not import WhyNot, why_not
-from podium.answers.worst import WorstCase, nodes_matching, worst_domain, worst_nodes
+from podium.answers.spec_constraints import Pin
+from podium.answers.tuning.trials import OBJECTIVES
+from podium.answers.tuning.tune import Trial, Tuning, tune
+from podium.answers.why_not import Change, Suggestion
+from podium.answers.why_not.why_not import WhyNot, why_not
 
 __all__ = [
     "OBJECTIVES",

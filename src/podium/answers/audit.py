@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from podium.answers.causes import points_of
+from podium.answers.compare import points_of
 from podium.answers.measures import MIRROR, goes_with_node
-from podium.answers.placing import put_back
+from podium.answers.placement import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
-from podium.engine.explanation import why
-from podium.engine.faults import BLAME_PLUGINS
+from podium.engine.decision import why
+from podium.engine.plugin_faults import BLAME_PLUGINS
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.legacy import CURRENT
-from podium.load import workload_of
-from podium.objects import Pod
+from podium.manifests import workload_of
+from podium.model import Pod
 from podium.plugins import IN_TREE
+from podium.releases import CURRENT
 
 STATIC = "a static pod: its node runs it"
 OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"

@@ -15,12 +15,12 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.select import TieBreak
-from podium.engine.text import counted
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT
-from podium.objects import Pod, PodStatus
+from podium.model import Pod, PodStatus
 from podium.plugins import IN_TREE
+from podium.releases import CURRENT
+from podium.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

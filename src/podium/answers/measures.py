@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Mask
-from podium.load import workload_of
-from podium.objects import Pod
-from podium.resources import CPU, MEMORY
-from podium.selectors import repels
+from podium.manifests import workload_of
+from podium.model import Pod
+from podium.model.resources import CPU, MEMORY
+from podium.model.selectors import repels
 
 Floats = NDArray[np.float64]
 

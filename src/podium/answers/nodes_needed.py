@@ -18,11 +18,11 @@ from podium.engine.select import TieBreak
 from podium.engine.simulate import in_queue_order
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT
-from podium.load.daemon_sets import daemon_tolerations, should_run
-from podium.objects import DaemonSet, Node, ObjectMeta, Pod
+from podium.manifests.workloads import daemon_tolerations, should_run
+from podium.model import DaemonSet, Node, ObjectMeta, Pod
+from podium.model.resources import pod_resources
 from podium.plugins import IN_TREE
-from podium.resources import pod_resources
+from podium.releases import CURRENT
 
 HOSTNAME = "kubernetes.io/hostname"
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000

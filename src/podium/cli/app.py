@@ -1,10 +1,15 @@
-"""The commands, each with its arguments. What a command needs is imported when it runs: `--help` answers at once."""
+"""The commands, and how they end: one line and an exit code, never a traceback."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from podium import __version__
 from podium.cli import (
@@ -12,19 +17,81 @@ from podium.cli import (
     bench,
     capacity,
     compare,
-    decide,
-    demo,
     disruption,
     example,
     explain,
     import_trace,
+    recorded,
     simulate,
     sweep,
     tune,
-    verify,
     why_not,
 )
-from podium.cli.commands import Commands
+from podium.cli.output import one_line
+from podium.errors import PodiumError
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+TRACEBACK = "PODIUM_TRACEBACK"
+"""The variable that asks for the traceback of an error nobody foresaw, as a user's plugin may raise."""
+
+# Where typer keeps the root of its usage errors depends on its version; a bad parameter is one in all of them.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Commands(TyperGroup):
+    """The commands of Podium: 0 went well, 1 something does not fit or agree, 2 bad input, 130 interrupted."""
+
+    def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        try:
+            if sys.stdout is None:  # the shell's `>&-`
+                raise PodiumError("stdout is closed; there is nowhere to write to")
+            code = super().main(args, standalone_mode=False, **extra) or 0
+        except (PodiumError, UsageError) as error:
+            code = fail(error)
+        except MemoryError:
+            code = fail("not enough memory for this input")
+        except (KeyboardInterrupt, typer.Abort):
+            code = EXIT_INTERRUPTED
+        except Exception as error:  # a fault of Podium's own: one line, and how to get the rest of it
+            if os.environ.get(TRACEBACK):
+                raise
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                code = fail("no space left to write to")
+            else:
+                kind = type(error).__name__
+                code = fail(f"unexpected {kind}: {error} (set {TRACEBACK}=1 to see where it comes from)")
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As usual, but an empty value is refused by its option: nothing further in could say which one it was."""
+        for before, argument in zip(("", *args), args, strict=False):
+            if not argument:
+                raise typer.BadParameter("is empty", param_hint=before if before.startswith("-") else "an argument")
+            if argument.startswith("--") and argument.endswith("="):
+                raise typer.BadParameter("is empty", param_hint=argument[:-1])
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_BROKEN_PIPE
+        return result
+
+
+def fail(problem: Exception | str) -> int:
+    """Say what is wrong in one line on stderr; the exit code for it."""
+    text = problem.format_message() if isinstance(problem, UsageError) else str(problem)  # type: ignore[attr-defined]
+    print(f"podium: {one_line(text.replace('Value error, ', ''))}", file=sys.stderr)
+    return EXIT_BAD_INPUT
+
 
 app = typer.Typer(
     cls=Commands,
@@ -71,9 +138,9 @@ app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
 app.command()(sweep.sweep)
-app.command()(decide.decide)
 app.command("import")(import_trace.import_trace)
-app.command()(verify.verify)
+app.command()(recorded.decide)
+app.command()(recorded.verify)
 app.command()(bench.bench)
-app.command()(demo.demo)
+app.command()(example.demo)
 app.command()(example.example)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import options
-from podium.cli.conditions import FailIf
+from podium.cli.output import FailIf
 
 if TYPE_CHECKING:
     from podium.answers import Audit, Condition
@@ -39,10 +39,8 @@ def audit(
     """
     from podium import answers
     from podium.answers.audit import NAMES
-    from podium.cli.conditions import exit_code, read_conditions
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.progress import progress
-    from podium.cli.writing import write_text
+    from podium.cli.output import exit_code, progress, read_conditions, write_text
     from podium.cluster import Cluster
 
     conditions = read_conditions(fail_if, NAMES)
@@ -54,7 +52,7 @@ def audit(
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
         found = answers.audit(cluster, settings, registry=registry, release=release.value, on_decided=advance)
     if html is not None:
-        from podium.report.html.disturbances import audit_page
+        from podium.present.html.disruptions import audit_page
 
         write_text(html, audit_page(found))
     _show(found, conditions, output, everything=everything)
@@ -62,10 +60,9 @@ def audit(
 
 
 def _show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.conditions import with_conditions
-    from podium.cli.output import print_lines, width
-    from podium.report.audit import to_document, to_lines, to_rows
-    from podium.report.formats import to_json, to_yaml
+    from podium.cli.output import print_lines, width, with_conditions
+    from podium.present.audit import to_document, to_lines, to_rows
+    from podium.present.text import to_json, to_yaml
 
     match output:
         case Format.JSON | Format.YAML:

@@ -11,8 +11,8 @@ from podium.cli import options
 
 if TYPE_CHECKING:
     from podium.answers import Capacity, NodesNeeded, NodeTemplate
-    from podium.load import Objects
-    from podium.objects import Pod
+    from podium.manifests import Objects
+    from podium.model import Pod
 
 
 class Format(StrEnum):
@@ -69,9 +69,8 @@ def capacity(
 
     Nothing is evicted, and pods that are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.templates import read_node, read_pods
-    from podium.cli.writing import write_text
+    from podium.cli.inputs import mention, read_config, read_node, read_objects, read_pods, registry_with
+    from podium.cli.output import write_text
     from podium.errors import InputError
 
     registry = registry_with(plugins)
@@ -93,7 +92,7 @@ def capacity(
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed}
     answer, needed = _answers(asked, objects, {**settings, **wishes})
     if html is not None:
-        from podium.report.html.placements import capacity_page
+        from podium.present.html.placements import capacity_page
 
         write_text(html, capacity_page(answer, needed, at_least=at_least))
     _show(answer, needed, output, at_least=at_least, everything=everything, priced=any("=" in text for text in nodes))
@@ -149,11 +148,10 @@ def _show(
     priced: bool,
 ) -> None:
     from podium.cli.output import print_lines, width
-    from podium.engine.text import Line
     from podium.errors import InputError
-    from podium.report import capacity as report
-    from podium.report.cluster_capacity import to_review
-    from podium.report.formats import to_json, to_yaml
+    from podium.present import capacity as report
+    from podium.present.capacity import to_review
+    from podium.present.text import Line, to_json, to_yaml
 
     if output is Format.CLUSTER_CAPACITY:
         if answer is None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from podium.cli import options
-from podium.cli.conditions import FailIf
+from podium.cli.output import FailIf
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Way
     from podium.framework import Registry
-    from podium.load import Objects
+    from podium.manifests import Objects
 
 T = TypeVar("T")
 
@@ -64,10 +64,8 @@ def compare(
     """
     from podium import answers
     from podium.answers.compare import NAMES
-    from podium.cli.conditions import exit_code, read_conditions
     from podium.cli.inputs import registry_with
-    from podium.cli.progress import progress
-    from podium.cli.writing import write_text
+    from podium.cli.output import exit_code, progress, read_conditions, write_text
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
@@ -84,7 +82,7 @@ def compare(
             on_decided=advance,
         )
     if html is not None:
-        from podium.report.html.comparisons import comparison_page
+        from podium.present.html.comparisons import comparison_page
 
         write_text(html, comparison_page(comparison))
     _show(comparison, conditions, output, everything=everything)
@@ -105,8 +103,8 @@ def _ways(
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
     from podium.errors import InputError
-    from podium.legacy import CURRENT, release_of
-    from podium.load import expand_workloads
+    from podium.manifests import expand_workloads
+    from podium.releases import CURRENT, release_of
 
     _check_axes(files, configs, clusters, releases)
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
@@ -169,10 +167,9 @@ def _pod_count(way: Way, replay: bool) -> int:
 
 
 def _show(comparison: Comparison, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.conditions import with_conditions
-    from podium.cli.output import print_lines, width
-    from podium.report.comparison import to_document, to_lines, to_rows
-    from podium.report.formats import to_json, to_yaml
+    from podium.cli.output import print_lines, width, with_conditions
+    from podium.present.comparison import to_document, to_lines, to_rows
+    from podium.present.text import to_json, to_yaml
 
     match output:
         case Format.JSON | Format.YAML:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli import options
-from podium.cli.conditions import FailIf
+from podium.cli.output import FailIf
 
 if TYPE_CHECKING:
     from podium.answers import Condition, Disruption, Settings, WorstCase
@@ -49,9 +49,8 @@ def drain(
     Exit code 1 if a pod does not find another node, or is blocked, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption import NAMES, checked
-    from podium.cli.conditions import exit_code, read_conditions
-    from podium.cli.progress import progress
+    from podium.answers.disruption.disruption import NAMES, checked
+    from podium.cli.output import exit_code, progress, read_conditions
 
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
@@ -97,9 +96,8 @@ def fail(
     Exit code 1 if a pod does not find another node, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption import NAMES
-    from podium.cli.conditions import exit_code, read_conditions
-    from podium.cli.progress import progress
+    from podium.answers.disruption.disruption import NAMES
+    from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
     if bool(selectors) == (worst is not None):
@@ -125,9 +123,9 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
 
 def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
     from podium import answers
+    from podium.answers.disruption.failure_search import SHORT_KEYS, trials_needed
     from podium.answers.measures import domains
-    from podium.answers.worst import SHORT_KEYS, trials_needed
-    from podium.cli.progress import progress
+    from podium.cli.output import progress
     from podium.errors import InputError
 
     if what.lstrip("-").isdigit():
@@ -169,14 +167,13 @@ def _show(
     everything: bool,
 ) -> None:
     from podium.answers import WorstCase
-    from podium.cli.conditions import with_conditions
-    from podium.cli.output import print_lines, width
-    from podium.report.disruption import to_document, to_lines, to_rows, worst_lines
-    from podium.report.formats import to_json, to_yaml
+    from podium.cli.output import print_lines, width, with_conditions
+    from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
+    from podium.present.text import to_json, to_yaml
 
     if html is not None:
-        from podium.cli.writing import write_text
-        from podium.report.html.disturbances import disruption_page
+        from podium.cli.output import write_text
+        from podium.present.html.disruptions import disruption_page
 
         write_text(html, disruption_page(found))
     disruption = found.disruption if isinstance(found, WorstCase) else found

@@ -1,4 +1,4 @@
-"""`podium example`: write out a cluster to try things on."""
+"""`podium demo`: two pods of the example cluster, explained."""
 
 from __future__ import annotations
 
@@ -7,6 +7,40 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from podium.cli import options
+
+PLACED = "shop/web-5f7c9-new"
+STUCK = "ml/train-0"
+NEXT = """\
+Now with a cluster of your own:
+  kubectl get nodes,pods,namespaces,services,rs -A -o json > cluster.json
+  podium explain POD -f cluster.json"""
+
+
+def demo(release: options.Releases = options.Release.V1_36) -> None:
+    """Explain two pods of an example cluster that comes with Podium."""
+    from importlib.resources import as_file, files
+
+    from podium.cli.output import print_lines, width
+    from podium.cluster import Cluster
+    from podium.engine import Scheduler
+    from podium.manifests import load
+    from podium.model import Pod
+    from podium.present.explanation import explain_pod, to_lines
+    from podium.present.text import Line
+
+    with as_file(files("podium.example") / "cluster.yaml") as path:
+        objects = load(path)
+    cluster = Cluster.from_objects(objects)
+    pods = {pod.key: pod for pod in objects.of(Pod)}
+    scheduler = Scheduler(cluster, release=release.value)
+    print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
+    extra = "" if release is options.Release.V1_36 else f" --release {release.value}"
+    for key in (PLACED, STUCK):
+        print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
+        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=width()))
+    print(f"\n{NEXT}")
 
 
 class Cluster(StrEnum):
@@ -26,7 +60,7 @@ def example(
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.YAML,
 ) -> None:
     """Write an example cluster to stdout, for the commands that take -f."""
-    from podium.example.clusters import fleet_text, shop_text
+    from podium.example.fleet import fleet_text, shop_text
 
     text = fleet_text if cluster is Cluster.FLEET else shop_text
     sys.stdout.write(text(json=output is Format.JSON))

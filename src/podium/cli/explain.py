@@ -10,7 +10,7 @@ import typer
 from podium.cli import options
 
 if TYPE_CHECKING:
-    from podium.report.explanation import Explained
+    from podium.present.explanation import Explained
 
 
 class Format(StrEnum):
@@ -47,12 +47,11 @@ def explain(
     """
     from contextlib import closing
 
-    from podium.cli.finding import find_pod
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.writing import write_text
+    from podium.cli.inputs import find_pod, mention, read_config, read_objects, registry_with
+    from podium.cli.output import write_text
     from podium.cluster import Cluster
     from podium.engine import Scheduler
-    from podium.report.explanation import explain_pod
+    from podium.present.explanation import explain_pod
 
     registry = registry_with(plugins)
     found, objects = find_pod(read_objects(files), pod, namespace)
@@ -77,7 +76,7 @@ def explain(
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
     if html is not None:
-        from podium.report.html.decisions import explanation_page
+        from podium.present.html.decisions import explanation_page
 
         write_text(html, explanation_page(explained))
     show(explained, output, every_node=every_node, per_node=per_node)
@@ -86,8 +85,8 @@ def explain(
 def show(explained: Explained, output: Format, *, every_node: bool = False, per_node: bool = False) -> None:
     """Print an explanation in the format asked for."""
     from podium.cli.output import print_lines, width
-    from podium.report.explanation import to_document, to_lines, to_rows
-    from podium.report.formats import to_json, to_yaml
+    from podium.present.explanation import to_document, to_lines, to_rows
+    from podium.present.text import to_json, to_yaml
 
     match output:
         case Format.JSON:

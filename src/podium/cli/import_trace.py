@@ -17,10 +17,10 @@ def import_trace(
     `podium import openb NODES.csv PODS.csv --out DIR`, then `podium simulate -f DIR/nodes.json -f DIR/pods.json` or
     `podium simulate -f DIR/nodes.json --timeline DIR/events.jsonl`. What had to be assumed or left out is said.
     """
-    from podium.cli.progress import progress
-    from podium.engine.text import counted
+    from podium.cli.output import progress
     from podium.traces import read_trace, write_trace
     from podium.traces.tables import size
+    from podium.wording import counted
 
     with progress("reading", size(files)) as advance:
         trace = read_trace(kind, files, advance)

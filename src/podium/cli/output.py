@@ -1,17 +1,121 @@
-"""What commands print: results on stdout, remarks on stderr, colour on a terminal only."""
+"""`--fail-if`: conditions on what a command finds, for pipelines."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from podium.cli.commands import one_line
+import typer
 
 if TYPE_CHECKING:
-    from podium.engine.text import Line
+    from collections.abc import Collection
+
+    from podium.answers import Condition
+    from podium.present.text import Line
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file of text at once."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a file at once: whoever reads it finds the old one or the new one, never a part, even if interrupted."""
+    from podium.errors import InputError
+
+    target = Path(path)
+    temporary = ""
+    try:
+        # A device or a pipe, such as /dev/stdout, cannot be replaced.
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, _permissions(target))
+        os.replace(temporary, target)
+    except OSError as error:
+        _remove(temporary)
+        raise InputError((error.strerror or str(error)).lower(), path) from None
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _remove(temporary: str) -> None:
+    with suppress(OSError):
+        os.unlink(temporary)
+
+
+def _permissions(target: Path) -> int:
+    """Those of the file that is replaced, or what a new file would get."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """Show how far along `total` steps we are, or that we are at it, and the time left.
+
+    Call what it gives after each step, or with a number of steps.
+    """
+    if not sys.stderr.isatty():
+        yield lambda steps=1: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps=1: bar.advance(task, steps)
+
+
+FailIf = Annotated[
+    list[str],
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="Exit code 1 if this holds, such as 'pending > 0'; may be given several times.",
+    ),
+]
+
+
+def read_conditions(texts: Sequence[str], names: Collection[str]) -> list[Condition]:
+    """The conditions, which may speak of these names."""
+    from podium.answers import Condition
+
+    return [Condition.parse(text, names) for text in texts]
+
+
+def exit_code(conditions: Sequence[Condition], values: Mapping[str, float], otherwise: bool = False) -> int:
+    """1 if a condition holds, which is said on stderr; without conditions, 1 if it comes to that `otherwise`."""
+    from podium.cli.output import warn
+
+    if not conditions:
+        return int(otherwise)
+    met = [condition for condition in conditions if condition.holds(values)]
+    for condition in met:
+        warn(f"--fail-if {condition.text!r} holds: {condition.explained(values)}")
+    return int(bool(met))
+
+
+def with_conditions(
+    document: dict[str, Any], conditions: Sequence[Condition], values: Mapping[str, float]
+) -> dict[str, Any]:
+    """The document, and which of the conditions hold."""
+    found = [{"condition": condition.text, "holds": condition.holds(values)} for condition in conditions]
+    return {**document, "failIf": found} if found else document
+
 
 NARROWEST = 40
 
@@ -47,3 +151,8 @@ def _print(text: str, style: str, stream: TextIO) -> None:
     from rich.text import Text
 
     Console(file=stream, soft_wrap=True).print(Text(text, style))
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters, so that no input can forge a second line."""
+    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))

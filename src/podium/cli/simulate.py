@@ -49,11 +49,10 @@ def simulate(
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
     from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.progress import progress
-    from podium.cli.writing import write_text
+    from podium.cli.output import progress, write_text
     from podium.cluster import Cluster
     from podium.engine import simulate
-    from podium.load import expand_workloads
+    from podium.manifests import expand_workloads
 
     wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
     if any(wishes):
@@ -92,7 +91,7 @@ def simulate(
             on_decided=lambda placement: advance(),
         )
     if html is not None:
-        from podium.report.html.placements import simulation_page
+        from podium.present.html.placements import simulation_page
 
         write_text(html, simulation_page(simulation))
     _show(simulation, output, everything=everything)
@@ -101,8 +100,8 @@ def simulate(
 
 def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:
     from podium.cli.output import print_lines, width
-    from podium.report.formats import to_json, to_yaml
-    from podium.report.simulation import to_document, to_lines, to_rows
+    from podium.present.simulation import to_document, to_lines, to_rows
+    from podium.present.text import to_json, to_yaml
 
     match output:
         case Format.JSON:

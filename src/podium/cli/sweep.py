@@ -39,8 +39,7 @@ def sweep(
     Runs that are done already are not done again: start it once more after an interruption. Exit code 1 if a run
     failed.
     """
-    from podium.cli.output import warn
-    from podium.cli.progress import progress
+    from podium.cli.output import progress, warn
     from podium.sweep import load_inputs, read_sweep, run_count
     from podium.sweep import sweep as run_sweep
     from podium.sweep.running import described
@@ -64,7 +63,7 @@ def sweep(
 
 
 def _workers(jobs: int | None, dask: str | None, runs: int) -> AbstractContextManager[Workers]:
-    from podium.answers.trying import cores
+    from podium.answers.tuning.trials import cores
     from podium.sweep import dask_cluster, in_process, local_processes
 
     if dask is not None:
@@ -74,10 +73,9 @@ def _workers(jobs: int | None, dask: str | None, runs: int) -> AbstractContextMa
 
 
 def _write(result: SweepResult, folder: str) -> None:
-    from podium.cli.output import warn
-    from podium.cli.writing import write_text
+    from podium.cli.output import warn, write_text
     from podium.errors import InputError
-    from podium.report.sweep_plot import sweep_plot
+    from podium.present.sweep_plot import sweep_plot
 
     write_text(f"{folder}/rows.csv", result.to_csv())
     write_text(f"{folder}/summary.csv", result.summary_csv())
@@ -91,8 +89,8 @@ def _write(result: SweepResult, folder: str) -> None:
 
 def _show(result: SweepResult, output: Format, folder: str) -> None:
     from podium.cli.output import print_lines
-    from podium.report.formats import to_json
-    from podium.report.sweep import to_document, to_lines
+    from podium.present.sweep import to_document, to_lines
+    from podium.present.text import to_json
 
     match output:
         case Format.CSV:

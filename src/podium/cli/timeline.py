@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from podium.loop import Timeline, TimelineResult
+    from podium.timeline import Timeline, TimelineResult
 
 Events = Annotated[
     str | None,
@@ -69,8 +69,8 @@ def simulate_timeline(
     finally:
         timeline.close()
     if wishes.snapshot is not None:
-        from podium.cli.writing import write_bytes
-        from podium.loop import save_timeline
+        from podium.cli.output import write_bytes
+        from podium.timeline import save_timeline
 
         write_bytes(wishes.snapshot, save_timeline(timeline))
     _write_files(wishes, result)
@@ -103,9 +103,9 @@ def _timeline(
     options: Mapping[str, Any],
 ) -> Timeline:
     from podium.cli.inputs import mention, mention_ignored, read_config, registry_with
-    from podium.engine.text import counted
-    from podium.load import Objects, load
-    from podium.loop import Timeline, read_timeline, resume_timeline
+    from podium.manifests import Objects, load
+    from podium.timeline import Timeline, read_timeline, resume_timeline
+    from podium.wording import counted
 
     registry = registry_with(plugins)
     events = read_timeline(wishes.events or "-")
@@ -122,9 +122,9 @@ def _timeline(
 
 def seconds(text: str) -> float:
     """A time on the command line: seconds, or a duration such as 1h30m."""
-    from podium.config.durations import SECOND, parse_duration
+    from podium.config.fields import SECOND, parse_duration
     from podium.errors import InputError
-    from podium.loop.timeline_events import LONGEST
+    from podium.timeline.events import LONGEST
 
     try:
         time = float(text)
@@ -141,11 +141,11 @@ def seconds(text: str) -> float:
 def _write_files(wishes: Wishes, result: TimelineResult) -> None:
     import msgspec
 
-    from podium.cli.writing import write_bytes
+    from podium.cli.output import write_bytes
 
     # The plot comes first: its name or a missing library may be refused, and then nothing is written at all.
     if wishes.plot is not None:
-        from podium.loop import write_plot
+        from podium.present.plot import write_plot
 
         write_plot(result, wishes.plot)
     if wishes.log is not None:
@@ -157,8 +157,8 @@ def _write_files(wishes: Wishes, result: TimelineResult) -> None:
 
 def _show(result: TimelineResult, output: str) -> None:
     from podium.cli.output import print_lines
-    from podium.report.formats import to_json, to_yaml
-    from podium.report.timeline import to_lines
+    from podium.present.text import to_json, to_yaml
+    from podium.present.timeline import to_lines
 
     match output:
         case "json":

@@ -14,7 +14,7 @@ from podium.cli import options
 if TYPE_CHECKING:
     from podium.answers import Tuning
     from podium.framework import Registry
-    from podium.load import Objects
+    from podium.manifests import Objects
 
 
 class Format(StrEnum):
@@ -64,13 +64,12 @@ def tune(
     1 if nothing better was found.
     """
     from podium import answers
-    from podium.answers.tune import TRIALS
+    from podium.answers.tuning.tune import TRIALS
     from podium.cli.inputs import mention, read_objects, registry_with
-    from podium.cli.progress import progress
-    from podium.cli.writing import write_text
+    from podium.cli.output import progress, write_text
     from podium.cluster import Cluster
-    from podium.load import expand_workloads
-    from podium.report.formats import to_yaml
+    from podium.manifests import expand_workloads
+    from podium.present.text import to_yaml
 
     if ":" in objective:
         # By its full name, as a process may start elsewhere.
@@ -98,7 +97,7 @@ def tune(
     if out is not None:
         write_text(out, f"{to_yaml(found.document)}\n")
     if html is not None:
-        from podium.report.html.comparisons import tuning_page
+        from podium.present.html.comparisons import tuning_page
 
         write_text(html, tuning_page(found))
     _show(found, output, out=out, everything=everything)
@@ -108,7 +107,7 @@ def tune(
 def _document(file: str | None, objects: Objects, registry: Registry, release: str) -> dict[str, Any] | None:
     """The configuration as it stands in its file, else among the objects; None if there is neither."""
     from podium.cli.inputs import check_config, find_config
-    from podium.legacy import provider_policy
+    from podium.releases import provider_policy
 
     given = find_config(file, objects, release)
     check_config(given, registry, release)
@@ -119,8 +118,8 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: s
 
 def _show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:
     from podium.cli.output import print_lines, width
-    from podium.report.formats import to_json, to_yaml
-    from podium.report.tuning import to_document, to_lines, to_rows
+    from podium.present.text import to_json, to_yaml
+    from podium.present.tuning import to_document, to_lines, to_rows
 
     match output:
         case Format.JSON:

@@ -42,9 +42,8 @@ def why_not(
     pod goes there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.finding import find_pod
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
-    from podium.cli.writing import write_text
+    from podium.cli.inputs import find_pod, mention, read_config, read_objects, registry_with
+    from podium.cli.output import write_text
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
@@ -63,7 +62,7 @@ def why_not(
         most=most,
     )
     if html is not None:
-        from podium.report.html.decisions import why_not_page
+        from podium.present.html.decisions import why_not_page
 
         write_text(html, why_not_page(answer))
     _show(answer, output)
@@ -72,8 +71,8 @@ def why_not(
 
 def _show(answer: WhyNot, output: Format) -> None:
     from podium.cli.output import print_lines, width
-    from podium.report.formats import to_json, to_yaml
-    from podium.report.why_not import to_document, to_lines, to_rows
+    from podium.present.text import to_json, to_yaml
+    from podium.present.why_not import to_document, to_lines, to_rows
 
     match output:
         case Format.JSON:

@@ -8,19 +8,18 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster.changes import ROW_ASPECTS, Aspect, ChangeLog
+from podium.cluster.census import Census, RowMask
+from podium.cluster.change_log import ROW_ASPECTS, Aspect, ChangeLog
 from podium.cluster.columns import Columns, Ints, Mask
-from podium.cluster.counts import Census, RowMask
-from podium.cluster.groups import LabelGroups
 from podium.cluster.images import Images
+from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
 from podium.cluster.pods import PodInfo, PodInfos
 from podium.cluster.ports import Ports
-from podium.cluster.resource_states import ResourceStates
 from podium.cluster.store import Store
 from podium.collector import collector_paused
 from podium.errors import InputError
-from podium.objects import Namespace, Node, Object, Pod
+from podium.model import Namespace, Node, Object, Pod
 
 
 class Placed(NamedTuple):

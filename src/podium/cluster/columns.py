@@ -11,9 +11,27 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.objects import Node, Taint
-from podium.resources import node_allocatable
-from podium.selectors import Requirement
+from podium.model import Node, Taint
+from podium.model.resources import node_allocatable
+from podium.model.selectors import Requirement
+
+
+def lowest(values: NDArray[np.integer[Any]]) -> int:
+    """The smallest of the values; 0 if there are none."""
+    found: int = values.item(values.argmin()) if len(values) else 0
+    return found
+
+
+def highest(values: NDArray[np.integer[Any]]) -> int:
+    """The largest of the values; 0 if there are none."""
+    found: int = values.item(values.argmax()) if len(values) else 0
+    return found
+
+
+def is_any(mask: Mask) -> bool:
+    """Whether any is true."""
+    return mask.item(mask.argmax()) if len(mask) else False
+
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.objects import Node
+from podium.model import Node
 
 
 class ImageState:

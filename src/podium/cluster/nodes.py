@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster.columns import NON_ZERO, Codes, Ints, Mask
-from podium.cluster.groups import Groups
-from podium.cluster.resource_states import Amounts
-from podium.objects import Node, Pod, Taint
-from podium.selectors import NodeMatcher, NodeTerm, Requirement
+from podium.cluster.node_groups import Amounts, Groups
+from podium.model import Node, Pod, Taint
+from podium.model.selectors import NodeMatcher, NodeTerm, Requirement
 
 if TYPE_CHECKING:
     from podium.cluster.cluster import Cluster

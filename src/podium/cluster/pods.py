@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
-from podium.cluster.hashing import hashed_once
-from podium.objects import Pod, PodAffinity, PodAffinityTerm
-from podium.resources import PodResources, pod_resources, resize_infeasible
-from podium.selectors import Labels, Selector, label_selector
+from podium.model import Pod, PodAffinity, PodAffinityTerm
+from podium.model.resources import PodResources, pod_resources, resize_infeasible
+from podium.model.selectors import Labels, Selector, label_selector
+
+T = TypeVar("T", bound=type[Any])
+
+
+def hashed_once(kind: T) -> T:
+    """A frozen dataclass, made to work out its hash once per instance and process."""
+    work_out: Callable[[object], int] = vars(kind)["__hash__"]
+
+    def hash_of(self: Any) -> int:
+        try:
+            found: int = self._hash
+        except AttributeError:
+            found = vars(self)["_hash"] = work_out(self)
+        return found
+
+    def state_of(self: object) -> dict[str, Any]:
+        # Strings have another hash in another process.
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+    type.__setattr__(kind, "__hash__", hash_of)
+    type.__setattr__(kind, "__getstate__", state_of)
+    return kind
 
 
 @hashed_once

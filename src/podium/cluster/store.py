@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Generic, TypeVar
 
-from podium.objects import Object
+from podium.model import Object
 
 T = TypeVar("T", bound=Object)
 

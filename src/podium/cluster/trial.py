@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.cluster.cluster import Cluster, Placed
 from podium.cluster.pods import PodInfo
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class Trial:

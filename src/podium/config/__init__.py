@@ -1,6 +1,7 @@
 """KubeSchedulerConfiguration: types, strict reading, defaults, validation."""
 
-from podium.config.args import (
+from podium.config.parse import STORAGE_PLUGINS, default_config, ignoring, parse_config
+from podium.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -13,8 +14,6 @@ from podium.config.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from podium.config.ignoring import STORAGE_PLUGINS, ignoring
-from podium.config.parse import default_config, parse_config
 from podium.config.types import (
     EXTENSION_POINTS,
     ExtenderConfig,

@@ -7,10 +7,9 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from podium.config.durations import SECOND
-from podium.config.fields import Fields, Problems
-from podium.config.names import extended_resource_errors
+from podium.config.fields import SECOND, Fields, Problems
 from podium.config.types import ExtenderConfig, ManagedResource, TLSConfig
+from podium.model.names import extended_resource_errors
 
 DEFAULT_TIMEOUT = 5 * SECOND
 

@@ -2,13 +2,84 @@
 
 from __future__ import annotations
 
-from podium.config.component import read_component
-from podium.config.default_plugins import DEFAULT_PLUGINS, V1
+from collections.abc import Collection
+from dataclasses import replace
+
 from podium.config.extenders import check_extenders, ignored_resources, in_call_order, read_extender
-from podium.config.fields import Fields, Problems
+from podium.config.fields import SECOND, Fields, Problems
+from podium.config.plugin_sets import DEFAULT_PLUGINS, V1, V1BETA2
 from podium.config.profiles import build_profiles, check_percentage, check_profiles, ignore_in_fit, read_profiles
-from podium.config.types import KnownPlugins, KubeSchedulerConfiguration
+from podium.config.types import KnownPlugins, KubeSchedulerConfiguration, Profile
 from podium.errors import ConfigError
+
+
+def read_component(fields: Fields, api_version: str, problems: Problems) -> None:
+    """Take the fields of the process from `fields`, and report in `problems` the values that are refused."""
+    _read_leader_election(fields.child("leaderElection"), problems)
+    _read_client_connection(fields.child("clientConnection"), problems)
+    fields.optional_boolean("enableProfiling")
+    fields.optional_boolean("enableContentionProfiling")
+    if api_version == V1:
+        fields.boolean("delayCacheUntilActive")
+    if api_version == V1BETA2:
+        fields.optional_string("healthzBindAddress")
+        fields.optional_string("metricsBindAddress")
+
+
+def _read_client_connection(fields: Fields, problems: Problems) -> None:
+    with fields:
+        for name in ("kubeconfig", "acceptContentTypes", "contentType"):
+            fields.string(name)
+        fields.number("qps")
+        burst = fields.integer("burst")
+        if burst < 0:
+            problems.invalid(f"{fields.path}.burst", burst, "must be non-negative")
+
+
+def _read_leader_election(fields: Fields, problems: Problems) -> None:
+    with fields:
+        elect = fields.optional_boolean("leaderElect")
+        durations = {
+            "leaseDuration": fields.duration("leaseDuration") or 15 * SECOND,
+            "renewDeadline": fields.duration("renewDeadline") or 10 * SECOND,
+            "retryPeriod": fields.duration("retryPeriod") or 2 * SECOND,
+        }
+        lock = fields.string("resourceLock") or "leases"
+        fields.string("resourceName")
+        fields.string("resourceNamespace")
+    if elect is False:
+        return
+    for name, duration in durations.items():
+        if duration <= 0:
+            problems.add(f"{fields.path}.{name}", "must be greater than zero")
+    if durations["leaseDuration"] <= durations["renewDeadline"]:
+        problems.add(f"{fields.path}.leaseDuration", "must be greater than renewDeadline")
+    if lock != "leases":
+        problems.invalid(f"{fields.path}.resourceLock", lock, 'must be "leases"')
+
+
+STORAGE_PLUGINS = frozenset(
+    {
+        *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+        # What older releases call them.
+        *("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"),
+        *("CheckVolumeBinding", "NoDiskConflict", "NoVolumeNodeConflict", "NoVolumeZoneConflict"),
+        *("MaxAzureDiskVolumeCount", "MaxCSIVolumeCountPred", "MaxCinderVolumeCount"),
+        *("MaxEBSVolumeCount", "MaxGCEPDVolumeCount"),
+    }
+)
+"""The plugins that look at volumes and claims, of all releases."""
+
+
+def ignoring(config: KubeSchedulerConfiguration, plugins: Collection[str]) -> KubeSchedulerConfiguration:
+    """The configuration with these plugins at no extension point of any profile."""
+    return replace(config, profiles=tuple(_without(profile, plugins) for profile in config.profiles))
+
+
+def _without(profile: Profile, plugins: Collection[str]) -> Profile:
+    points = {point: tuple(ref for ref in refs if ref.name not in plugins) for point, refs in profile.points.items()}
+    return replace(profile, points=points)
+
 
 KIND = "KubeSchedulerConfiguration"
 

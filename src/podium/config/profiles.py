@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from podium.config.args import NodeResourcesFitArgs
-from podium.config.args_checking import check_args, check_fit_args
-from podium.config.args_reading import READERS, read_args
-from podium.config.default_plugins import DEFAULT_PLUGINS, V1
 from podium.config.fields import Fields, Problems, quote
-from podium.config.plugin_sets import PluginSets, enabled_names, expand, read_plugin_sets, with_defaults
+from podium.config.plugin_args import READERS, NodeResourcesFitArgs, read_args
+from podium.config.plugin_args_checks import check_args, check_fit_args
+from podium.config.plugin_sets import (
+    DEFAULT_PLUGINS,
+    V1,
+    PluginSets,
+    enabled_names,
+    expand,
+    read_plugin_sets,
+    with_defaults,
+)
 from podium.config.types import EXTENSION_POINTS, KnownPlugins, Profile
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"

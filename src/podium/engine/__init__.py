@@ -1,8 +1,7 @@
 """Deciding: plans, evaluation, selection and the scheduler that ties them together."""
 
-from podium.engine.claimed import Claimed
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.scheduler import Scheduler
-from podium.engine.simulate import Placement, Simulation, Usage, simulate
+from podium.engine.simulate import Claimed, Placement, Simulation, Usage, simulate
 
 __all__ = ["Claimed", "Decision", "Placement", "PluginScores", "Scheduler", "Simulation", "Usage", "simulate"]

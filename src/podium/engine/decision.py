@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.engine import explanation
-from podium.engine.frames import decision_frame
-from podium.engine.notebook import decision_html
 from podium.engine.preemption.choice import Candidate
 from podium.framework import Status
-from podium.legacy.conduct import FIT_ERROR, FitError
+from podium.releases.conduct import FIT_ERROR, FitError
 
 if TYPE_CHECKING:
     import polars
@@ -102,13 +99,15 @@ class Decision:
     def explain(
         self,
         *,
-        width: int = explanation.WIDTH,
+        width: int = 80,
         wide: bool = False,
         every_node: bool = False,
         per_node: bool = False,
     ) -> str:
-        """The decision in words and tables; see `podium.engine.explanation.explain`."""
-        lines = explanation.explain(self, width=width, wide=wide, every_node=every_node, per_node=per_node)
+        """The decision in words and tables; see `podium.present.decision_text.explain`."""
+        from podium.present.decision_text import explain
+
+        lines = explain(self, width=width, wide=wide, every_node=every_node, per_node=per_node)
         return "\n".join(line.text for line in lines)
 
     def to_frame(self) -> polars.DataFrame:
@@ -116,9 +115,13 @@ class Decision:
 
         The best node comes first. Needs polars: the extra `frames`.
         """
+        from podium.present.notebook import decision_frame
+
         return decision_frame(self)
 
     def _repr_html_(self) -> str:
+        from podium.present.notebook import decision_html
+
         return decision_html(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,3 +158,54 @@ class Decision:
 
 def _status(status: Status) -> dict[str, Any]:
     return {"plugin": status.plugin, "code": status.code.value, "reasons": list(status.reasons)}
+
+
+class Scored(NamedTuple):
+    """The scores of one plugin, or of one extender, which says only what they come to."""
+
+    plugin: str
+    weighted: Mapping[str, int]
+    weight: int | None = None
+    raw: Mapping[str, int] | None = None
+    normalized: Mapping[str, int] | None = None
+
+    def cell(self, node: str, *, wide: bool) -> str:
+        if not wide or self.raw is None or self.normalized is None:
+            return str(self.weighted[node])
+        return f"{self.raw[node]}/{self.normalized[node]}/{self.weighted[node]}"
+
+
+def scored(decision: Decision) -> list[Scored]:
+    """Every plugin and extender that scored, in the order they did."""
+    plugins = [Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized) for one in decision.scores]
+    return plugins + [Scored(name, scores) for name, scores in decision.extender_scores.items()]
+
+
+def ranking(decision: Decision) -> list[str]:
+    """The feasible nodes, best first: the chosen one before those it shares the highest total with."""
+    totals = decision.totals
+    return sorted(decision.feasible, key=lambda node: (-totals.get(node, 0), node != decision.node, node))
+
+
+def runner_up(decision: Decision) -> str | None:
+    """The best node with a lower total than the chosen one; None if there is none."""
+    best = decision.totals.get(decision.node or "", 0)
+    return next((node for node in ranking(decision) if decision.totals.get(node, best) < best), None)
+
+
+def lead(decision: Decision, over: str) -> dict[str, int]:
+    """By how much each plugin put the chosen node ahead of another, or behind; those that made none are left out."""
+    chosen = decision.node or ""
+    points = {one.plugin: one.weighted[chosen] - one.weighted[over] for one in scored(decision)}
+    return {plugin: points[plugin] for plugin in sorted(points, key=lambda name: -abs(points[name])) if points[plugin]}
+
+
+def why(status: Status) -> str:
+    """`NodeResourcesFit: Insufficient cpu`: who rejected, and the reasons."""
+    reasons = ", ".join(status.reasons) or status.code.value
+    return f"{status.plugin}: {reasons}" if status.plugin else reasons
+
+
+def not_looked_at(decision: Decision) -> int:
+    """How many nodes no filter looked at: PreFilter excluded them, or enough others had been found."""
+    return max(decision.node_count - len(decision.feasible) - len(decision.rejected), 0)

@@ -8,11 +8,10 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.groups import Groups
-from podium.engine.feasible import FeasibleRows
-from podium.engine.node_forms import FEW_NODES, filters_by_node, scores_by_node
-from podium.engine.plan import Plan
-from podium.engine.row_scores import RowScores, check_scores
+from podium.cluster.node_groups import Groups
+from podium.engine.feasible_rows import FeasibleRows, RowScores, check_scores
+from podium.engine.plan.plan import Plan
+from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import PluginError
 from podium.framework import (
     SUCCESS,
@@ -24,10 +23,10 @@ from podium.framework import (
     ScorePlugin,
     Status,
     Verdict,
-    returned,
 )
-from podium.framework.framework import Weighted
-from podium.objects import Pod
+from podium.framework import return_values as returned
+from podium.framework.registry import Weighted
+from podium.model import Pod
 
 PASS = PreFilterResult()
 

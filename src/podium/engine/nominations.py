@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class Nominations:

@@ -12,20 +12,19 @@ from podium.cluster.columns import Ints
 from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.evaluation import Evaluation
-from podium.engine.extending import NO_EXTENDERS, ExtenderRound
-from podium.engine.faults import BLAME_PLUGINS
+from podium.engine.extender_round import NO_EXTENDERS, ExtenderRound
 from podium.engine.nominations import Nominations
-from podium.engine.plans import Plans
-from podium.engine.preempting import Preempting
-from podium.engine.remembering import RowChanges
-from podium.engine.sampling import Sampling
-from podium.engine.select import First, TieBreak, best, tie_break
-from podium.engine.yielding import Yielding
+from podium.engine.plan.cache import Plans
+from podium.engine.plugin_faults import BLAME_PLUGINS
+from podium.engine.preemption.post_filter import Preempting
+from podium.engine.recheck import Yielding
+from podium.engine.row_changes import RowChanges
+from podium.engine.select import First, Sampling, TieBreak, best, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Framework, Registry, Status
-from podium.legacy import CURRENT, Options, release_of
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins import IN_TREE
+from podium.releases import CURRENT, Options, release_of
 
 
 class Scheduler:

@@ -7,10 +7,13 @@ the fleet is as uneven as a real one, and the same in every run.
 
 from __future__ import annotations
 
+import json as json_format
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from typing import Any
 
+import yaml
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
@@ -26,10 +29,10 @@ from podium.example.fleet_workloads import (
     WORKLOADS,
     Workload,
 )
-from podium.load import load
-from podium.load.daemon_sets import should_run
-from podium.load.defaults import generated_suffix
-from podium.objects import DaemonSet, Node, Pod
+from podium.manifests import load
+from podium.manifests.defaults import generated_suffix
+from podium.manifests.workloads import should_run
+from podium.model import DaemonSet, Node, Pod
 
 Document = dict[str, Any]
 
@@ -138,3 +141,27 @@ def _with_times(documents: list[Document]) -> list[Document]:
             if "nodeName" in document["spec"]:
                 document["status"] = {**document["status"], "startTime": text}
     return documents
+
+
+class _Plain(yaml.CSafeDumper):
+    """Writes what occurs twice twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def fleet_text(*, json: bool = False) -> str:
+    """The fleet: see `podium.example.fleet`."""
+    return _text({"apiVersion": "v1", "kind": "List", "items": fleet()}, json)
+
+
+def shop_text(*, json: bool = False) -> str:
+    """The small cluster that `podium demo` explains."""
+    text = (files("podium.example") / "cluster.yaml").read_text()
+    return _text(yaml.load(text, yaml.CSafeLoader), json) if json else text
+
+
+def _text(document: dict[str, Any], json: bool) -> str:
+    if json:
+        return json_format.dumps(document, indent=1) + "\n"
+    return yaml.dump(document, Dumper=_Plain, sort_keys=False, default_flow_style=None, width=160)

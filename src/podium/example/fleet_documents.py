@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.example.fleet_nodes import CSI_DRIVER, GPU, ZONE, ZONES
 from podium.example.fleet_workloads import STORAGE_CLASS, Workload
-from podium.load.defaults import generated_suffix, generated_uid
+from podium.manifests.defaults import generated_suffix, generated_uid
 
 Document = dict[str, Any]
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from podium.errors import ExtenderError
-from podium.extenders import messages, wire
+from podium.extenders import messages
+from podium.extenders import messages as wire
 from podium.extenders.messages import FilterResult, Victims
-from podium.objects import Node, Pod
+from podium.model import Node, Pod
 
 if TYPE_CHECKING:
     from podium.config.types import ExtenderConfig

@@ -6,14 +6,128 @@ objects inside keep their usual names.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NoReturn
 
 import msgspec
 
-from podium.extenders import wire
-from podium.extenders.wire import WireError
-from podium.objects import Pod
+from podium.model import Object, Pod
+
+_INT64 = range(-(2**63), 2**63)
+
+
+class WireError(ValueError):
+    """An answer that kube-scheduler could not have used; the message says why, on one line."""
+
+
+def document(value: Object) -> dict[str, object]:
+    """The object as JSON builtins, with `apiVersion` and `kind`.
+
+    Unlike our own encoding this writes defaults such as `schedulerName`: the API server has filled them in
+    by the time an extender sees the object. Quantities become strings, as the API writes them.
+    """
+    fields = _builtins(value)
+    assert isinstance(fields, dict)
+    return {"apiVersion": "v1", "kind": type(value).__name__, **fields}
+
+
+def _builtins(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        pairs = ((key, getattr(value, name), optional) for name, key, optional in _fields(type(value)))
+        return {key: _builtins(item) for key, item, optional in pairs if item or (optional and item is not None)}
+    if isinstance(value, dict):
+        # The only numbers in maps of the API are quantities.
+        return {key: str(item) if isinstance(item, int | float) else _builtins(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_builtins(item) for item in value]
+    return value
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str, bool], ...]:
+    """Attribute, JSON name, and whether an empty value differs from an absent one, for each field."""
+    return tuple((field.name, field.encode_name, field.default is None) for field in msgspec.structs.fields(struct))
+
+
+def parse(body: bytes) -> object:
+    """The first JSON value in the body; whatever follows it is not looked at, as in Go."""
+    text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
+    if not text:
+        raise WireError("the answer is empty")
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        raise WireError(f"the answer is not JSON: {one_line(text, 80)}") from None
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one printable line of at most `limit` characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * limit]).split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def member(value: object, name: str) -> object:
+    """The named member of a JSON object, in any case; None when absent, or when the object is null."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise WireError(f"{_kind(value)} stands where an object with {name} should")
+    folded = name.lower()
+    # Spelled twice, the later one counts.
+    return next((value[key] for key in reversed(value) if key.lower() == folded), None)
+
+
+def string(value: object, name: str) -> str:
+    """A JSON string; null is the empty string."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WireError(f"{name} is {_kind(value)}, not a string")
+    # Half a surrogate pair cannot be printed; Go puts the replacement character in its place.
+    return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def integer(value: object, name: str) -> int:
+    """A JSON integer that fits int64; null is zero."""
+    if value is None:
+        return 0
+    if type(value) is not int or value not in _INT64:
+        raise WireError(f"{name} is {_kind(value)}, not a 64-bit integer")
+    return value
+
+
+def sequence(value: object, name: str) -> list[object]:
+    """A JSON array; null is the empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise WireError(f"{name} is {_kind(value)}, not an array")
+    return value
+
+
+def mapping(value: object, name: str) -> dict[str, object]:
+    """A JSON object used as a map; null is the empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise WireError(f"{name} is {_kind(value)}, not an object")
+    return {string(key, name): member for key, member in value.items()}
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array"}
+    return names.get(type(value), "an object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +157,7 @@ def pod_document(pod: Pod) -> dict[str, object]:
     """The pod as an extender sees it. Answers name pods by UID, so a pod without one goes by its namespace and name."""
     if not pod.metadata.uid:
         pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=pod_uid(pod)))
-    return wire.document(pod)
+    return document(pod)
 
 
 def pod_uid(pod: Pod) -> str:
@@ -78,8 +192,8 @@ def preemption_args(pod: Pod, victims: Mapping[str, Victims], *, by_uid: bool) -
 
 def read_error(answer: object) -> None:
     """Raise what the answer's Error field says, if it says anything."""
-    if error := wire.string(wire.field(answer, "Error"), "Error"):
-        raise WireError(wire.one_line(error, 300))
+    if error := string(member(answer, "Error"), "Error"):
+        raise WireError(one_line(error, 300))
 
 
 def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> FilterResult:
@@ -90,14 +204,14 @@ def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> Filt
     read_error(answer)
     unresolvable = _reasons(answer, "FailedAndUnresolvableNodes")
     failed = {name: why for name, why in _reasons(answer, "FailedNodes").items() if name not in unresolvable}
-    names, nodes = wire.field(answer, "NodeNames"), wire.field(answer, "Nodes")
+    names, nodes = member(answer, "NodeNames"), member(answer, "Nodes")
     replaced = False
     if by_name and names is not None:
-        passed = [wire.string(name, "NodeNames") for name in wire.sequence(names, "NodeNames")]
+        passed = [string(name, "NodeNames") for name in sequence(names, "NodeNames")]
     else:
         replaced = nodes is not None
-        items = wire.sequence(wire.field(nodes, "items"), "Nodes.items")
-        passed = [wire.string(wire.field(wire.field(item, "metadata"), "name"), "a node's name") for item in items]
+        items = sequence(member(nodes, "items"), "Nodes.items")
+        passed = [string(member(member(item, "metadata"), "name"), "a node's name") for item in items]
     passed = list(dict.fromkeys(passed))
     for name in passed:
         if name not in sent:
@@ -106,15 +220,15 @@ def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> Filt
 
 
 def _reasons(answer: object, name: str) -> dict[str, str]:
-    return {node: wire.string(why, name) for node, why in wire.mapping(wire.field(answer, name), name).items()}
+    return {node: string(why, name) for node, why in mapping(member(answer, name), name).items()}
 
 
 def read_scores(answer: object, sent: Collection[str]) -> dict[str, int]:
     """HostPriorityList: a host listed twice counts twice, one that was not sent does not count."""
     scores: dict[str, int] = {}
-    for entry in wire.sequence(answer, "the answer"):
-        host = wire.string(wire.field(entry, "Host"), "Host")
-        score = wire.integer(wire.field(entry, "Score"), "Score")
+    for entry in sequence(answer, "the answer"):
+        host = string(member(entry, "Host"), "Host")
+        score = integer(member(entry, "Score"), "Score")
         if host in sent:
             scores[host] = scores.get(host, 0) + score
     return scores
@@ -124,18 +238,18 @@ def read_victims(answer: object, pods_by_node: Mapping[str, Iterable[Pod]]) -> d
     """ExtenderPreemptionResult: the UIDs it names, as the pods that run on that node."""
     name = "NodeNameToMetaVictims"
     victims: dict[str, Victims] = {}
-    for node, listed in wire.mapping(wire.field(answer, name), name).items():
+    for node, listed in mapping(member(answer, name), name).items():
         if node not in pods_by_node:
             raise WireError(f"preempts on node {node!r}, which does not exist")
         if listed is None:
             raise WireError(f"gives null as the victims on node {node!r}")
         by_uid = {pod_uid(pod): pod for pod in pods_by_node[node]}
         pods = []
-        for entry in wire.sequence(wire.field(listed, "Pods"), "Pods"):
-            uid = wire.string(wire.field(entry, "UID"), "UID")
+        for entry in sequence(member(listed, "Pods"), "Pods"):
+            uid = string(member(entry, "UID"), "UID")
             if uid not in by_uid:
                 raise WireError(f"preempts pod {uid!r} on node {node!r}, but no such pod runs there")
             pods.append(by_uid[uid])
-        violations = wire.integer(wire.field(listed, "NumPDBViolations"), "NumPDBViolations")
+        violations = integer(member(listed, "NumPDBViolations"), "NumPDBViolations")
         victims[node] = Victims(pods, violations)
     return victims

@@ -1,8 +1,6 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
-from podium.framework.check import check_plugin
 from podium.framework.events import Action, ClusterEvent
-from podium.framework.framework import Framework
 from podium.framework.plugin import (
     EXTENSION_POINTS,
     BindPlugin,
@@ -23,7 +21,7 @@ from podium.framework.plugin import (
     ScorePlugin,
     of_spec,
 )
-from podium.framework.registry import Registry
+from podium.framework.registry import Framework, Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
 
 __all__ = [
@@ -54,6 +52,5 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "Verdict",
-    "check_plugin",
     "of_spec",
 ]

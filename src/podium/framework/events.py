@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntFlag, auto
 from typing import NamedTuple
 
-from podium.objects import Object
+from podium.model import Object
 
 
 class Action(IntFlag):

@@ -17,10 +17,10 @@ import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.framework import returned
+from podium.framework import return_values as returned
 from podium.framework.events import ClusterEvent
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.objects import Pod
+from podium.model import Pod
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0

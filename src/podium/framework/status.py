@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster.columns import Ints, Mask
-from podium.cluster.extremes import lowest
+from podium.cluster.columns import Ints, Mask, lowest
 
 Reasons = tuple[str, ...]
 

@@ -11,7 +11,7 @@ from podium.engine.scheduler import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Status
 from podium.loop.queued_pod import NO_PLUGINS
-from podium.objects import Pod
+from podium.model import Pod
 
 EXTENDER = "Extender"
 """Stands for all extenders among the plugins that rejected a pod."""

@@ -12,12 +12,23 @@ from podium.config import KubeSchedulerConfiguration
 from podium.framework import SUCCESS, Code, Status
 from podium.framework.events import Action, ClusterEvent
 from podium.loop.attempts import Assumed, CycleScheduler, Failure
-from podium.loop.changes import node_changes, object_change, pod_changes
-from podium.loop.instructions import Bind, Event, EventType, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.events import (
+    Bind,
+    Event,
+    EventType,
+    Evict,
+    Instruction,
+    Nominate,
+    Unschedulable,
+    Wait,
+    node_changes,
+    object_change,
+    pod_changes,
+)
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import NO_PLUGINS, QueuedPod
 from podium.loop.waiting import LONGEST, WAITING_PODS, WaitingPod, WaitingPods
-from podium.objects import Node, Object, Pod
+from podium.model import Node, Object, Pod
 from podium.plugins.default_preemption import DefaultPreemption
 
 

@@ -7,17 +7,24 @@ from typing import NamedTuple
 
 from podium.cluster.pods import HostPort, Term, affinity_terms, host_ports
 from podium.cluster.ports import ANY_IP
-from podium.config.args import SYSTEM_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
+from podium.config.plugin_args import SYSTEM_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework.events import Action, ClusterEvent
 from podium.framework.plugin import Plugin
 from podium.loop.registration import Registration, Rejected, always, is_placed, never
 from podium.loop.storage_hints import STORAGE_HINTS
-from podium.objects import Node, Pod, Taint
+from podium.model import Node, Pod, Taint
+from podium.model.resources import PODS, node_allocatable, pod_resources
+from podium.model.selectors import (
+    Selector,
+    any_tolerates,
+    label_selector,
+    node_terms,
+    required_node_affinity,
+    untolerated,
+)
 from podium.plugins import IN_TREE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.node_declared_features import required_features
-from podium.resources import PODS, node_allocatable, pod_resources
-from podium.selectors import Selector, any_tolerates, label_selector, node_terms, required_node_affinity, untolerated
 
 ADD, DELETE = Action.ADD, Action.DELETE
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

@@ -3,12 +3,110 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from podium.cluster import PodInfo
-from podium.objects import Pod
+from podium.framework.events import ClusterEvent
+from podium.model import Pod
+
+WINDOW = 1.0
+"""Seconds: backoffs end on multiples of it, so that pods of one window are ordered like the active ones."""
+
+NEVER = float("-inf")
+
+
+class BackoffQueue:
+    """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds."""
+
+    def __init__(self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any]) -> None:
+        self._initial, self._longest = initial, longest
+        self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
+        """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
+        self.failed = Heap(self.until)
+        """Pods that something went wrong with: they wait in any case."""
+
+    def __len__(self) -> int:
+        return len(self.rejected) + len(self.failed)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        yield from self.rejected
+        yield from self.failed
+
+    def until(self, queued: QueuedPod) -> float:
+        """The window in which a pod's backoff ends; minus infinity for a pod that has none."""
+        count = queued.consecutive_errors or queued.unschedulable_count
+        if not count or not self._longest:
+            return NEVER
+        # Doubled for each failure; beyond sixty of them the limit is long reached.
+        duration = min(self._initial * 2.0 ** min(count - 1, 60), self._longest)
+        return window(queued.timestamp + duration)
+
+    def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
+        return self.until(queued) >= window(now)
+
+    def add(self, queued: QueuedPod) -> None:
+        (self.rejected if queued.rejectors else self.failed).push(queued)
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self.rejected.get(key) or self.failed.get(key)
+
+    def remove(self, key: str) -> QueuedPod | None:
+        return self.rejected.remove(key) or self.failed.remove(key)
+
+    def pop_completed(self, now: float) -> Iterator[QueuedPod]:
+        """Take the pods whose backoff is over."""
+        for heap in (self.rejected, self.failed):
+            while (queued := heap.first()) is not None and not self.is_backing_off(queued, now):
+                heap.pop()
+                yield queued
+
+    def next_completion(self) -> float | None:
+        """When the next pod is through."""
+        first = [queued for heap in (self.rejected, self.failed) if (queued := heap.first()) is not None]
+        return min((self.until(queued) + WINDOW for queued in first), default=None)
+
+
+def window(time: float) -> float:
+    """The beginning of the window that a time is in."""
+    return math.floor(time / WINDOW) * WINDOW
+
+
+class InFlight:
+    """Pods on their way, by namespace and name, and the events since the first of them set out."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+        self._events: list[ClusterEvent] = []
+        self._forgotten = 0
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._since
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._since)
+
+    def start(self, key: str) -> None:
+        self._since[key] = self._forgotten + len(self._events)
+
+    def note(self, event: ClusterEvent) -> None:
+        """Remember an event for the pods that are on their way; there is nothing to remember if none is."""
+        if self._since:
+            self._events.append(event)
+
+    def events_for(self, key: str) -> list[ClusterEvent]:
+        """What happened since a pod set out."""
+        return self._events[self._since[key] - self._forgotten :]
+
+    def done(self, key: str) -> None:
+        """The pod has arrived: drop it, and the events that only it would have looked at."""
+        self._since.pop(key, None)
+        kept_from = min(self._since.values(), default=self._forgotten + len(self._events))
+        del self._events[: kept_from - self._forgotten]
+        self._forgotten = kept_from
+
 
 NO_PLUGINS: frozenset[str] = frozenset()
 

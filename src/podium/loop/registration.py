@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from podium.cluster import Cluster, PodInfo
 from podium.framework.events import Action, ClusterEvent
 from podium.framework.plugin import Plugin
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class Rejected(NamedTuple):

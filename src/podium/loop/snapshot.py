@@ -14,7 +14,7 @@ from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import QueuedPod
-from podium.objects import KINDS, Node, Object, ObjectMeta, Pod
+from podium.model import KINDS, Node, Object, ObjectMeta, Pod
 
 VERSION = 1
 DEAD = "dead-row-"

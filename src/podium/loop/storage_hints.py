@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.framework.events import Action
 from podium.loop.registration import Registration, Rejected, is_placed
-from podium.objects import (
+from podium.model import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -14,10 +14,10 @@ from podium.objects import (
     StorageClass,
     VolumeAttachment,
 )
-from podium.plugins.claims import WAIT_FOR_FIRST_CONSUMER, claim_name
-from podium.plugins.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, in_tree_plugin, inline_volume
-from podium.plugins.disks_in_use import disk_uses
-from podium.quantity import value
+from podium.model.quantity import value
+from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER, claim_name
+from podium.plugins.storage.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, in_tree_plugin, inline_volume
+from podium.plugins.storage.volume_restrictions import disk_uses
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 ADD, UPDATE, DELETE = Action.ADD, Action.UPDATE, Action.DELETE

@@ -13,13 +13,13 @@ from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.node_unschedulable import NodeUnschedulable
-from podium.plugins.node_volume_limits import NodeVolumeLimits
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.queue_sort import PrioritySort, SchedulingGates
+from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
+from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.plugins.storage.volume_restrictions import VolumeRestrictions
+from podium.plugins.storage.volume_zone import VolumeZone
 from podium.plugins.taint_toleration import TaintToleration
-from podium.plugins.volume_binding import VolumeBinding
-from podium.plugins.volume_restrictions import VolumeRestrictions
-from podium.plugins.volume_zone import VolumeZone
 
 IN_TREE = Registry(
     (

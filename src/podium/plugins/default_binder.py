@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.framework import SUCCESS, BindPlugin, CycleState, Status
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class DefaultBinder(BindPlugin):

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
-from podium.config.args import DefaultPreemptionArgs
+from podium.config.plugin_args import DefaultPreemptionArgs
 from podium.errors import InputError
 from podium.framework.plugin import CycleState, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from podium.framework.status import SUCCESS, Status
-from podium.objects import Pod
+from podium.model import Pod
 
 PREEMPTION = "Preemption"
 """Where the cycle state has what the engine can do for a plugin that wants to preempt."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from podium.cluster import Cluster
 from podium.errors import SelectorError
-from podium.objects import Pod, ReplicaSet, ReplicationController, Service, StatefulSet
-from podium.selectors import Selector, label_selector, match_labels
+from podium.model import Pod, ReplicaSet, ReplicationController, Service, StatefulSet
+from podium.model.selectors import Selector, label_selector, match_labels
 
 EVERYTHING = Selector()
 

@@ -22,7 +22,7 @@ from podium.framework.plugin import (
     of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class DynamicResources(

@@ -9,7 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, ScorePlugin, of_spec
-from podium.objects import Pod
+from podium.model import Pod
 
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask
-from podium.cluster.counts import DomainTally, Matching, Owning, Scope, TermKind
-from podium.cluster.extremes import highest, lowest
+from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
+from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.pods import NO_TERMS, Term
-from podium.config.args import InterPodAffinityArgs
+from podium.config.plugin_args import InterPodAffinityArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -24,7 +23,7 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.objects import Namespace, Pod
+from podium.model import Namespace, Pod
 
 ANTI: TermKind = "required_anti_affinity"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
-from podium.config.args import NodeAffinityArgs
+from podium.config.plugin_args import NodeAffinityArgs
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
@@ -20,10 +20,10 @@ from podium.framework.plugin import (
     of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.objects import NodeAffinity as Affinity
-from podium.objects import NodeSelector, Pod
+from podium.model import NodeAffinity as Affinity
+from podium.model import NodeSelector, Pod
+from podium.model.selectors import NodeTerm, node_term, node_terms, required_node_affinity
 from podium.plugins.normalize import normalize_by_max
-from podium.selectors import NodeTerm, node_term, node_terms, required_node_affinity
 
 _encode = msgspec.json.encode
 

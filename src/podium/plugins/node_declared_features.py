@@ -9,7 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
 from podium.framework.status import SKIP, Verdict
-from podium.objects import Pod
+from podium.model import Pod
 
 NOTHING: frozenset[str] = frozenset()
 

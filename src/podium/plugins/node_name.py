@@ -9,7 +9,7 @@ import numpy as np
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.framework.plugin import CycleState, FilterPlugin, of_spec
 from podium.framework.status import Verdict
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class NodeName(FilterPlugin):

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask
-from podium.cluster.extremes import highest
-from podium.cluster.resource_states import Amounts
-from podium.config.args import NodeResourcesBalancedAllocationArgs
+from podium.cluster.columns import Ints, Mask, highest
+from podium.cluster.node_groups import Amounts
+from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin, of_spec
 from podium.framework.status import SKIP, SUCCESS, Status
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.plugins.normalize import divisors, halved
 from podium.plugins.per_cluster import ChangedRows, PerCluster

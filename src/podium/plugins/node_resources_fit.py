@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints
-from podium.cluster.extremes import highest, is_any, lowest
-from podium.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from podium.cluster.columns import Ints, highest, is_any, lowest
+from podium.config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -23,9 +22,9 @@ from podium.framework.plugin import (
     of_spec,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.objects import Pod
+from podium.model import Pod
+from podium.model.resources import is_extended_resource, is_scalar_resource
 from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
-from podium.resources import is_extended_resource, is_scalar_resource
 
 UNRESOLVABLE = 1 << 62
 

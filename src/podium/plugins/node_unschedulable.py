@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from podium.cluster import Aspect, Nodes, PodInfo
 from podium.framework.plugin import CycleState, FilterPlugin, of_spec
 from podium.framework.status import Verdict
-from podium.objects import Pod, Taint
-from podium.selectors import NO_SCHEDULE, any_tolerates
+from podium.model import Pod, Taint
+from podium.model.selectors import NO_SCHEDULE, any_tolerates
 
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster.columns import Ints, Mask
-from podium.cluster.extremes import highest, lowest
+from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.framework.plugin import MAX_NODE_SCORE
 
 LIMIT = 1 << 63

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask
-from podium.cluster.counts import DomainTally, Matching, RowMask, Scope
-from podium.cluster.extremes import highest, lowest
-from podium.cluster.hashing import hashed_once
+from podium.cluster.census import DomainTally, Matching, RowMask, Scope
+from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.nodes import Representatives
-from podium.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from podium.cluster.pods import hashed_once
+from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -27,10 +26,17 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.objects import Pod, Taint, Toleration, TopologySpreadConstraint
+from podium.model import Pod, Taint, Toleration, TopologySpreadConstraint
+from podium.model.selectors import (
+    EVERYTHING,
+    NodeMatcher,
+    Selector,
+    label_selector,
+    required_node_affinity,
+    untolerated,
+)
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
-from podium.selectors import EVERYTHING, NodeMatcher, Selector, label_selector, required_node_affinity, untolerated
 
 HOSTNAME = "kubernetes.io/hostname"
 ANY_NODE = NodeMatcher()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.framework.plugin import PreEnqueuePlugin, QueuedPod, QueueSortPlugin
 from podium.framework.status import SUCCESS, Status
-from podium.objects import Pod
+from podium.model import Pod
 
 
 class PrioritySort(QueueSortPlugin):

@@ -8,9 +8,9 @@ from podium.cluster import Aspect, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.framework.plugin import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, of_spec
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.objects import Pod, Taint
+from podium.model import Pod, Taint
+from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
 from podium.plugins.normalize import normalize_by_max
-from podium.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):

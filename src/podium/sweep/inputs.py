@@ -15,14 +15,14 @@ from podium import __version__
 from podium.cluster import Cluster
 from podium.errors import ConfigError, InputError
 from podium.framework import Registry
-from podium.legacy import CURRENT, release_of
-from podium.load import Objects, expand_workloads, load, load_documents
-from podium.loop import TimelineEvents, read_timeline
+from podium.manifests import Objects, expand_workloads, load, load_documents
 from podium.plugins import IN_TREE
+from podium.releases import CURRENT, release_of
 from podium.sweep.configuration import configured
 from podium.sweep.functions import Sources, function_named, make_importable, sources_of
 from podium.sweep.space import SEED, Axis, Point
 from podium.sweep.spec import SweepSpec
+from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import Trace, read_trace
 
 FIXED = ""

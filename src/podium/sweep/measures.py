@@ -9,9 +9,9 @@ from typing import Any
 from podium.answers.measures import measure
 from podium.engine import Simulation
 from podium.errors import InputError
-from podium.load.located import is_number
-from podium.loop import TimelineResult
+from podium.manifests.located import is_number
 from podium.sweep.functions import function_named
+from podium.timeline import TimelineResult
 
 Numbers = dict[str, float]
 

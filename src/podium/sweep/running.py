@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError, PodiumError
-from podium.legacy import CURRENT
-from podium.load import Objects, expand_workloads
-from podium.loop import Timeline, TimelineResult
+from podium.manifests import Objects, expand_workloads
+from podium.releases import CURRENT
 from podium.sweep.functions import function_named
 from podium.sweep.inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep.measures import Numbers, measured
 from podium.sweep.space import SEED, Point
 from podium.sweep.spec import SweepSpec
+from podium.timeline import Timeline, TimelineResult
 
 
 class Outcome(NamedTuple):

@@ -108,8 +108,6 @@ def _distributed() -> ModuleType:
         import dask
         import distributed
     except ImportError:
-        raise InputError(
-            "several processes need Dask: pip install 'podium[sweep]', or use --jobs 1"
-        ) from None
+        raise InputError("several processes need Dask: pip install 'podium[sweep]', or use --jobs 1") from None
     dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_DEATHS})
     return distributed

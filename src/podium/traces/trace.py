@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from podium.load import Objects, load
+from podium.manifests import Objects, load
 
 Manifest = Mapping[str, Any]
 """An object as it stands in a manifest."""

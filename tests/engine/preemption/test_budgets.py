@@ -16,7 +16,7 @@ from engine.preempting import (
     preemptor,
     spared,
 )
-from podium.objects import Object
+from podium.model import Object
 
 BUDGETS: dict[str, tuple[list[Object], list[str]]] = {
     "none": ([], ["low"]),

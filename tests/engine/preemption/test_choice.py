@@ -20,7 +20,7 @@ from podium.cluster import Cluster
 from podium.engine.preemption.choice import CRITERIA, Candidate, ask_extenders
 from podium.errors import ExtenderError
 from podium.extenders import Victims
-from podium.objects import Pod
+from podium.model import Pod
 
 HALF: dict[str, Any] = {"cpu": "1"}
 

@@ -19,7 +19,7 @@ from engine.preempting import (
     small,
     victims_by_node,
 )
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 
 NO_CLAIMS = "no new claims to deallocate"
 

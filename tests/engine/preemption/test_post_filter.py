@@ -30,7 +30,7 @@ from podium.framework import (
     Registry,
     Status,
 )
-from podium.objects import Pod
+from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.default_preemption import DefaultPreemption
 

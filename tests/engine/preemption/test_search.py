@@ -32,7 +32,7 @@ from engine.preempting import (
 )
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
-from podium.objects import Object, Pod
+from podium.model import Object, Pod
 
 
 def test_the_same_seed_gives_the_same_choice_and_a_tie_is_drawn_at_random() -> None:

@@ -26,7 +26,7 @@ from engine.preempting import (
     spared,
     victims_by_node,
 )
-from podium.objects import Pod
+from podium.model import Pod
 
 
 def test_the_least_important_pods_go() -> None:

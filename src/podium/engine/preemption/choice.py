@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,49 @@ from podium.cluster import Cluster
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender, Victims
-from podium.objects import Pod
-from podium.plugins.default_preemption import start_time
+from podium.framework import Code, Status
+from podium.model import Pod
+from podium.plugins.default_preemption import DefaultPreemption, start_time
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+DISRUPTION_TARGET, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
+
+
+def why_not_eligible(
+    pod: Pod, nominated_node: str, policy: DefaultPreemption, statuses: Mapping[str, Status], cluster: Cluster
+) -> str:
+    """Why the pod must not evict other pods now; empty if it may."""
+    if pod.spec.preemption_policy == "Never":
+        return NEVER
+    row = cluster.rows.get(nominated_node)
+    if row is None or statuses[nominated_node].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    # Room is being made for the pod already: it should wait for that, and not make more of it elsewhere.
+    if any(policy.may_evict(other, pod) and is_being_preempted(other) for other in cluster.pods_on(row)):
+        return TERMINATING
+    return ""
+
+
+def is_being_preempted(pod: Pod) -> bool:
+    """Whether the pod is going because the scheduler preempted it."""
+    if not pod.terminating:
+        return False
+    condition = next((c for c in pod.status.conditions if c.type == DISRUPTION_TARGET), None)
+    return condition is not None and condition.status == "True" and condition.reason == PREEMPTED
+
+
+def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> list[int]:
+    """The rows where pods that go might help; not those rejected for what no eviction changes."""
+    # Thousands of nodes share a handful of statuses: each of those is looked at once.
+    known = {id(status): status for status in statuses.values()}
+    helped = {key for key, status in known.items() if status.code is Code.UNSCHEDULABLE}
+    rows = cluster.rows
+    if len(helped) == len(known):
+        return sorted([rows[name] for name in statuses])
+    return sorted([rows[name] for name, status in statuses.items() if id(status) in helped])
+
 
 BELOW_ALL_PRIORITIES = 2**31
 """Added to every priority that is summed up, so that fewer victims of a negative priority are better than more."""

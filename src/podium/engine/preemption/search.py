@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plans import RecentlyUsed
-from podium.engine.preemption.choice import Candidate, ask_extenders, pick
-from podium.engine.preemption.eligibility import potential_rows, why_not_eligible
+from podium.engine.plan.cache import RecentlyUsed
+from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
 from podium.engine.preemption.victims import DryRuns, Outcome
-from podium.engine.remembering import RowChanges, RowMemory
+from podium.engine.row_changes import RowChanges, RowMemory
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender

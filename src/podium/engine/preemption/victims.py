@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from podium.cluster import Cluster
 from podium.cluster.cluster import Placed
 from podium.cluster.trial import Trial
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.preemption.budgets import Budgets
 from podium.engine.preemption.choice import Candidate
-from podium.engine.rechecking import Recheck
-from podium.engine.remembering import RowChanges, RowMemory
-from podium.engine.yielding import recheck_of
+from podium.engine.recheck import Recheck, recheck_of
+from podium.engine.row_changes import RowChanges, RowMemory
+from podium.errors import SelectorError
 from podium.framework import SUCCESS, CycleState, Status
+from podium.model import Pod, PodDisruptionBudget
+from podium.model.selectors import NOTHING, Selector, label_selector
 from podium.plugins.default_preemption import DefaultPreemption
+
+
+class Budgets:
+    """The budgets of a cluster, with the disruptions they allow now."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
+        for budget in cluster.store.of(PodDisruptionBudget):
+            selector = _selector(budget)
+            if not selector.empty and not selector.nothing:
+                self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
+
+    def violating(self, pods: Iterable[Pod]) -> list[bool]:
+        """Whether evicting each pod, after those before it, would violate a budget."""
+        if not self._by_namespace:
+            return [False for _ in pods]
+        left: dict[str, int] = {}
+        found = []
+        for pod in pods:
+            is_violating = False
+            for budget, selector in self._by_namespace.get(pod.namespace, ()) if pod.metadata.labels else ():
+                # A pod among the disrupted ones is accounted for: the API server lowered the allowance for it.
+                if pod.name in budget.status.disrupted_pods or not selector.matches(pod.metadata.labels):
+                    continue
+                left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
+                is_violating = is_violating or left[budget.key] < 0
+            found.append(is_violating)
+        return found
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    """What the budget is about; a selector that Kubernetes would refuse is about nothing."""
+    try:
+        return label_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING
+
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 

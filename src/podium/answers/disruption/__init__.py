@@ -1,0 +1,1 @@
+"""What happens to pods when nodes are drained or fail."""

@@ -1,0 +1,1 @@
+"""The search for plugin weights and a scoring strategy that suit a cluster."""

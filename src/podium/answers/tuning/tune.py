@@ -1,0 +1,247 @@
+"""The plugin weights and the scoring strategy that suit a cluster and its pods best, by an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from time import monotonic
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from podium.answers.compare import Comparison, Way, compare, ready
+from podium.answers.tuning.policy_search_space import PolicyPanel, V1Alpha2Panel
+from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationPanel, Document, Knobs, Panel, has_shape
+from podium.answers.tuning.trials import (
+    Bench,
+    Objective,
+    Tried,
+    Try,
+    cores,
+    objective_named,
+    trying,
+)
+from podium.cluster import Cluster
+from podium.errors import InputError
+from podium.framework import Registry
+from podium.plugins import IN_TREE
+from podium.releases import CURRENT
+from podium.releases.policy import is_policy
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import Trial as Asked
+
+
+TRIALS = 100
+"""How many configurations are tried unless a budget is given."""
+BATCH = 16
+"""How many are chosen before the first of them is tried: the same however many run at once, or the choice would not be.
+
+More of them keep more processors busy, fewer let the search learn sooner.
+"""
+LARGEST_WEIGHT = 20
+"""Unless a plugin weighs more already."""
+HIGHEST_SCORE = 10
+"""Of a point of a shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A configuration that was tried, and what came of it."""
+
+    number: int
+    """0 for today's configuration."""
+    knobs: Knobs
+    value: float
+    """Of the objective: the smaller the better."""
+    pending: tuple[int, ...]
+    """The priorities of the pods that fit nowhere, highest first."""
+
+    @property
+    def rank(self) -> tuple[tuple[int, ...], float, int]:
+        """What leaves no pod, or the least important ones, pending is best; then the objective, then the first tried.
+
+        Priorities are compared one by one from the highest, so that no pod waits for a less important one.
+        """
+        return self.pending, self.value, self.number
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"number": self.number, "value": self.value, "pending": len(self.pending), **self.knobs.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The best configuration that was found, and what it would change."""
+
+    objective: str
+    profile: str
+    document: Document
+    """The configuration, ready to be written; today's if nothing better was found."""
+    trials: tuple[Trial, ...]
+    """Every configuration that was tried, today's first."""
+    comparison: Comparison
+    """The same pods placed with today's configuration and with the one found."""
+
+    @property
+    def today(self) -> Trial:
+        return self.trials[0]
+
+    @property
+    def best(self) -> Trial:
+        return min(self.trials, key=lambda trial: trial.rank)
+
+    @property
+    def improves(self) -> bool:
+        return self.best is not self.today
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        comparison = self.comparison
+        return {
+            "objective": self.objective,
+            "profile": self.profile,
+            "improves": self.improves,
+            "today": self.today.to_dict(),
+            "best": self.best.to_dict(),
+            "config": self.document,
+            "moved": len(comparison.moves),
+            "before": comparison.before.measures.to_dict(),
+            "after": comparison.after.measures.to_dict(),
+            "moves": [move.to_dict() for move in comparison.moves],
+            "trials": [trial.to_dict() for trial in self.trials],
+        }
+
+
+def tune(
+    cluster: Cluster,
+    objective: str | Objective = "fewest-nodes",
+    config: Mapping[str, Any] | None = None,
+    *,
+    profile: str | None = None,
+    replay: bool = False,
+    trials: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    jobs: int | None = 1,
+    registry: Registry = IN_TREE,
+    release: str = CURRENT,
+    tie_break: str = "first",
+    on_tried: Callable[[], object] = lambda: None,
+) -> Tuning:
+    """Search the weights and the scoring strategy of a profile, the first unless named, for the smallest objective.
+
+    The pods that are pending are placed with each configuration; with `replay` the running ones too, as `compare`
+    does. One that leaves a more important pod pending than another does is never better. `config` is a
+    configuration document, the default one unless given. The budget is a number of `trials` or of `seconds`, or
+    whichever is used up first; with trials alone the same seed gives the same result, with any number of `jobs`,
+    which are processes: None for one per processor. `objective` is a name of `OBJECTIVES`, a function as
+    `module:function`, or a function of a Simulation; one that other processes cannot import is tried in this one.
+    `on_tried` is called after each trial. An old release is given and gives a Policy, or v1.18 what it is given.
+    """
+    _check_budget(trials, seconds, jobs)
+    optuna = _optuna()
+    panel = _panel(config, registry, profile, release)
+    function = objective_named(objective) if isinstance(objective, str) else objective
+    pods = ready(cluster, replay)
+    if not pods.pending:
+        raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
+    settings: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
+    bench = Bench(cluster=pods, panel=panel, objective=function, release=release, **settings)
+    search = _Search(optuna, panel, seed)
+    deadline = None if seconds is None else monotonic() + seconds
+    most = trials if trials is not None else TRIALS if seconds is None else None
+    found = []
+    with trying(bench, cores() if jobs is None else jobs) as run, closing(search.trials(run, most, deadline)) as tried:
+        for trial in tried:
+            found.append(trial)
+            on_tried()
+    best = min(found, key=lambda trial: trial.rank)
+    comparison = compare(
+        Way(cluster=cluster, config=panel.config(panel.today), release=release, name="today's configuration"),
+        Way(cluster=cluster, config=panel.config(best.knobs), release=release, name="the tuned one"),
+        replay=replay,
+        **settings,
+    )
+    name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
+    return Tuning(name, panel.profile, panel.document(best.knobs), tuple(found), comparison)
+
+
+def _panel(config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: str) -> Panel:
+    """The knobs of a configuration, or of the default one of a release."""
+    if release == CURRENT:
+        return ConfigurationPanel(config, registry, profile)
+    if config is None or is_policy(config):
+        return PolicyPanel(config, registry, profile, release)
+    return V1Alpha2Panel(config, registry, profile, release)
+
+
+class _Search:
+    """Asks Optuna what to try next, and tells it what came of it."""
+
+    def __init__(self, optuna: ModuleType, panel: Panel, seed: int) -> None:
+        self._panel = panel
+        self._largest = max(LARGEST_WEIGHT, *panel.today.weights.values())
+        self._failed = optuna.trial.TrialState.FAIL
+        self._study: Study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+        for strategy in panel.strategies if panel.today.strategy else ():
+            # Worth knowing before anything else: what the strategies do with the weights as they are.
+            self._study.enqueue_trial(self._parameters(strategy), skip_if_exists=True)
+
+    def trials(self, run: Try, most: int | None, deadline: float | None) -> Generator[Trial]:
+        """Today's configuration, then what the search comes up with, until the budget is used up."""
+        panel, number = self._panel, 1
+        # However short the time, there has to be something to compare with.
+        (first,) = run([panel.today], None)
+        assert first is not None
+        today = Trial(0, panel.today, *first)
+        yield today
+        while (most is None or number <= most) and (deadline is None or monotonic() < deadline):
+            asked = [self._study.ask() for _ in range(min(BATCH, BATCH if most is None else most - number + 1))]
+            batch = [self._suggest(each) for each in asked]
+            for each, knobs, tried in zip(asked, batch, run(batch, deadline), strict=True):
+                if tried is None:
+                    self._study.tell(each, state=self._failed)
+                    continue
+                self._study.tell(each, _told(tried, today))
+                yield Trial(number, knobs, *tried)
+                number += 1
+
+    def _parameters(self, strategy: str) -> dict[str, Any]:
+        """Today's weights, with a strategy, as the search has them; a steep shape where one is needed."""
+        weights = {f"weight {plugin}": weight for plugin, weight in self._panel.today.weights.items()}
+        shape = {f"score at {at}%": at * HIGHEST_SCORE // SHAPE_AT[-1] for at in SHAPE_AT}
+        return {**weights, "strategy": strategy, **(shape if has_shape(strategy) else {})}
+
+    def _suggest(self, trial: Asked) -> Knobs:
+        weights = {
+            plugin: trial.suggest_int(f"weight {plugin}", 1, self._largest, log=True)
+            for plugin in self._panel.today.weights
+        }
+        if self._panel.today.strategy is None:
+            return Knobs(weights, None)
+        strategy = trial.suggest_categorical("strategy", self._panel.strategies)
+        if not has_shape(strategy):
+            return Knobs(weights, strategy)
+        shape = tuple((at, trial.suggest_int(f"score at {at}%", 0, HIGHEST_SCORE)) for at in SHAPE_AT)
+        return Knobs(weights, strategy, shape)
+
+
+def _told(tried: Tried, today: Trial) -> float:
+    """What the search is told: one that leaves more to wish for than today's is as bad as can be."""
+    return tried.value if tried.pending <= today.pending else float("inf")
+
+
+def _check_budget(trials: int | None, seconds: float | None, jobs: int | None) -> None:
+    for name, number in (("trials", trials), ("seconds", seconds), ("jobs", jobs)):
+        if number is not None and not number > 0:
+            raise InputError(f"{name} must be more than 0, not {number}")
+
+
+def _optuna() -> ModuleType:
+    try:
+        import optuna
+    except ImportError:
+        raise InputError("tuning needs Optuna: pip install 'podium[tune]'") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna

@@ -1,0 +1,148 @@
+"""Which rows a pod fits on, without listing them as long as nobody asks for the list."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.columns import Ints, Mask, highest, is_any, lowest
+from podium.cluster.node_groups import Groups
+from podium.cluster.nodes import FoundNodes, Representatives
+from podium.engine.plan.outcomes import INFEASIBLE
+from podium.engine.plan.plan import Plan
+from podium.errors import PluginError
+
+
+class RowScores(NamedTuple):
+    """One plugin's scores: of every feasible row, or of every group of nodes that share some labels."""
+
+    plugin: str
+    weight: int
+    raw: Ints
+    normalized: Ints
+    groups: Groups | None = None
+
+    def of(self, rows: Ints | None) -> RowScores:
+        """The same scores of every one of the feasible rows, None for all there are."""
+        if self.groups is None:
+            return self
+        places = self.groups.of_row if rows is None else self.groups.of_row[rows]
+        return RowScores(self.plugin, self.weight, self.raw[places], self.normalized[places])
+
+
+def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
+    """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
+    if len(scores) and bounds is not None:
+        for score in (lowest(scores), highest(scores)):
+            if not bounds[0] <= score <= bounds[1]:
+                raise PluginError(
+                    plugin,
+                    f"returns an invalid score {score}, it should in the range of "
+                    f"[{bounds[0]}, {bounds[1]}] after normalizing",
+                )
+
+
+class FeasibleRows:
+    """The rows that pass the plan's filters, less those that a filter rejected which ran for this pod alone."""
+
+    __slots__ = ("_allowed", "_cluster", "_left_out", "_plan", "chosen")
+
+    def __init__(self, plan: Plan, cluster: Cluster) -> None:
+        self._plan, self._cluster = plan, cluster
+        self.chosen: Ints | None = None
+        """The rows, once they are listed; until then, the plan's, less what one of the following says."""
+        self._allowed: tuple[Groups, Mask] | None = None
+        self._left_out: Ints | None = None
+
+    @property
+    def are_the_plans(self) -> bool:
+        """Whether no filter for this pod alone rejected any."""
+        return self.chosen is None and self._allowed is None and self._left_out is None
+
+    @property
+    def are_everywhere(self) -> bool:
+        """Whether every row of the cluster is one."""
+        return self.are_the_plans and self._plan.feasible_count == self._cluster.columns.size
+
+    @property
+    def count(self) -> int:
+        if self.chosen is not None:
+            return len(self.chosen)
+        if self._allowed is not None:
+            groups, allowed = self._allowed
+            return int(self._plan.feasible_in(groups).counts[allowed].sum())
+        return self._plan.feasible_count - (0 if self._left_out is None else len(self._left_out))
+
+    @property
+    def rows(self) -> Ints:
+        if self.chosen is not None:
+            return self.chosen
+        rows = self._plan.feasible_rows
+        if self._allowed is not None:
+            groups, allowed = self._allowed
+            rows = rows[allowed[groups.of_row[rows]]]
+        elif self._left_out is not None:
+            mask = self._plan.feasible.copy()
+            mask[self._left_out] = False
+            rows = np.flatnonzero(mask)
+        return rows
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes; without looking for them when that is all of them."""
+        return FoundNodes(self._cluster, None if self.are_everywhere else lambda: self.rows, self.represent)
+
+    def represent(self, groups: Groups) -> Representatives:
+        """The rows by group."""
+        if self.chosen is None:
+            feasible = self._plan.feasible_in(groups)
+            if self.are_the_plans:
+                return feasible
+            if self._allowed is not None and self._allowed[0] is groups:
+                return feasible.within(self._allowed[1])
+        counts = np.bincount(groups.of_row[self.rows], minlength=len(groups.first))
+        return Representatives(self._cluster, groups, counts)
+
+    def drop(self, rejected: Mask, nodes: Nodes) -> None:
+        """Drop what is marked of the nodes there were so far."""
+        rows = nodes.rows_where(rejected)
+        if len(rows) and self.are_the_plans:
+            self._left_out = rows
+        elif len(rows):
+            self.chosen = nodes.rows_where(~rejected)
+
+    def drop_groups(self, rejected: Mask, groups: Groups) -> None:
+        """Drop the rows of the marked groups."""
+        if not is_any(rejected):
+            return
+        if self.are_the_plans:
+            self._allowed = groups, ~rejected
+        else:
+            rows = self.rows
+            self.chosen = rows[~rejected[groups.of_row[rows]]]
+
+    def rank(self, by_groups: list[tuple[Groups, Ints]]) -> Ints:
+        """The plan's total of every row of the cluster, plus what each group adds to it; while none is `chosen`.
+
+        Rows that are not feasible rank below all others.
+        """
+        ranking = self._plan.total
+        if self.are_the_plans and not by_groups:
+            return ranking
+        if self._left_out is not None:
+            ranking = ranking.copy()
+            ranking[self._left_out] = INFEASIBLE
+        if self._allowed is not None:
+            groups, allowed = self._allowed
+            by_groups = [*by_groups, (groups, np.where(allowed, 0, INFEASIBLE))]
+        tables: dict[int, tuple[Groups, Ints]] = {}
+        for groups, table in by_groups:
+            known = tables.get(id(groups))
+            tables[id(groups)] = groups, table if known is None else known[1] + table
+        for groups, table in tables.values():
+            added = table.take(groups.of_row)
+            added += ranking
+            ranking = added
+        return ranking

@@ -1,0 +1,168 @@
+"""The plans of one profile: which kinds of pods were seen, and what their plans share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import ref
+
+from podium.cluster import Aspect, Cluster, PodInfo
+from podium.engine.plan.outcomes import RowOutcomes
+from podium.engine.plan.outline import Course, Outline, Part
+from podium.engine.plan.plan import Plan, filters_of, scores_of
+from podium.engine.plan.results import Followed
+from podium.framework import Framework, Plugin
+from podium.framework.plugin import keys_by_spec
+from podium.releases.conduct import Conduct
+
+V = TypeVar("V")
+
+
+class RecentlyUsed(Generic[V]):
+    """A dictionary that keeps what was asked for of late: no more than `most`, and no less than half of that."""
+
+    def __init__(self, most: int) -> None:
+        self._half = max(most // 2, 1)
+        self.turns = 0
+        """How often it started over; what was not asked for since the last time but one is forgotten."""
+        self._young: dict[Hashable, V] = {}
+        self._old: dict[Hashable, V] = {}
+
+    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is None:
+                found = make()
+            if len(self._young) >= self._half:
+                self._old, self._young = self._young, {}
+                self.turns += 1
+            self._young[key] = found
+        return found
+
+
+class Frame:
+    """What pods have in common that differ in what they ask for only: the parts that do not depend on resources."""
+
+    __slots__ = ("outlines", "parts", "state", "unconcerned")
+
+    def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> None:
+        self.parts, self.unconcerned = parts, unconcerned
+        self.state = _left_by(parts)
+        self.outlines: dict[tuple[Course, ...], tuple[Outline, RowOutcomes]] = {}
+        """By the courses of the other parts."""
+
+
+class _Keys(NamedTuple):
+    """What the plugins with kept results look at of a pod."""
+
+    by_state: tuple[Hashable, ...]
+    by_row: tuple[Hashable, ...]
+
+
+def _no_plan() -> None:
+    """In place of a plan that is not made yet."""
+
+
+class _Known:
+    """The plan of pods with one signature."""
+
+    __slots__ = ("as_of", "plan")
+
+    def __init__(self) -> None:
+        self.plan: Callable[[], Plan | None] = _no_plan
+        """Gives None once the plan is forgotten: what it knows of every node takes memory."""
+        self.as_of = (-1, False, -1)
+        """As of which versions of what `concerns` may look at, and which turn of the plans."""
+
+
+def _left_by(parts: dict[str, Part]) -> dict[str, Any]:
+    """What plugins left for their later extension points."""
+    return {key: value for part in parts.values() for key, value in part.state.items()}
+
+
+class Plans:
+    """The plans of one profile on one cluster."""
+
+    MOST_CELLS = 1 << 22
+    """Bounds memory: plans times nodes."""
+    MOST_KINDS = 1 << 14
+    """Of how many kinds of pods it is known which plan they have."""
+
+    def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
+        self._framework, self._cluster, self._conduct = framework, cluster, conduct
+        most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
+        self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
+        self._keys: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
+        self._plans: RecentlyUsed[Plan] = RecentlyUsed(most)
+        self._frames: RecentlyUsed[Frame] = RecentlyUsed(most)
+        self._parts: RecentlyUsed[Part] = RecentlyUsed(4 * most)
+        self._row_outcomes: RecentlyUsed[RowOutcomes] = RecentlyUsed(most)
+        plugins = framework.plugins.values()
+        keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
+        self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
+        self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
+        self._keys_are_of_spec = all(keys_by_spec(plugin) for plugin, _ in keeping)
+        self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
+        """The plugins that have nothing to do with some pods."""
+
+    def of(self, info: PodInfo) -> Plan:
+        cluster = self._cluster
+        as_of = cluster.store.version, cluster.census.with_terms > 0, self._plans.turns
+        known = self._by_signature.get_or_make(info.signature, _Known)
+        plan = known.plan()
+        if plan is None or known.as_of != as_of:
+            plan = self._plan(info, self._concerned(info))
+            known.plan, known.as_of = ref(plan), as_of
+        return plan
+
+    def _concerned(self, info: PodInfo) -> tuple[bool, ...]:
+        cluster = self._cluster
+        return tuple([plugin.concerns(info, cluster) for plugin in self._choosy])
+
+    def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
+        kind = info.spec_signature if self._keys_are_of_spec else info.signature
+        keys = self._keys.get_or_make(kind, lambda: self._make_keys(info))
+        frame = self._frames.get_or_make(
+            (keys.by_row, concerned), lambda: self._make_frame(keys.by_row, concerned, info)
+        )
+        return self._plans.get_or_make((frame, keys.by_state), lambda: self._make_plan(frame, keys.by_state, info))
+
+    def _make_keys(self, info: PodInfo) -> _Keys:
+        by_state = tuple([plugin.key(info) for plugin, _ in self._by_state])
+        return _Keys(by_state, tuple([plugin.key(info) for plugin, _ in self._by_row]))
+
+    def _make_frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
+        unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
+        return Frame(self._parts_of(self._by_row, keys, info), frozenset(unconcerned))
+
+    def _make_plan(self, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+        asked = self._parts_of(self._by_state, keys, info)
+        parts = frame.parts | asked
+        courses = tuple([part.course for part in asked.values()])
+        known = frame.outlines.get(courses)
+        if known is None:
+            known = frame.outlines[courses] = self._outline(parts, frame.unconcerned)
+        outline, rows = known
+        return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._conduct, rows)
+
+    def _parts_of(
+        self, plugins: list[tuple[Plugin, Followed]], keys: tuple[Hashable, ...], info: PodInfo
+    ) -> dict[str, Part]:
+        return {
+            plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, followed, info))
+            for (plugin, followed), key in zip(plugins, keys, strict=True)
+        }
+
+    def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> tuple[Outline, RowOutcomes]:
+        """The outline of such plans, and their row outcomes: the same for all plans that have these parts."""
+        outline = Outline(self._framework, {name: part.course for name, part in parts.items()}, unconcerned)
+        filters = filters_of(parts, outline.kept_filters.by_row)
+        scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
+        raw = tuple([results for _, results in scores_of(parts, outline.raw_scores, outline.weights)])
+
+        def make() -> RowOutcomes:
+            return RowOutcomes(filters, scores, raw, self._cluster)
+
+        return outline, self._row_outcomes.get_or_make((filters, scores, raw), make)

@@ -1,0 +1,244 @@
+"""What several plugins say of every row, merged into one number: the weighted score, or that one rejects the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
+from podium.cluster.columns import Codes, Ints, is_any, lowest
+from podium.cluster.node_groups import ResourceStates
+from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
+from podium.framework import ScorePlugin
+
+INFEASIBLE = -(1 << 60)
+"""Less than any total, and small enough to be added up a few times."""
+UNKNOWN = INFEASIBLE - 1
+
+WeightedScores = Sequence[tuple[int, ScoreResults]]
+
+
+class RowOutcomes:
+    """The outcome of plugins that read more than resources: kept per row, and shared by all plans that have them."""
+
+    def __init__(
+        self,
+        filters: Sequence[FilterResults],
+        scores: WeightedScores,
+        raw_scores: Sequence[ScoreResults],
+        cluster: Cluster,
+    ) -> None:
+        """`raw_scores` are only followed: what they come to depends on which nodes are feasible."""
+        self._filters, self._scores, self._raw_scores, self._cluster = filters, scores, raw_scores, cluster
+        self._results: list[Results] = [*filters, *(results for _, results in scores)]
+        followed = [results.followed for results in (*self._results, *raw_scores)]
+        # Whether there is a node on a row counts here, too; its coming and going is in every log.
+        logs = [cluster.logs[Aspect.LABELS], *(log for each in followed for log in each.logs)]
+        self.logs = list({id(log): log for log in logs}.values())
+        self._heads = [-1] * len(self.logs)
+        self._reads_images = any(each.reads_images for each in followed)
+        self._reads_objects = any(each.reads_objects for each in followed)
+        self._versions = (-1, -1)
+        self.values: Ints = NO_VALUES
+        self.generation = 0
+        """Counts the times that all rows were merged anew."""
+        self._passing: Ints | Literal["all", "unknown"] = "unknown"
+        self._uniform: frozenset[ScorePlugin] | None = None
+        self.may_have_errors = self.may_be_invalid = False
+        """Whether a filter was seen to fail, or a score outside the range."""
+
+    def catch_up(self) -> list[int]:
+        """Bring `values` up to date with the cluster; the heads of the logs it is up to date with.
+
+        The list is another one only if they moved.
+        """
+        heads = [log.head for log in self.logs]
+        cluster = self._cluster
+        images = cluster.node_set_version if self._reads_images else 0
+        versions = (images, cluster.store.version if self._reads_objects else 0)
+        is_known = versions == self._versions and len(self.values) == cluster.columns.size
+        if is_known and heads == self._heads:
+            return self._heads
+        rows = changed_rows(self.logs, self._heads) if is_known else None
+        for results in self._results:
+            results.catch_up()
+        self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
+        size = cluster.columns.size
+        places = slice(size) if rows is None else rows
+        merged = total(
+            [results.values[places] for results in self._filters],
+            [(weight, results.values[places]) for weight, results in self._scores],
+            size if rows is None else len(rows),
+        )
+        merged[~cluster.columns.alive[places]] = INFEASIBLE
+        if rows is None:
+            self.values = merged
+            self.generation += 1
+        else:
+            self.values[places] = merged
+        self._passing, self._uniform = "unknown", None
+        self._heads, self._versions = heads, versions
+        return heads
+
+    @property
+    def uniform(self) -> frozenset[ScorePlugin]:
+        """The plugins that have one and the same raw score for all rows."""
+        if self._uniform is None:
+            for results in self._raw_scores:
+                results.catch_up()
+            self._uniform = frozenset([each.plugin for each in self._raw_scores if each.uniform is not None])
+        return self._uniform
+
+    @property
+    def passing(self) -> Ints | None:
+        """The rows that may be feasible, if it is worth while to tell them from the others; None if it is not."""
+        if isinstance(self._passing, str) and self._passing == "unknown":
+            rows = np.flatnonzero(self.values > INFEASIBLE // 2)
+            has_holes = self._cluster.node_count < len(self.values)
+            self._passing = "all" if 4 * len(rows) > 3 * len(self.values) and not has_holes else rows
+        return None if isinstance(self._passing, str) else self._passing
+
+
+class StateOutcomes:
+    """The outcome of plugins that read nothing but resources: kept per resource state, of which there are few.
+
+    The plugins look at one node of each state, and the other nodes take over what they said.
+    """
+
+    __slots__ = (
+        "_by_node",
+        "_cluster",
+        "_epoch",
+        "_filters",
+        "_known",
+        "_scores",
+        "may_be_invalid",
+        "may_have_errors",
+    )
+
+    FEW_STATES = 256
+
+    def __init__(
+        self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster, *, by_node: bool
+    ) -> None:
+        """With `by_node`, all of the plugins can be asked about one node at a time."""
+        self._filters, self._scores, self._cluster, self._by_node = filters, scores, cluster, by_node
+        self._epoch = -1
+        self._known: Ints = NO_VALUES
+        self.may_have_errors = self.may_be_invalid = False
+
+    def of_many(self, rows: Ints | None) -> Ints:
+        """The outcome of so many rows, None for all, that most states there are will be among them."""
+        states = self._cluster.resource_states
+        of_row = states.read()
+        count = len(of_row) if rows is None else len(rows)
+        if not count:
+            return NO_VALUES
+        if 16 * len(states) >= count:
+            return self._ask_all(Nodes(self._cluster, rows))
+        self._prepare(states)
+        self._learn(states)
+        return self._of(np.arange(count), of_row) if rows is None else self._of(rows, of_row[rows])
+
+    def of(self, rows: Ints) -> Ints:
+        """The outcome of some rows."""
+        states = self._cluster.resource_states
+        of_row = states.read()[rows]
+        self._prepare(states)
+        return self._of(rows, of_row)
+
+    def of_one(self, row: int) -> int:
+        """The outcome of a single row, which is what the placing of a pod changes: arrays of one would take longer."""
+        states = self._cluster.resource_states
+        state = states.read().item(row)
+        self._prepare(states)
+        outcome = self._known.item(state)
+        return outcome if outcome != UNKNOWN else int(self.of(np.array([row]))[0])
+
+    def _of(self, rows: Ints, of_row: Codes) -> Ints:
+        outcome = self._known[of_row]
+        if lowest(outcome) > UNKNOWN:
+            return outcome
+        one_of_each, found, alive, place = {}, outcome.tolist(), self._cluster.columns.alive, -1
+        for _ in range(found.count(UNKNOWN)):
+            place = found.index(UNKNOWN, place + 1)
+            row = rows.item(place)
+            if alive.item(row):
+                one_of_each[of_row.item(place)] = row
+        for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):
+            self._known[state] = answer
+        return self._known[of_row]
+
+    def _learn(self, states: ResourceStates) -> None:
+        """Ask about the states that are not known yet, all at once while they are few: that takes hardly longer."""
+        cluster = self._cluster
+        unknown = np.flatnonzero(self._known[: len(states)] == UNKNOWN)
+        if len(unknown) > max(self.FEW_STATES, cluster.columns.size // 4):
+            return
+        examples = states.examples[unknown]
+        usable = (states.read()[examples] == unknown) & cluster.columns.alive[examples]
+        if usable.any():
+            self._known[unknown[usable]] = self._ask(examples[usable].tolist())
+
+    def _prepare(self, states: ResourceStates) -> None:
+        """Make room for all states there are; start over when they mean something else."""
+        if states.epoch != self._epoch:
+            self._epoch, self._known = states.epoch, self._known[:0]
+        missing = len(states) - len(self._known)
+        if missing > 0:
+            self._known = np.concatenate([self._known, np.full(missing + len(states), UNKNOWN)])
+
+    def _ask(self, rows: list[int]) -> Ints | list[int]:
+        if not self._by_node or len(rows) > FEW_NODES:
+            return self._ask_all(Nodes(self._cluster, np.array(rows, dtype=np.int64)))
+        outcome = [self._ask_one(NodeInfo(self._cluster, row)) for row in rows]
+        self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
+        return outcome
+
+    def _ask_one(self, node: NodeInfo) -> int:
+        for filtered in self._filters:
+            if filtered.evaluate_node(node):
+                return INFEASIBLE
+        outcome = 0
+        for weight, scored in self._scores:
+            outcome += weight * scored.evaluate_node(node)
+        return outcome
+
+    def _ask_all(self, nodes: Nodes) -> Ints:
+        outcome = total(
+            [results.evaluate(nodes) for results in self._filters],
+            [(weight, results.evaluate(nodes)) for weight, results in self._scores],
+            len(nodes),
+        )
+        self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
+        return outcome
+
+
+def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple[bool, bool]:
+    """Whether one of the filters was seen to fail, and whether a score outside the range was seen."""
+    have_errors = are_invalid = False
+    for filtered in filters:
+        have_errors |= filtered.may_have_errors
+    for _, scored in scores:
+        are_invalid |= scored.may_be_invalid
+    return have_errors, are_invalid
+
+
+def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
+    """The weighted sum of scores; INFEASIBLE where a filter rejects."""
+    merged: Ints | None = None
+    for weight, values in scores:
+        weighted = values if weight == 1 else weight * values
+        if merged is not None:
+            merged += weighted
+        else:
+            merged = weighted.copy() if weighted is values else weighted
+    if merged is None:
+        merged = np.zeros(size, dtype=np.int64)
+    for values in codes:
+        rejected = values != 0
+        if is_any(rejected):
+            merged[rejected] = INFEASIBLE
+    return merged

@@ -1,0 +1,79 @@
+"""What was found out about single nodes, remembered until they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from podium.cluster import Cluster
+from podium.cluster.change_log import ROW_ASPECTS, ChangeLog
+from podium.cluster.trial import Trial
+from podium.engine.nominations import Nominations
+from podium.engine.plan.results import changed_rows
+
+T = TypeVar("T")
+
+
+class RowChanges:
+    """The rows whose node, pods or nominated pods changed; any change of another object touches all of them.
+
+    Trials are no changes: they leave the cluster as it was.
+    """
+
+    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
+        self._cluster, self._nominations = cluster, nominations
+        self._logs = cluster.logs_of(ROW_ASPECTS)
+        self._cursors = [log.head for log in self._logs]
+        self._shared = self._shared_versions()
+        self.epoch = 0
+        """Another number once any row may have changed."""
+        self.log = ChangeLog()
+
+    def catch_up(self) -> None:
+        """Bring the log up to date; call it before reading it."""
+        shared = self._shared_versions()
+        rows = changed_rows(self._logs, self._cursors) if shared == self._shared else None
+        self._cursors, self._shared = [log.head for log in self._logs], shared
+        nodes = self._nominations.take_changed()
+        if rows is None:
+            self.epoch += 1
+            return
+        nominated = (row for row in map(self._cluster.rows.get, nodes) if row is not None)
+        for row in {*rows.tolist(), *nominated}:
+            self.log.append(row)
+
+    def _shared_versions(self) -> tuple[int, int]:
+        return self._cluster.store.version, self._cluster.node_set_version
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """A trial on the cluster."""
+        self.catch_up()
+        with Trial(self._cluster) as trial:
+            yield trial
+        self._cursors = [log.head for log in self._logs]
+
+
+class RowMemory(Generic[T]):
+    """One finding per row."""
+
+    __slots__ = ("_changes", "_cursor", "_epoch", "found")
+
+    def __init__(self, changes: RowChanges) -> None:
+        self._changes, self._cursor, self._epoch = changes, -1, -1
+        self.found: dict[int, T] = {}
+
+    def forget_changed(self) -> set[int] | None:
+        """Forget what was found about rows that changed since the last time; those rows, or None for all."""
+        changes = self._changes
+        changes.catch_up()
+        rows = changes.log.since(self._cursor) if self._epoch == changes.epoch else None
+        self._cursor, self._epoch = changes.log.head, changes.epoch
+        if rows is None:
+            self.found.clear()
+            return None
+        changed = set(rows.tolist())
+        for row in changed:
+            self.found.pop(row, None)
+        return changed

@@ -1,0 +1,115 @@
+"""What an update of a pod or node changed, as far as it may make waiting pods fit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from podium.framework.events import Action, ClusterEvent
+from podium.model import Node, Object, Pod
+from podium.model.resources import pod_resources
+
+
+def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """The events an update of a pod amounts to; a general one if it is nothing in particular."""
+    actions = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _asks_for_less(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    return [ClusterEvent("Pod", action, old, new) for action in actions or [Action.UPDATE]]
+
+
+def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+    """The events an update of a node amounts to; none if nothing changed that matters."""
+    changed = {
+        Action.UPDATE_NODE_ALLOCATABLE: old.allocatable != new.allocatable,
+        Action.UPDATE_NODE_LABEL: old.metadata.labels != new.metadata.labels,
+        Action.UPDATE_NODE_TAINT: old.spec.taints != new.spec.taints
+        or (old.spec.unschedulable and not new.spec.unschedulable),
+        Action.UPDATE_NODE_CONDITION: _conditions(old) != _conditions(new),
+        Action.UPDATE_NODE_ANNOTATION: old.metadata.annotations != new.metadata.annotations,
+        Action.UPDATE_NODE_DECLARED_FEATURE: old.status.declared_features != new.status.declared_features,
+    }
+    return [ClusterEvent("Node", action, old, new) for action, is_changed in changed.items() if is_changed]
+
+
+def object_change(old: Object | None, new: Object | None) -> ClusterEvent:
+    """The event that a change of any other object is."""
+    kind = type(new if old is None else old).__name__
+    if old is None:
+        return ClusterEvent(kind, Action.ADD, None, new)
+    return ClusterEvent(kind, Action.DELETE if new is None else Action.UPDATE, old, new)
+
+
+def _asks_for_less(old: Pod, new: Pod) -> bool:
+    if old.spec == new.spec and old.status == new.status:
+        return False
+    before, after = pod_resources(old).used, pod_resources(new).used
+    return any(amount > after.get(name, 0) for name, amount in before.items())
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+class EventType(StrEnum):
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class Event(NamedTuple):
+    """An object came, changed or went. To delete one, its kind, namespace and name suffice."""
+
+    type: EventType
+    object: Object
+
+
+class Bind(NamedTuple):
+    """Bind the pod to the node. The loop counts on it: report an update of the pod, or `bind_failed`."""
+
+    pod: Pod
+    node: str
+    attempts: int
+
+
+class Evict(NamedTuple):
+    """Delete a pod to make room for another one, and report that as an event."""
+
+    pod: Pod
+    by: Pod
+    node: str
+
+
+class Nominate(NamedTuple):
+    """Note in the pod's status that it waits for room on a node; an empty name takes that back."""
+
+    pod: Pod
+    node: str
+
+
+class Unschedulable(NamedTuple):
+    """Note in the pod's status that it was tried and why it could not be placed."""
+
+    pod: Pod
+    message: str
+    plugins: tuple[str, ...]
+    """Who rejected it, sorted; empty if something went wrong instead."""
+    is_error: bool
+
+
+class Wait(NamedTuple):
+    """A node is chosen, but Permit plugins let the pod wait: nothing to do. `until` is the latest time in seconds."""
+
+    pod: Pod
+    node: str
+    plugins: tuple[str, ...]
+    until: float
+
+
+Instruction = Bind | Evict | Nominate | Unschedulable | Wait

@@ -1,0 +1,17 @@
+"""Files, directories, stdin and dicts -> typed objects as the API server would store them."""
+
+from podium.manifests.files import Source, load_documents
+from podium.manifests.loading import Objects, load
+from podium.manifests.references import missing_references, missing_storage
+from podium.manifests.workloads import expand_workloads, workload_of
+
+__all__ = [
+    "Objects",
+    "Source",
+    "expand_workloads",
+    "load",
+    "load_documents",
+    "missing_references",
+    "missing_storage",
+    "workload_of",
+]

@@ -1,0 +1,194 @@
+"""What the API server would refuse and the scheduler could not work with, found with its field path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache, partial
+from math import ceil
+from typing import Any
+
+import msgspec
+import msgspec.inspect as inspect
+
+from podium.errors import InputError, QuantityError, SelectorError
+from podium.model import (
+    LabelSelector,
+    NodeSelectorTerm,
+    Quantity,
+    ResourceList,
+    SelectorRequirement,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from podium.model.quantity import format_quantity, parse_quantity
+
+# A cluster has few distinct quantities; the bound is for input that is not a cluster.
+_REMEMBERED = 100_000
+
+
+class _Stored(dict[Quantity, Quantity]):
+    """Quantity as written -> quantity as the API server stores it, which mostly is the same."""
+
+    def __missing__(self, quantity: Quantity) -> Quantity:
+        amount = parse_quantity(quantity)
+        if amount < 0:
+            raise QuantityError(f"{quantity!r} is negative; a quantity must be zero or more")
+        millis = amount * 1000
+        stored = quantity if millis.denominator == 1 else format_quantity(Fraction(ceil(millis), 1000))
+        if len(self) < _REMEMBERED:
+            self[quantity] = stored
+        return stored
+
+
+_stored = _Stored()
+
+
+def check_quantity(quantity: Quantity) -> None:
+    """QuantityError for what is not a quantity, or a negative one."""
+    _stored[quantity]
+
+
+def stored(resources: ResourceList) -> ResourceList:
+    """The resource list as the API server stores it: amounts finer than a thousandth are rounded up to it.
+
+    The same dict when nothing changes.
+    """
+    for quantity in resources.values():
+        if _stored[quantity] != quantity:
+            return {name: _stored[quantity] for name, quantity in resources.items()}
+    return resources
+
+
+_ANY = 1_000_000
+_LABEL_OPERATORS = {"In": (1, _ANY), "NotIn": (1, _ANY), "Exists": (0, 0), "DoesNotExist": (0, 0)}
+_NODE_OPERATORS = {**_LABEL_OPERATORS, "Gt": (1, 1), "Lt": (1, 1)}
+_FIELD_OPERATORS = {"In": (1, 1), "NotIn": (1, 1)}
+# Gt and Lt are an alpha feature of v1.36: the API server knows them, and by default they tolerate nothing.
+_TOLERATION_OPERATORS = frozenset(("", "Equal", "Exists", "Gt", "Lt"))
+_WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+
+
+Check = Callable[[Any], None]
+
+
+def check(struct: msgspec.Struct) -> None:
+    """InputError for the first quantity, selector, toleration or spread constraint that Kubernetes would refuse.
+
+    Its `where` is the field path: `spec.containers[0].resources.requests['cpu']`.
+    """
+    check_struct = _struct_check(type(struct))
+    if check_struct is not None:
+        check_struct(struct)
+
+
+@lru_cache(maxsize=256)
+def _struct_check(kind: type[msgspec.Struct]) -> Check | None:
+    """What to run on a struct of this kind, compiled once; None where nothing at any depth is worth a look."""
+    own = _CHECKS.get(kind)
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    fields = [(field, _field_check(field.type)) for field in info.fields]
+    plan = tuple((field.name, field.encode_name, visit) for field, visit in fields if visit is not None)
+    if not plan:
+        return own
+
+    def check_struct(struct: msgspec.Struct) -> None:
+        if own is not None:
+            own(struct)
+        for attribute, name, visit in plan:
+            value = getattr(struct, attribute)
+            if value:
+                try:
+                    visit(value)
+                except InputError as error:
+                    raise _below(name, error) from None
+
+    return check_struct
+
+
+def _field_check(type_: inspect.Type) -> Check | None:
+    members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
+    if any(isinstance(member, inspect.FloatType) for member in members):
+        return check_quantity
+    for member in members:
+        match member:
+            case inspect.StructType(cls=kind):
+                return _struct_check(kind)
+            case inspect.ListType(item_type=inspect.StructType(cls=kind)):
+                check_item = _struct_check(kind)
+                return None if check_item is None else partial(_check_items, check_item)
+            case inspect.DictType(value_type=values) if _field_check(values) is check_quantity:
+                return _check_resources
+    return None
+
+
+def _check_items(check_item: Check, items: list[msgspec.Struct]) -> None:
+    position = 0
+    try:
+        for item in items:
+            check_item(item)
+            position += 1
+    except InputError as error:
+        raise _below(f"[{position}]", error) from None
+
+
+def _check_resources(resources: ResourceList) -> None:
+    for name, quantity in resources.items():
+        try:
+            check_quantity(quantity)
+        except QuantityError as error:
+            raise _below(f"[{name!r}]", error) from None
+
+
+def _below(name: str, error: InputError) -> InputError:
+    """The same error one step further up: `requests` and `['cpu']` join as they are, fields with a dot."""
+    dot = "." if error.where and not error.where.startswith("[") else ""
+    return type(error)(error.message, f"{name}{dot}{error.where}")
+
+
+def _check_label_selector(selector: LabelSelector) -> None:
+    _check_requirements(selector.match_expressions, "matchExpressions", _LABEL_OPERATORS)
+
+
+def _check_node_selector_term(term: NodeSelectorTerm) -> None:
+    _check_requirements(term.match_expressions, "matchExpressions", _NODE_OPERATORS)
+    _check_requirements(term.match_fields, "matchFields", _FIELD_OPERATORS)
+
+
+def _check_requirements(
+    requirements: list[SelectorRequirement], name: str, operators: dict[str, tuple[int, int]]
+) -> None:
+    for position, requirement in enumerate(requirements):
+        least, most = operators.get(requirement.operator, (_ANY, 0))
+        if not least <= len(requirement.values) <= most:
+            raise SelectorError(_problem(requirement, operators), f"{name}[{position}]")
+
+
+def _problem(requirement: SelectorRequirement, operators: dict[str, tuple[int, int]]) -> str:
+    operator = requirement.operator
+    if operator not in operators:
+        return f"operator {operator!r} is unknown; use one of {', '.join(operators)}"
+    wanted = {(1, _ANY): "at least one value", (1, 1): "exactly one value", (0, 0): "no values"}[operators[operator]]
+    return f"operator {operator} takes {wanted}, got {len(requirement.values)}"
+
+
+def _check_toleration(toleration: Toleration) -> None:
+    if toleration.operator not in _TOLERATION_OPERATORS:
+        raise InputError(f"{toleration.operator!r} is unknown; use Equal or Exists", "operator")
+
+
+def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
+    if constraint.max_skew < 1:
+        raise InputError(f"must be 1 or more, got {constraint.max_skew}", "maxSkew")
+    if constraint.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
+        known = " or ".join(_WHEN_UNSATISFIABLE)
+        raise InputError(f"{constraint.when_unsatisfiable!r} is unknown; use {known}", "whenUnsatisfiable")
+
+
+_CHECKS: dict[type[msgspec.Struct], Check] = {
+    LabelSelector: _check_label_selector,
+    NodeSelectorTerm: _check_node_selector_term,
+    Toleration: _check_toleration,
+    TopologySpreadConstraint: _check_spread_constraint,
+}

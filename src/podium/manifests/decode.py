@@ -1,0 +1,326 @@
+"""Raw documents -> typed objects: lists unpacked, kinds recognised, fields checked."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import msgspec.inspect as inspect
+
+from podium.errors import InputError
+from podium.manifests.files import Document
+from podium.manifests.large_lists import Envelope, LargeList, ListedPod, RawEnvelope
+from podium.model import KINDS, Object
+
+DEFAULT_NAMESPACE = "default"
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "apps": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "batch": ("CronJob", "Job"),
+    "extensions": ("DaemonSet", "Deployment", "ReplicaSet"),
+    "policy": ("PodDisruptionBudget",),
+    "scheduling.k8s.io": ("PriorityClass",),
+    "storage.k8s.io": ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
+}
+"""The kinds outside the core group. The same names in other groups are other things."""
+
+CLUSTER_SCOPED = frozenset(
+    (
+        "CSIDriver",
+        "CSINode",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "StorageClass",
+        "VolumeAttachment",
+    )
+)
+
+
+@lru_cache(maxsize=1024)
+def type_of(kind: str, api_version: str) -> type[Object] | None:
+    """The type of a kind that scheduling reads, or None; without an API group the kind alone decides."""
+    group = api_version.rpartition("/")[0]
+    return KINDS[kind] if kind in (GROUPS.get(group, ()) if group else KINDS) else None
+
+
+def effective_namespace(kind: str, namespace: str) -> str:
+    """The namespace an object of this kind is in: none, the one it names, or the default one."""
+    return "" if kind in CLUSTER_SCOPED else namespace or DEFAULT_NAMESPACE
+
+
+def full_name(kind: str, namespace: str, name: str) -> str:
+    """`Pod default/web`, `Node n1`."""
+    namespace = effective_namespace(kind, namespace)
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+T = TypeVar("T")
+
+
+N = TypeVar("N", bound=inspect.Type)
+
+
+def without_nulls(value: object, type_: type[msgspec.Struct]) -> object:
+    """The value with every null that `type_` does not expect left out, or zero where something must stand.
+
+    Unset fields are left out; in maps and lists an entry stays, as the empty value of its type. Timestamps, which
+    YAML readers other than ours make of dates, become text again.
+    """
+    return _clean(value, _type_info(type_))
+
+
+@lru_cache(maxsize=256)
+def _type_info(type_: type) -> inspect.Type:
+    return inspect.type_info(type_)
+
+
+def _clean(value: Any, type_: inspect.Type) -> Any:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        if (struct := _part(type_, inspect.StructType)) is not None:
+            fields = {field.encode_name: field.type for field in struct.fields}
+            return {
+                key: _clean(item, fields[key]) if key in fields else item
+                for key, item in value.items()
+                if item is not None
+            }
+        if (mapping := _part(type_, inspect.DictType)) is not None:
+            return {key: _item(item, mapping.value_type) for key, item in value.items()}
+    elif isinstance(value, list) and (sequence := _part(type_, inspect.ListType)) is not None:
+        return [_item(item, sequence.item_type) for item in value]
+    return value
+
+
+def _item(value: Any, type_: inspect.Type) -> Any:
+    if value is not None or _part(type_, inspect.NoneType) is not None:
+        return _clean(value, type_)
+    for part, zero in ((inspect.IntType, 0), (inspect.StrType, ""), (inspect.StructType, {}), (inspect.DictType, {})):
+        if _part(type_, part) is not None:
+            return zero
+    return value
+
+
+def _part(type_: inspect.Type, part: type[N]) -> N | None:
+    """`type_`, or the member of it if it is a union, that is of the wanted sort."""
+    members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
+    return next((member for member in members if isinstance(member, part)), None)
+
+
+SCHEDULER_CONFIGURATION = "KubeSchedulerConfiguration"
+
+# Most objects start with what they are, in one order or the other, which saves a look through the whole of them.
+_VERSION, _KIND = (rf'"{name}"\s*:\s*"([^"\\]+)"'.encode() for name in ("apiVersion", "kind"))
+_HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*" + _KIND + rb"|" + _KIND + rb"\s*,\s*" + _VERSION + rb")")
+_LIST = "List"
+_SOME_KEY = "[...]"
+_STEP = re.compile(r"[^.\[\]]+")
+_TYPE_NAMES = {bool: "bool", int: "int", float: "float", str: "str", dict: "object", list: "array"}
+_FIELD_ERROR = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
+
+
+class NoKindError(InputError):
+    """A document that is a map but says no kind: not a Kubernetes object."""
+
+
+class Entry(NamedTuple):
+    """One object of a document, not decoded yet."""
+
+    document: Document
+    position: int | None
+    kind: str
+    api_version: str
+    value: object
+
+    @property
+    def where(self) -> str:
+        item = "" if self.position is None else f" item {self.position}"
+        return f"{self.document.where}{item}"
+
+
+class _Export(msgspec.Struct, Generic[T], rename="camel", gc=False):
+    """The file kube-scheduler-simulator exports: a list per kind, without saying the kinds."""
+
+    namespaces: list[T] | None = None
+    priority_classes: list[T] | None = None
+    storage_classes: list[T] | None = None
+    pvs: list[T] | None = None
+    pvcs: list[T] | None = None
+    nodes: list[T] | None = None
+    pods: list[T] | None = None
+    scheduler_config: object = None
+
+
+_EXPORTED = {
+    "namespaces": "Namespace",
+    "priority_classes": "PriorityClass",
+    "storage_classes": "StorageClass",
+    "pvs": "PersistentVolume",
+    "pvcs": "PersistentVolumeClaim",
+    "nodes": "Node",
+    "pods": "Pod",
+}
+
+
+def entries(document: Document) -> Iterator[Entry]:
+    """Every object in a document: itself, or the items of the list, typed list or simulator export it is."""
+    if document.listed is not None:
+        yield from _listed(document, document.listed)
+    elif isinstance(document.value, list) or _is_array(document.value):
+        yield from _items(document, _decode_as(document, document.value, list[Any], list[msgspec.Raw]))
+    else:
+        yield from _unpacked(Entry(document, None, "", "", document.value), document.envelope)
+
+
+def decode(entry: Entry, type_: type[Object]) -> Object:
+    """The typed object of an entry; InputError naming file, object and field where it does not fit."""
+    value = entry.value
+    if isinstance(value, type_):
+        return value
+    try:
+        if isinstance(value, msgspec.Raw):
+            decoder: msgspec.json.Decoder[Object] = _json_decoder(type_)
+            return decoder.decode(value)
+        return msgspec.convert(value, type_)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return _decode_tolerantly(entry, type_)
+
+
+def plain(entry: Entry) -> object:
+    """An entry's value as dicts and lists."""
+    value = entry.value
+    if not isinstance(value, msgspec.Raw):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text: {error.reason}", entry.where) from None
+
+
+def object_name(kind: str, value: object) -> str:
+    """`Kind namespace/name` of an object that may be broken, as far as it says."""
+    metadata = value.get("metadata") if isinstance(value, Mapping) else None
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    name, namespace = fields.get("name"), fields.get("namespace")
+    if not isinstance(name, str) or not name:
+        return f"{kind} without a name"
+    return full_name(kind, namespace if isinstance(namespace, str) else "", name)
+
+
+def _listed(document: Document, listed: LargeList) -> Iterator[Entry]:
+    """The objects of a large list; GuessError if it is not what it looks like."""
+    kind, position = listed.kind.removesuffix(_LIST), 1
+    for part in listed.parts():
+        yield from _items(document, part, kind, listed.api_version if kind else "", position)
+        position += len(part)
+
+
+def _items(
+    document: Document, values: Iterable[object], kind: str = "", api_version: str = "", first: int = 1
+) -> Iterator[Entry]:
+    """The objects of a list; those that do not say what they are have the kind and version given."""
+    for position, value in enumerate(values, first):
+        if isinstance(value, ListedPod):
+            yield Entry(document, position, value.kind, value.api_version, value)
+            continue
+        head = _HEAD.match(memoryview(value)) if isinstance(value, msgspec.Raw) else None
+        own_version, own_kind = _head_of(*head.groups()) if head is not None else ("", _LIST)
+        if own_kind.endswith(_LIST):
+            yield from _unpacked(Entry(document, position, kind, api_version, value))
+        else:
+            yield Entry(document, position, own_kind, own_version, value)
+
+
+@lru_cache(maxsize=256)
+def _head_of(version: bytes | None, kind: bytes | None, first: bytes, second: bytes) -> tuple[str, str]:
+    """Version and kind of a head, which has them in one order or the other."""
+    if version is None or kind is None:
+        version, kind = second, first
+    return version.decode("utf-8", "replace"), kind.decode("utf-8", "replace")
+
+
+def _unpacked(entry: Entry, envelope: Envelope[Any] | None = None) -> Iterator[Entry]:
+    envelope = envelope or _envelope(entry)
+    entry = entry._replace(kind=envelope.kind or entry.kind, api_version=envelope.api_version or entry.api_version)
+    if not entry.kind:
+        yield from _exported(entry)
+    elif entry.kind.endswith(_LIST):
+        # The items of a typed list, such as PodList, need not say what they are.
+        kind = entry.kind.removesuffix(_LIST)
+        yield from _items(entry.document, envelope.items or (), kind, entry.api_version if kind else "")
+    else:
+        yield entry
+
+
+def _envelope(entry: Entry) -> Envelope[Any]:
+    if not isinstance(entry.value, msgspec.Raw | Mapping):
+        raise InputError(f"expected a Kubernetes object, got {_shown(entry.value)}", entry.where)
+    envelope: Envelope[Any] = _decode_as(entry, entry.value, Envelope[Any], RawEnvelope)
+    return envelope
+
+
+def _exported(entry: Entry) -> Iterator[Entry]:
+    export = _decode_as(entry, entry.value, _Export[Any], _Export[msgspec.Raw])
+    lists = [(kind, getattr(export, field)) for field, kind in _EXPORTED.items()]
+    if all(values is None for _, values in lists):
+        raise NoKindError("has no kind; is it a Kubernetes object?", entry.where)
+    for kind, values in lists:
+        yield from _items(entry.document, values or (), kind)
+    if export.scheduler_config:
+        yield Entry(entry.document, None, SCHEDULER_CONFIGURATION, "", export.scheduler_config)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, msgspec.Raw) and bytes(memoryview(value)[:1]) == b"["
+
+
+def _decode_as(place: Entry | Document, value: object, plain_type: Any, raw_type: Any) -> Any:
+    try:
+        if isinstance(value, msgspec.Raw):
+            return _json_decoder(raw_type).decode(value)
+        return msgspec.convert(value, plain_type)
+    except msgspec.ValidationError as error:
+        raise InputError(_field_problem(error), place.where) from None
+
+
+@lru_cache(maxsize=256)
+def _json_decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(type_)
+
+
+def _decode_tolerantly(entry: Entry, type_: type[Object]) -> Object:
+    value = plain(entry)
+    try:
+        return msgspec.convert(without_nulls(value, type_), type_)
+    except msgspec.ValidationError as error:
+        problem = _field_problem(error, value)
+        raise InputError(problem, f"{entry.document.file}: {object_name(entry.kind, value)}") from None
+
+
+def _field_problem(error: msgspec.ValidationError, value: object = None) -> str:
+    """`spec.replicas: expected int, got str`: the path first, the way Kubernetes says it."""
+    problem, path = _FIELD_ERROR.fullmatch(str(error)).groups()  # type: ignore[union-attr]
+    problem = (problem[:1].lower() + problem[1:]).replace("`", "")
+    if path and path.endswith(_SOME_KEY):
+        path = _with_key(path, value, problem.rpartition(" ")[2])
+    return f"{path}: {problem}" if path else problem
+
+
+def _with_key(path: str, value: Any, got: str) -> str:
+    """The path to a map entry by its key: the first whose value is of the type that was not expected."""
+    parent = path.removesuffix(_SOME_KEY)
+    for step in _STEP.findall(parent):
+        value = value[int(step)] if step.isdigit() else value[step]
+    key = next((key for key, item in value.items() if _TYPE_NAMES.get(type(item)) == got), None)
+    return path if key is None else f"{parent}[{key!r}]"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,362 @@
+"""What the API server fills in when a pod is created, as far as scheduling reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from msgspec.structs import astuple, replace
+
+from podium.manifests.checks import stored
+from podium.manifests.decode import effective_namespace
+from podium.model import (
+    Affinity,
+    Container,
+    ContainerPort,
+    Job,
+    LabelSelector,
+    Namespace,
+    Node,
+    Object,
+    ObjectMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ReplicationController,
+    ResourceList,
+    ResourceRequirements,
+    SelectorRequirement,
+    TopologySpreadConstraint,
+    Volume,
+    WeightedPodAffinityTerm,
+)
+from podium.model.quantity import format_quantity
+from podium.model.resources import pod_requests
+
+T = TypeVar("T")
+Labels = dict[str, str]
+
+
+def has_label_keys(spec: PodSpec) -> bool:
+    """Whether what the API server stores depends on the pod's labels."""
+    affinity = spec.affinity or Affinity()
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
+    required = [term for side in sides for term in side.required]
+    preferred = [weighted.pod_affinity_term for side in sides for weighted in side.preferred]
+    return any(term.match_label_keys or term.mismatch_label_keys for term in (*required, *preferred)) or any(
+        constraint.match_label_keys for constraint in spec.topology_spread_constraints
+    )
+
+
+def merge_into_affinity(affinity: Affinity | None, labels: Labels) -> Affinity | None:
+    """The affinity with the pod's own labels in its pod (anti-)affinity terms; the same one when nothing changes."""
+    if affinity is None:
+        return None
+    near = _merge_into_terms(affinity.pod_affinity, labels)
+    apart = _merge_into_terms(affinity.pod_anti_affinity, labels)
+    if near is affinity.pod_affinity and apart is affinity.pod_anti_affinity:
+        return affinity
+    return replace(affinity, pod_affinity=near, pod_anti_affinity=apart)
+
+
+def merge_into_constraints(
+    constraints: list[TopologySpreadConstraint], labels: Labels
+) -> list[TopologySpreadConstraint]:
+    """The constraints with the pod's own labels in their selectors; the same list when nothing changes."""
+
+    def merge(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        selector = _merged(constraint.label_selector, constraint.match_label_keys, [], labels)
+        return constraint if selector is constraint.label_selector else replace(constraint, label_selector=selector)
+
+    return each(constraints, merge)
+
+
+def each(items: list[T], change: Callable[[T], T]) -> list[T]:
+    """Every item changed; the same list when no item is."""
+    changed = None
+    for position, item in enumerate(items):
+        new = change(item)
+        if new is not item:
+            changed = changed or list(items)
+            changed[position] = new
+    return changed or items
+
+
+def _merge_into_terms(affinity: PodAffinity | None, labels: Labels) -> PodAffinity | None:
+    if affinity is None:
+        return None
+
+    def merge(term: PodAffinityTerm) -> PodAffinityTerm:
+        selector = _merged(term.label_selector, term.match_label_keys, term.mismatch_label_keys, labels)
+        return term if selector is term.label_selector else replace(term, label_selector=selector)
+
+    def merge_weighted(weighted: WeightedPodAffinityTerm) -> WeightedPodAffinityTerm:
+        term = merge(weighted.pod_affinity_term)
+        return weighted if term is weighted.pod_affinity_term else replace(weighted, pod_affinity_term=term)
+
+    required = each(affinity.required, merge)
+    preferred = each(affinity.preferred, merge_weighted)
+    if required is affinity.required and preferred is affinity.preferred:
+        return affinity
+    return replace(affinity, required=required, preferred=preferred)
+
+
+def _merged(
+    selector: LabelSelector | None, match: list[str], mismatch: list[str], labels: Labels
+) -> LabelSelector | None:
+    """The selector with a requirement more for each key the pod has; absent selectors match nothing and stay."""
+    if selector is None or not (match or mismatch):
+        return selector
+    wanted = [
+        SelectorRequirement(key=key, operator=operator, values=[labels[key]])
+        for operator, keys in (("In", match), ("NotIn", mismatch))
+        for key in keys
+        if key in labels
+    ]
+    # A dump of a running cluster has them already.
+    missing = [requirement for requirement in wanted if requirement not in selector.match_expressions]
+    if not missing:
+        return selector
+    return replace(selector, match_expressions=[*selector.match_expressions, *missing])
+
+
+DEFAULT_SCHEDULER = "default-scheduler"
+DEFAULT_GRACE_PERIOD_SECONDS = 30
+
+_HUGE_PAGES = "hugepages-"
+_POD_LEVEL = ("cpu", "memory")
+# All but the name, which comes first.
+_NO_SOURCE = astuple(Volume())[1:]
+
+
+def default_pod(pod: Pod) -> Pod:
+    """The pod as the API server would store it on creation; the same object when it says everything already."""
+    spec = with_label_keys(default_spec(pod.spec), pod.metadata.labels)
+    return pod if spec is pod.spec else replace(pod, spec=spec)
+
+
+def default_spec(spec: PodSpec) -> PodSpec:
+    """What the API server fills in whatever the pod's labels are; the same object when it says everything already."""
+    changes: dict[str, Any] = {}
+    containers = _containers(spec.containers, spec.host_network)
+    if containers is not spec.containers:
+        changes["containers"] = containers
+    if spec.init_containers:
+        init_containers = _containers(spec.init_containers, spec.host_network)
+        if init_containers is not spec.init_containers:
+            changes["init_containers"] = init_containers
+    if spec.resources is not None:
+        changes["resources"] = _pod_level(spec, spec.resources)
+    if spec.overhead and (overhead := stored(spec.overhead)) is not spec.overhead:
+        changes["overhead"] = overhead
+    if spec.volumes and (volumes := each(deciding_volumes(spec.volumes), _volume)) is not spec.volumes:
+        changes["volumes"] = volumes
+    if not spec.scheduler_name:
+        changes["scheduler_name"] = DEFAULT_SCHEDULER
+    if spec.termination_grace_period_seconds is None:
+        changes["termination_grace_period_seconds"] = DEFAULT_GRACE_PERIOD_SECONDS
+    return replace(spec, **changes) if changes else spec
+
+
+def deciding_volumes(volumes: list[Volume]) -> list[Volume]:
+    """The volumes that can decide where a pod goes; the same list when all can.
+
+    Of the others nothing but a name is read, and that of a service account's token is another one for every pod.
+    """
+    deciding = [volume for volume in volumes if astuple(volume)[1:] != _NO_SOURCE]
+    return volumes if len(deciding) == len(volumes) else deciding
+
+
+def with_label_keys(spec: PodSpec, labels: dict[str, str]) -> PodSpec:
+    """The spec with a pod's labels in the selectors that name them by key; the same object when nothing changes."""
+    affinity = merge_into_affinity(spec.affinity, labels)
+    constraints = merge_into_constraints(spec.topology_spread_constraints, labels)
+    if affinity is spec.affinity and constraints is spec.topology_spread_constraints:
+        return spec
+    return replace(spec, affinity=affinity, topology_spread_constraints=constraints)
+
+
+def _containers(containers: list[Container], host_network: bool) -> list[Container]:
+    return each(containers, _host_network_container if host_network else _container)
+
+
+def _container(container: Container) -> Container:
+    given = container.resources
+    resources = _resources(given) if given.limits or given.requests else given
+    ports = each(container.ports, _port) if container.ports else container.ports
+    if resources is given and ports is container.ports:
+        return container
+    return replace(container, resources=resources, ports=ports)
+
+
+def _host_network_container(container: Container) -> Container:
+    container = _container(container)
+    ports = each(container.ports, _host_network_port)
+    return container if ports is container.ports else replace(container, ports=ports)
+
+
+def _resources(given: ResourceRequirements) -> ResourceRequirements:
+    limits = stored(given.limits)
+    requests = stored(_with_limits(given.requests, given.limits))
+    if limits is given.limits and requests is given.requests:
+        return given
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _with_limits(requests: ResourceList, limits: ResourceList) -> ResourceList:
+    """The requests, and the limit of everything that is limited and not requested."""
+    return requests if limits.keys() <= requests.keys() else {**limits, **requests}
+
+
+def _port(port: ContainerPort) -> ContainerPort:
+    return port if port.protocol else replace(port, protocol="TCP")
+
+
+def _host_network_port(port: ContainerPort) -> ContainerPort:
+    return port if port.host_port or not port.container_port else replace(port, host_port=port.container_port)
+
+
+def _volume(volume: Volume) -> Volume:
+    if volume.rbd is not None and not volume.rbd.pool:
+        return replace(volume, rbd=replace(volume.rbd, pool="rbd"))
+    if volume.azure_disk is not None and volume.azure_disk.read_only is None:
+        return replace(volume, azure_disk=replace(volume.azure_disk, read_only=False))
+    return volume
+
+
+def _pod_level(spec: PodSpec, given: ResourceRequirements) -> ResourceRequirements:
+    """The requirements of the pod as a whole, filled in from its containers and from its own limits.
+
+    Works on the amounts as written: rounding to thousandths comes after the sums.
+    """
+    limits, requests = dict(given.limits), dict(given.requests)
+    if limits or requests:
+        for name, quantity in _sum_of_containers(spec, "limits").items():
+            if name.startswith(_HUGE_PAGES) and name not in requests:
+                limits.setdefault(name, quantity)
+    if limits:
+        for name, quantity in _sum_of_containers(spec, "requests").items():
+            if name in _POD_LEVEL:
+                requests.setdefault(name, quantity)
+        for name, quantity in limits.items():
+            if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+                requests.setdefault(name, quantity)
+    return ResourceRequirements(requests=stored(requests), limits=stored(limits))
+
+
+def _sum_of_containers(spec: PodSpec, side: str) -> ResourceList:
+    """What the containers request, or are limited to, together: init containers and sidecars as scheduling counts."""
+
+    def asking(container: Container) -> Container:
+        given = container.resources
+        asked = given.limits if side == "limits" else _with_limits(given.requests, given.limits)
+        return replace(container, resources=ResourceRequirements(requests=asked))
+
+    asked = PodSpec(
+        containers=[asking(container) for container in spec.containers],
+        init_containers=[asking(container) for container in spec.init_containers],
+    )
+    return {name: format_quantity(amount) for name, amount in pod_requests(Pod(spec=asked)).items()}
+
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+
+# The letters Kubernetes makes generated names of: no vowels, so no words, and nothing that reads like another.
+_NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def default_object(obj: Object) -> Object:
+    """The object as the API server would store it on creation; the same object when it says everything already.
+
+    It must have a name; one without a uid gets one made of what it is.
+    """
+    metadata = default_metadata(type(obj).__name__, obj.metadata)
+    if metadata is not obj.metadata:
+        obj = replace(obj, metadata=metadata)
+    default = _DEFAULTS.get(type(obj))
+    return obj if default is None else default(obj)
+
+
+def default_metadata(kind: str, metadata: ObjectMeta) -> ObjectMeta:
+    """Namespace and uid filled in; the same object when both are there."""
+    namespace = effective_namespace(kind, metadata.namespace)
+    if metadata.uid and namespace == metadata.namespace:
+        return metadata
+    return replace(metadata, namespace=namespace, uid=metadata.uid or generated_uid(kind, namespace, metadata.name))
+
+
+def generated_uid(kind: str, namespace: str, name: str) -> str:
+    """The uid of an object that has none: the same in every run, and no other object's."""
+    return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
+
+
+def generated_suffix(*parts: object, length: int = 5) -> str:
+    """Letters for a generated name, decided by `parts` alone."""
+    number = int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest())
+    letters = []
+    for _ in range(length):
+        number, letter = divmod(number, len(_NAME_LETTERS))
+        letters.append(_NAME_LETTERS[letter])
+    return "".join(letters)
+
+
+def _default_node(node: Node) -> Node:
+    status = node.status
+    capacity = stored(status.capacity)
+    allocatable = capacity if status.allocatable is None and capacity else stored(status.allocatable or {})
+    if capacity is status.capacity and allocatable is status.allocatable:
+        return node
+    return replace(node, status=replace(status, capacity=capacity, allocatable=allocatable))
+
+
+def _default_namespace(namespace: Namespace) -> Namespace:
+    metadata = namespace.metadata
+    if metadata.labels.get(NAMESPACE_NAME_LABEL) == metadata.name:
+        return namespace
+    labels = {**metadata.labels, NAMESPACE_NAME_LABEL: metadata.name}
+    return replace(namespace, metadata=replace(metadata, labels=labels))
+
+
+def _default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
+    spec = volume.spec
+    capacity = stored(spec.capacity)
+    if capacity is not spec.capacity:
+        volume = replace(volume, spec=replace(spec, capacity=capacity))
+    return volume if volume.status.phase else replace(volume, status=replace(volume.status, phase="Pending"))
+
+
+def _default_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    spec = claim.spec
+    requests = stored(spec.resources.requests)
+    if requests is not spec.resources.requests:
+        claim = replace(claim, spec=replace(spec, resources=replace(spec.resources, requests=requests)))
+    return claim if claim.status.phase else replace(claim, status=replace(claim.status, phase="Pending"))
+
+
+def _default_replication_controller(controller: ReplicationController) -> ReplicationController:
+    labels = controller.spec.template.metadata.labels if controller.spec.template else {}
+    if labels and not controller.spec.selector:
+        controller = replace(controller, spec=replace(controller.spec, selector=labels))
+    if labels and not controller.metadata.labels:
+        controller = replace(controller, metadata=replace(controller.metadata, labels=labels))
+    return controller
+
+
+def _default_job(job: Job) -> Job:
+    labels = job.spec.template.metadata.labels
+    return job if job.metadata.labels or not labels else replace(job, metadata=replace(job.metadata, labels=labels))
+
+
+_DEFAULTS: dict[type[Object], Callable[[Any], Object]] = {
+    Job: _default_job,
+    Namespace: _default_namespace,
+    Node: _default_node,
+    PersistentVolume: _default_persistent_volume,
+    PersistentVolumeClaim: _default_claim,
+    Pod: default_pod,
+    ReplicationController: _default_replication_controller,
+}

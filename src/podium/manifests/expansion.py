@@ -1,0 +1,190 @@
+"""What every controller needs to make its pods: who owns what, which names are taken, and how a pod comes to be."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from podium.errors import InputError
+from podium.manifests.decode import full_name
+from podium.manifests.defaults import default_object, generated_suffix, generated_uid
+from podium.manifests.stored_pods import Priorities
+from podium.model import (
+    Node,
+    Object,
+    ObjectMeta,
+    OwnerReference,
+    PersistentVolumeClaim,
+    Pod,
+    PodStatus,
+    PodTemplateSpec,
+    StorageClass,
+)
+from podium.model.pod import PersistentVolumeClaimSpec
+
+T = TypeVar("T", bound=Object)
+
+HASH_LABEL = "pod-template-hash"
+MOST_PODS = 1_000_000
+"""Of one workload."""
+
+_API_VERSIONS = {
+    "Pod": "v1",
+    "ReplicationController": "v1",
+    "CronJob": "batch/v1",
+    "Job": "batch/v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+}
+_DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+_HASH_LENGTH = 6
+
+
+class Expansion:
+    """The objects there are, and the making of those that controllers would add."""
+
+    def __init__(self, objects: Iterable[Object]) -> None:
+        objects = list(objects)
+        self.nodes = [obj for obj in objects if type(obj) is Node]
+        self.priorities = Priorities(objects)
+        self.due: list[str] = []
+        """The CronJobs treated as due now."""
+        self._taken = {(type(obj).__name__, obj.namespace, obj.name) for obj in objects}
+        self._next: Counter[tuple[str, str, str]] = Counter()
+        self._owned: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
+        self._default_class = _default_class(objects)
+        for obj in objects:
+            self._note_owner(obj)
+
+    def owned(self, owner: Object, kind: type[T]) -> list[T]:
+        """The objects of a kind that have `owner` as their controller."""
+        owned = self._owned.get((type(owner).__name__, owner.namespace, owner.name), ())
+        return [obj for obj in owned if type(obj) is kind]
+
+    @cached_property
+    def deployed(self) -> dict[tuple[str, str], list[Pod]]:
+        """The pods of each Deployment, by its namespace and name, as far as the names of their owners tell."""
+        deployed = defaultdict(list)
+        for owned in self._owned.values():
+            for pod in owned:
+                if type(pod) is Pod and (name := deployment_of(pod)):
+                    deployed[pod.namespace, name].append(pod)
+        return deployed
+
+    def is_taken(self, kind: type[Object], namespace: str, name: str) -> bool:
+        return (kind.__name__, namespace, name) in self._taken
+
+    def free_name(self, kind: type[Object], namespace: str, prefix: str) -> str:
+        """`prefix-0`, or the next number that is not taken."""
+        key = (kind.__name__, namespace, prefix)
+        while self.is_taken(kind, namespace, f"{prefix}-{self._next[key]}"):
+            self._next[key] += 1
+        return f"{prefix}-{self._next[key]}"
+
+    def pods(self, owner: Object, template: PodTemplateSpec, number: int) -> Iterator[Object]:
+        """As many pods of a template as asked for, with the claims they bring along."""
+        refuse_too_many(owner, number)
+        for _ in range(number):
+            name = self.free_name(Pod, owner.namespace, owner.name)
+            yield from self.pod(owner, template, name)
+
+    def pod(
+        self, owner: Object, template: PodTemplateSpec, name: str, *, labels: dict[str, str] | None = None
+    ) -> Iterator[Object]:
+        """One pending pod of a template, and a claim for each generic ephemeral volume."""
+        metadata = ObjectMeta(
+            name=name,
+            generate_name=f"{owner.name}-",
+            namespace=owner.namespace,
+            labels={**template.metadata.labels, **(labels or {})},
+            annotations=template.metadata.annotations,
+            owner_references=[controller_reference(owner)],
+        )
+        pod = self.add(Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending")))
+        yield self.priorities.resolve(pod)
+        yield from self.ephemeral_claims(pod)
+
+    def claim(self, metadata: ObjectMeta, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
+        """A claim, of the default storage class unless it says another."""
+        if spec.storage_class_name is None and self._default_class is not None:
+            spec = replace(spec, storage_class_name=self._default_class)
+        return self.add(PersistentVolumeClaim(metadata=metadata, spec=spec))
+
+    def add(self, obj: T) -> T:
+        """The object as the API server would store it, known from now on."""
+        stored = default_object(obj)
+        assert isinstance(stored, type(obj))
+        self._taken.add((type(stored).__name__, stored.namespace, stored.name))
+        self._note_owner(stored)
+        return stored
+
+    def _note_owner(self, obj: Object) -> None:
+        owner = obj.metadata.controller if obj.metadata.owner_references else None
+        if owner is not None:
+            self._owned[owner.kind, obj.namespace, owner.name].append(obj)
+
+    def ephemeral_claims(self, pod: Pod) -> Iterator[Object]:
+        """A claim for each generic ephemeral volume that has none yet."""
+        for volume in pod.spec.volumes:
+            template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
+            name = f"{pod.name}-{volume.name}"
+            if template is None or self.is_taken(PersistentVolumeClaim, pod.namespace, name):
+                continue
+            metadata = ObjectMeta(
+                name=name,
+                namespace=pod.namespace,
+                labels=template.metadata.labels,
+                annotations=template.metadata.annotations,
+                owner_references=[controller_reference(pod)],
+            )
+            yield self.claim(metadata, template.spec)
+
+
+def deployment_of(pod: Pod) -> str | None:
+    """The Deployment that made a pod's ReplicaSet: what stands before the template hash in its name."""
+    owner, number = pod.metadata.controller, pod.metadata.labels.get(HASH_LABEL)
+    if owner is None or owner.kind != "ReplicaSet" or not number or not owner.name.endswith(f"-{number}"):
+        return None
+    return owner.name.removesuffix(f"-{number}")
+
+
+def active(pods: list[Pod]) -> list[Pod]:
+    """The pods a controller counts: neither finished nor on their way out."""
+    return [pod for pod in pods if not pod.finished and not pod.terminating]
+
+
+def controller_reference(owner: Object) -> OwnerReference:
+    kind = type(owner).__name__
+    uid = owner.metadata.uid or generated_uid(kind, owner.namespace, owner.name)
+    return OwnerReference(api_version=_API_VERSIONS[kind], kind=kind, name=owner.name, uid=uid, controller=True)
+
+
+def template_hash(template: PodTemplateSpec) -> str:
+    """A short name for what a template says; other letters than the controllers' own, and as stable."""
+    return generated_suffix(msgspec.json.encode(template, order="deterministic"), length=_HASH_LENGTH)
+
+
+def _default_class(objects: list[Object]) -> str | None:
+    """The storage class of claims that name none: the newest one marked so."""
+    marked = [
+        obj
+        for obj in objects
+        if type(obj) is StorageClass and any(obj.metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS)
+    ]
+    by_name = sorted(marked, key=lambda each: each.name)
+    newest = max(by_name, key=lambda each: each.metadata.creation_timestamp or "", default=None)
+    return newest.name if newest else None
+
+
+def refuse_too_many(owner: Object, number: int) -> None:
+    """InputError for a workload of more pods than any cluster has: making them would take all memory there is."""
+    if number > MOST_PODS:
+        name = full_name(type(owner).__name__, owner.namespace, owner.name)
+        raise InputError(f"{name}: asks for {number:,} pods; up to {MOST_PODS:,} can be simulated")

@@ -1,0 +1,242 @@
+"""Where input comes from: files, directories, stdin, values -> raw documents."""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from podium.errors import InputError
+from podium.manifests.large_lists import LargeList, RawEnvelope, Text
+from podium.manifests.yaml_documents import yaml_documents
+
+Source = str | os.PathLike[str] | Mapping[str, object] | Sequence[Mapping[str, object]]
+"""A path, `-` for stdin, an object as a dict, or a list of those."""
+
+T = TypeVar("T")
+
+STDIN = "-"
+VALUES = "input"
+
+_SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+_GZIP_MAGIC = b"\x1f\x8b"
+# PowerShell's redirection writes UTF-16.
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_HEAD = 64 * 1024
+_BLANK = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
+_BETWEEN = re.compile(rb"(?:\s|---[^\n]*(?:\n|$))*")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_ENVELOPE = msgspec.json.Decoder(RawEnvelope)
+
+# YAML's `{a: b}` looks like JSON at first; a JSON dump that breaks further in is broken JSON.
+_FLOW_YAML_SHOWS_WITHIN = 4096
+
+
+class Document(NamedTuple):
+    """One document as read: `value` is undecoded JSON (`msgspec.Raw`) or a plain value."""
+
+    where: str
+    file: str
+    value: object
+    envelope: RawEnvelope | None = None
+    """Of JSON, where it has one: reading finds the kind and the items in the same pass."""
+    found: bool = False
+    """Whether a directory search turned it up, rather than the user naming its file."""
+    mapped: mmap.mmap | None = None
+    """The mapped file that it is a part of."""
+    listed: LargeList | None = None
+    """Of what looks like a large list, in place of the value: where the items are likely to be."""
+
+    def release(self) -> None:
+        """Give back the memory of what was read of a mapped file; it is read again from the file if need be."""
+        if self.mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self.mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def load_documents(source: Source) -> Iterator[tuple[str, object]]:
+    """Every document of a source as plain values, each with where it stands (`cluster.yaml document 3`)."""
+    for document in read_documents(source):
+        value = document.value
+        if isinstance(value, msgspec.Raw):
+            try:
+                value = msgspec.json.decode(value)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise InputError(f"cannot be read as JSON: {error}", document.where) from None
+        yield document.where, value
+
+
+def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]:
+    """Every document of a source, in order; empty documents are left out.
+
+    With `guess`, a file that looks like a large list gives one document with nothing but `listed`.
+    """
+    if isinstance(source, str) and source == STDIN:
+        yield from _documents(_unpacked(sys.stdin.buffer.read(), "stdin"), "stdin")
+    elif isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if os.path.isdir(path):
+            for file in _files(path):
+                for document in _documents(_text(file), file, guess):
+                    yield document._replace(found=True)
+        else:
+            yield from _documents(_text(path), path, guess)
+    elif isinstance(source, Mapping):
+        yield Document(VALUES, VALUES, source)
+    else:
+        yield Document(VALUES, VALUES, list(source))
+
+
+def _files(directory: str) -> list[str]:
+    """The YAML and JSON files under a directory, sorted, each real file once; hidden names are skipped."""
+    found: list[str] = []
+    seen = {os.path.realpath(directory)}
+    for folder, subfolders, names in os.walk(directory, followlinks=True):
+        # Sorting in place also decides the order of the walk; a folder seen before is a loop of links.
+        subfolders[:] = sorted(
+            name for name in subfolders if not name.startswith(".") and _first_time(os.path.join(folder, name), seen)
+        )
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if name.endswith(_SUFFIXES) and not name.startswith(".") and _first_time(path, seen):
+                found.append(path)
+    if not found:
+        raise InputError(f"no {', '.join(_SUFFIXES[:3])} file in this directory", directory)
+    return sorted(found)
+
+
+def _first_time(path: str, seen: set[str]) -> bool:
+    real = os.path.realpath(path)
+    if real in seen:
+        return False
+    seen.add(real)
+    return True
+
+
+def _text(path: str) -> Text:
+    """A file's bytes, unpacked; large plain files are mapped rather than read, so they cost no memory twice."""
+    try:
+        with open(path, "rb") as file:
+            plain = file.peek(2)[:2] not in (_GZIP_MAGIC, *_UTF_16_MARKS)
+            if plain and os.fstat(file.fileno()).st_size > _HEAD:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return _unpacked(file.read(), path)
+    except OSError as error:
+        raise InputError(f"{(error.strerror or str(error)).lower()}", path) from None
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    try:
+        if data[:2] == _GZIP_MAGIC:
+            data = gzip.decompress(data)
+        return data.decode("utf-16").encode() if data[:2] in _UTF_16_MARKS else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-16 text: {error.reason}", name) from None
+
+
+def _documents(text: Text, name: str, guess: bool = False) -> Iterator[Document]:
+    start = _BLANK.match(text).end()  # type: ignore[union-attr]
+    if text[start : start + 1] in (b"{", b"["):
+        listed = LargeList.at(text, start) if guess else None
+        if listed is None:
+            yield from _json_or_flow_yaml(text, start, name)
+        else:
+            yield Document(f"{name} document 1", name, None, mapped=_mapped(text), listed=listed)
+        return
+    head = text[start : start + _HEAD]
+    # Text without a colon is one long scalar to YAML; a large file of it is refused before that is found out.
+    if b"\0" in head or (b":" not in head and len(text) > _HEAD):
+        raise InputError(f"neither YAML nor JSON of Kubernetes objects: starts with {_snippet(head)}", name)
+    yield from _yaml(text, name)
+
+
+def _yaml(text: Text, name: str) -> Iterator[Document]:
+    for number, value in enumerate(yaml_documents(bytes(text), name), 1):
+        if value is not None:
+            yield Document(f"{name} document {number}", name, value)
+
+
+def _json_or_flow_yaml(text: Text, start: int, name: str) -> Iterator[Document]:
+    try:
+        yield from _json(text, start, name)
+    except _NotJSONError as error:
+        if ".json" in name or error.position > _FLOW_YAML_SHOWS_WITHIN or error.documents:
+            raise InputError(str(error), name) from None
+        yield from _yaml(text, name)
+
+
+class _NotJSONError(Exception):
+    def __init__(self, message: str, position: int, documents: int) -> None:
+        super().__init__(message)
+        self.position = position
+        self.documents = documents
+
+
+def _json(text: Text, start: int, name: str) -> Iterator[Document]:
+    """One or several JSON documents, with nothing, blanks or `---` between them."""
+    view = memoryview(text)
+    number = 0
+    while start < len(view):
+        end_of_line = text.find(b"\n", start)
+        try:
+            length, envelope = _first_value(view[start:], view[start : end_of_line if end_of_line >= 0 else len(view)])
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"cannot be read as JSON: {error}", f"{name} document {number + 1}") from None
+        except msgspec.DecodeError as error:
+            at = _BYTE.search(str(error))
+            position = start + int(at[1]) if at else len(view)
+            raise _NotJSONError(_json_problem(error, text, position), position, number) from None
+        number += 1
+        end = start + length
+        value = msgspec.Raw(view[start:end])
+        yield Document(f"{name} document {number}", name, value, envelope, mapped=_mapped(text))
+        start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
+
+
+def _mapped(text: Text) -> mmap.mmap | None:
+    return text if isinstance(text, mmap.mmap) else None
+
+
+def _first_value(view: memoryview, line: memoryview) -> tuple[int, RawEnvelope | None]:
+    """How long the first JSON value is, and its envelope if it has one; it may well fill the first line."""
+    try:
+        return len(line), _ENVELOPE.decode(line)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return _decoded(_ENVELOPE, view)
+    except msgspec.ValidationError:
+        return _decoded(_RAW, view)[0], None
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], view: memoryview) -> tuple[int, T]:
+    try:
+        return len(view), decoder.decode(view)
+    except msgspec.DecodeError as error:
+        at = _BYTE.search(str(error))
+        if at is None or "trailing characters" not in str(error):
+            raise
+        # The position is just behind the first character that does not belong to the value.
+        end = int(at[1]) - 1
+        return end, decoder.decode(view[:end])
+
+
+def _json_problem(error: msgspec.DecodeError, text: Text, position: int) -> str:
+    if "truncated" in str(error):
+        return "the JSON ends in the middle; is the file complete?"
+    line = text[:position].count(b"\n") + 1
+    problem = _BYTE.sub("", str(error)).removeprefix("JSON is malformed:").strip()
+    return f"line {line} is not JSON: {problem}"
+
+
+def _snippet(head: bytes) -> str:
+    return repr(head[:40].decode("utf-8", "replace").split("\n")[0])

@@ -1,0 +1,233 @@
+"""From sources to typed objects: read, decode, check, default, prioritise, and say what is missing."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count as numbers
+from typing import TypeVar, overload
+
+from msgspec.structs import replace
+
+from podium.collector import collector_paused
+from podium.errors import InputError
+from podium.manifests.checks import check
+from podium.manifests.decode import (
+    SCHEDULER_CONFIGURATION,
+    Entry,
+    NoKindError,
+    decode,
+    effective_namespace,
+    entries,
+    full_name,
+    plain,
+    type_of,
+)
+from podium.manifests.defaults import default_object, generated_suffix
+from podium.manifests.files import STDIN, VALUES, Source, read_documents
+from podium.manifests.large_lists import GuessError
+from podium.manifests.references import missing_references
+from podium.manifests.stored_pods import Priorities, StoredPods
+from podium.model import KINDS, Node, Object, Pod
+from podium.wording import counted
+
+T = TypeVar("T", bound=Object)
+
+
+class Objects(Sequence[Object]):
+    """Typed objects in input order, immutable.
+
+    `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
+    KubeSchedulerConfiguration the input carried, undecoded, or None.
+    """
+
+    __slots__ = ("_objects", "ignored", "scheduler_config", "warnings")
+
+    def __init__(
+        self,
+        objects: Iterable[Object] = (),
+        *,
+        warnings: Iterable[str] = (),
+        ignored: Mapping[str, int] | None = None,
+        scheduler_config: object | None = None,
+    ) -> None:
+        self._objects = tuple(objects)
+        self.warnings = tuple(warnings)
+        self.ignored = dict(ignored or {})
+        self.scheduler_config = scheduler_config
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self._objects)
+
+    @overload
+    def __getitem__(self, index: int) -> Object: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
+    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
+        return self._objects[index]
+
+    def __repr__(self) -> str:
+        return f"<Objects: {len(self)}, {len(self.warnings)} warnings>"
+
+    def of(self, kind: type[T]) -> list[T]:
+        """The objects of one kind, in input order."""
+        return [obj for obj in self._objects if type(obj) is kind]
+
+    def replaced(self, objects: Iterable[Object], warnings: Iterable[str]) -> Objects:
+        """The same load with other objects, and warnings it did not have yet."""
+        new = [warning for warning in warnings if warning not in self.warnings]
+        return Objects(
+            objects,
+            warnings=(*self.warnings, *new),
+            ignored=self.ignored,
+            scheduler_config=self.scheduler_config,
+        )
+
+
+def load(*sources: Source) -> Objects:
+    """Every object that scheduling reads in files, directories, stdin (`-`), dicts or lists of dicts.
+
+    Objects come back in input order, as the API server would store them. InputError, one line, for input that cannot
+    be used or has no objects at all.
+    """
+    with collector_paused():
+        # What standard input says can be read only once.
+        loading = _Loading(guesses=STDIN not in sources)
+        try:
+            objects = loading.all_objects(sources)
+        except (InputError, GuessError):
+            if not loading.has_guessed:
+                raise
+            loading = _Loading(guesses=False)
+            objects = loading.all_objects(sources)
+        if not objects:
+            raise InputError(_nothing_found(sources, loading))
+        priorities = Priorities(objects)
+        for position, obj in enumerate(objects):
+            if type(obj) is Pod and obj.spec.priority is None:
+                objects[position] = priorities.resolve(obj)
+        return Objects(
+            objects,
+            warnings=[*loading.warnings, *priorities.warnings, *missing_references(objects)],
+            ignored=loading.ignored,
+            scheduler_config=loading.scheduler_config,
+        )
+
+
+RELEASED_AFTER = 4096
+"""How many objects are decoded before the memory of their text is given back."""
+
+
+class _Loading:
+    """What has been seen so far, over all sources."""
+
+    def __init__(self, *, guesses: bool) -> None:
+        """With `guesses`, files that look like large lists are taken for that; GuessError if one is something else."""
+        self._guesses = guesses
+        self.has_guessed = False
+        """Whether anything that is said of the objects, errors included, may come of a wrong guess."""
+        self.warnings: list[str] = []
+        self.ignored: Counter[str] = Counter()
+        self.scheduler_config: object | None = None
+        self.generated: Counter[tuple[str, str, str]] = Counter()
+        self.seen: dict[tuple[str, str, str], tuple[Object, str]] = {}
+        self.configured_in = ""
+        self.pods = StoredPods()
+
+    def all_objects(self, sources: tuple[Source, ...]) -> list[Object]:
+        return [obj for source in sources for obj in self._objects(source)]
+
+    def _objects(self, source: Source) -> Iterator[Object]:
+        number = numbers(1)
+        for document in read_documents(source, guess=self._guesses):
+            self.has_guessed |= document.listed is not None
+            try:
+                for entry in entries(document):
+                    if next(number) % RELEASED_AFTER == 0:
+                        document.release()
+                    obj = self._object(entry)
+                    if obj is not None:
+                        yield obj
+            except NoKindError as error:
+                if not document.found or document.listed is not None:
+                    raise
+                self.warnings.append(f"{error}; skipped")
+
+    def _object(self, entry: Entry) -> Object | None:
+        kind = type_of(entry.kind, entry.api_version)
+        if kind is None:
+            self._other(entry)
+            return None
+        obj = decode(entry, kind)
+        if not obj.metadata.name:
+            obj = self._named(obj, entry)
+        try:
+            obj = self._stored(obj)
+        except InputError as error:
+            name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
+            raise error.at(f"{entry.document.file}: {name}") from None
+        return obj if self._is_new(obj, entry) else None
+
+    def _stored(self, obj: Object) -> Object:
+        """The object as the API server would store it; InputError with the field path if it would refuse it."""
+        if isinstance(obj, Pod):
+            return self.pods.stored(obj)
+        check(obj)
+        return default_object(obj)
+
+    def _other(self, entry: Entry) -> None:
+        if entry.kind != SCHEDULER_CONFIGURATION:
+            # Some groups have kinds of names that scheduling reads elsewhere: batch.volcano.sh has a Job.
+            group = entry.api_version.rpartition("/")[0]
+            self.ignored[f"{entry.kind}.{group}" if entry.kind in KINDS else entry.kind] += 1
+            return
+        if self.configured_in:
+            raise InputError(
+                f"a second {SCHEDULER_CONFIGURATION}, the first is in {self.configured_in}; keep one", entry.where
+            )
+        self.configured_in = entry.document.file
+        self.scheduler_config = plain(entry)
+
+    def _named(self, obj: Object, entry: Entry) -> Object:
+        """An object without a name, given the one the API server would generate from its prefix."""
+        prefix = obj.metadata.generate_name
+        if not prefix:
+            raise InputError(f"{entry.kind} has no metadata.name; give it one", entry.where)
+        namespace = effective_namespace(entry.kind, obj.metadata.namespace)
+        while True:
+            self.generated[entry.kind, namespace, prefix] += 1
+            number = self.generated[entry.kind, namespace, prefix]
+            name = prefix + generated_suffix(entry.kind, namespace, prefix, number)
+            if (entry.kind, namespace, name) not in self.seen:
+                return replace(obj, metadata=replace(obj.metadata, name=name))
+
+    def _is_new(self, obj: Object, entry: Entry) -> bool:
+        """Remember an object; InputError if there is another of its name, unless that one says the same."""
+        key = (entry.kind, obj.metadata.namespace, obj.metadata.name)
+        file = entry.document.file
+        if key not in self.seen:
+            self.seen[key] = obj, file
+            return True
+        first, first_file = self.seen[key]
+        both = f"twice in {file}" if first_file == file else f"in {first_file} and in {file}"
+        if first != obj or isinstance(obj, Pod | Node):
+            raise InputError(f"{entry.kind} {obj.key} is {both}; keep one of them")
+        self.warnings.append(f"{entry.kind} {obj.key} is {both}, the same: used once")
+        return False
+
+
+def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:
+    names = ", ".join(dict.fromkeys(_name(source) for source in sources)) or VALUES
+    ignored = ", ".join(counted(number, kind) for kind, number in loading.ignored.items())
+    only = f"; only {ignored}" if ignored else ""
+    return f"{names}: no objects that scheduling reads, such as nodes and pods{only}"
+
+
+def _name(source: Source) -> str:
+    if isinstance(source, str | os.PathLike):
+        return "stdin" if source == STDIN else os.fspath(source)
+    return VALUES

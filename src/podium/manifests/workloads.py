@@ -1,0 +1,322 @@
+"""Deployments, ReplicaSets and ReplicationControllers: a number of like pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from podium.manifests.expansion import (
+    HASH_LABEL,
+    Expansion,
+    active,
+    controller_reference,
+    deployment_of,
+    refuse_too_many,
+    template_hash,
+)
+from podium.manifests.loading import Objects
+from podium.manifests.references import first_few, missing_references
+from podium.model import (
+    Affinity,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    LabelSelector,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Object,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    SelectorRequirement,
+    StatefulSet,
+    Toleration,
+    Volume,
+)
+from podium.model.pod import PersistentVolumeClaimVolumeSource
+from podium.model.selectors import required_node_affinity, untolerated
+
+_NAME_FIELD = "metadata.name"
+_GENERATION = "deprecated.daemonset.template.generation"
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+def expand_daemon_set(daemon_set: DaemonSet, expansion: Expansion) -> Iterator[Object]:
+    """A pod bound for each eligible node that has none: it names the node in its affinity, and tolerates the usual."""
+    template = daemon_set.spec.template
+    labels = {"controller-revision-hash": template_hash(template)}
+    if _GENERATION in daemon_set.metadata.annotations:
+        labels["pod-template-generation"] = daemon_set.metadata.annotations[_GENERATION]
+    template = replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
+    served = {target_node(pod) for pod in expansion.owned(daemon_set, Pod) if not pod.finished}
+    for node in expansion.nodes:
+        if node.name not in served and should_run(template, node):
+            name = f"{daemon_set.name}-{node.name}"
+            if expansion.is_taken(Pod, daemon_set.namespace, name):
+                name = expansion.free_name(Pod, daemon_set.namespace, name)
+            yield from expansion.pod(daemon_set, _bound_for(template, node.name), name, labels=labels)
+
+
+def should_run(template: PodTemplateSpec, node: Node) -> bool:
+    """Whether a node gets a daemon pod: named or not excluded by the template, and every hard taint tolerated."""
+    spec = template.spec
+    if spec.node_name not in ("", node.name):
+        return False
+    if not required_node_affinity(Pod(spec=spec)).matches(node.metadata.labels, node.name):
+        return False
+    return untolerated(node.spec.taints, spec.tolerations) is None
+
+
+def target_node(pod: Pod) -> str | None:
+    """The node a daemon pod runs on, or is bound for; None if it does not say."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    for term in affinity.required.node_selector_terms if affinity and affinity.required else ():
+        for field in term.match_fields:
+            if field.key == _NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
+    return None
+
+
+def daemon_tolerations(spec: PodSpec) -> list[Toleration]:
+    """The template's tolerations, and those every daemon pod has."""
+    wanted = [*_TOLERATED, *([_TOLERATED_ON_HOST_NETWORK] if spec.host_network else [])]
+    standard = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in wanted]
+    # One that differs only in how long it lasts gives way to the standard one, which lasts.
+    replaced = {_identity(toleration): toleration for toleration in standard}
+    own = [replaced.pop(_identity(toleration), toleration) for toleration in spec.tolerations]
+    return [*own, *replaced.values()]
+
+
+def _identity(toleration: Toleration) -> tuple[str, str, str, str]:
+    return toleration.key, toleration.operator, toleration.value, toleration.effect
+
+
+def _bound_for(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
+    """The template with this node's name as its required node affinity, in place of what it required."""
+    field = SelectorRequirement(key=_NAME_FIELD, operator="In", values=[node])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
+    affinity = template.spec.affinity or Affinity()
+    node_affinity = replace(affinity.node_affinity or NodeAffinity(), required=required)
+    return replace(template, spec=replace(template.spec, affinity=replace(affinity, node_affinity=node_affinity)))
+
+
+def expand_job(job: Job, expansion: Expansion) -> Iterator[Object]:
+    """The pods a Job would start now: as many as may run at once, no more than are left to complete."""
+    pods = expansion.owned(job, Pod)
+    missing = _wanted(job, pods) - len(active(pods))
+    labels = {
+        "batch.kubernetes.io/controller-uid": job.metadata.uid,
+        "batch.kubernetes.io/job-name": job.name,
+        "controller-uid": job.metadata.uid,
+        "job-name": job.name,
+    }
+    template = job.spec.template
+    metadata = replace(template.metadata, labels={**template.metadata.labels, **labels})
+    yield from expansion.pods(job, replace(template, metadata=metadata), missing)
+
+
+def expand_cron_job(cron_job: CronJob, expansion: Expansion) -> Iterator[Object]:
+    """One Job, as if it were due now, unless there is one in the input already."""
+    if cron_job.spec.suspend or expansion.owned(cron_job, Job):
+        return
+    metadata = ObjectMeta(
+        name=expansion.free_name(Job, cron_job.namespace, cron_job.name),
+        namespace=cron_job.namespace,
+        owner_references=[controller_reference(cron_job)],
+    )
+    job = expansion.add(Job(metadata=metadata, spec=cron_job.spec.job_template.spec))
+    yield job
+    yield from expand_job(job, expansion)
+    expansion.due.append(cron_job.key)
+
+
+def _wanted(job: Job, pods: list[Pod]) -> int:
+    if job.spec.suspend:
+        return 0
+    succeeded = max(job.status.succeeded, sum(pod.status.phase == "Succeeded" for pod in pods))
+    if job.spec.completions is None:
+        # A work queue: once a pod is done, the others finish and none is started.
+        return 0 if succeeded else job.spec.parallelism
+    return min(job.spec.parallelism, job.spec.completions - succeeded)
+
+
+def expand_replica_set(replica_set: ReplicaSet, expansion: Expansion) -> Iterator[Object]:
+    """The pods a ReplicaSet lacks."""
+    have = len(active(expansion.owned(replica_set, Pod)))
+    yield from expansion.pods(replica_set, replica_set.spec.template, replica_set.spec.replicas - have)
+
+
+def expand_replication_controller(controller: ReplicationController, expansion: Expansion) -> Iterator[Object]:
+    """The pods a ReplicationController lacks."""
+    if controller.spec.template is not None:
+        have = len(active(expansion.owned(controller, Pod)))
+        yield from expansion.pods(controller, controller.spec.template, controller.spec.replicas - have)
+
+
+def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[Object]:
+    """The ReplicaSet of a Deployment, if it has none yet, and the pods that all its ReplicaSets together lack."""
+    replica_sets = expansion.owned(deployment, ReplicaSet)
+    wanted = deployment.spec.replicas
+    if replica_sets:
+        for replica_set in replica_sets:
+            yield from expand_replica_set(replica_set, expansion)
+        # The rest goes to the current one, as when the Deployment was just scaled up.
+        current = max(replica_sets, key=lambda each: (each.spec.replicas, each.metadata.creation_timestamp or ""))
+        have = sum(len(active(expansion.owned(each, Pod))) for each in replica_sets)
+        yield from expansion.pods(current, current.spec.template, wanted - have)
+        return
+    # The input may have the pods and not their ReplicaSet.
+    pods = active(expansion.deployed.get((deployment.namespace, deployment.name), []))
+    if wanted > len(pods):
+        replica_set = expansion.add(_replica_set(deployment, pods[-1] if pods else None))
+        yield replica_set
+        yield from expansion.pods(replica_set, replica_set.spec.template, wanted - len(pods))
+
+
+def _replica_set(deployment: Deployment, pod: Pod | None) -> ReplicaSet:
+    """The Deployment's current ReplicaSet: the one `pod` belongs to, or a new one."""
+    template = deployment.spec.template
+    owner = pod.metadata.controller if pod else None
+    number = pod.metadata.labels[HASH_LABEL] if pod else template_hash(template)
+    labels = {**template.metadata.labels, HASH_LABEL: number}
+    selector = deployment.spec.selector or LabelSelector(match_labels=template.metadata.labels)
+    return ReplicaSet(
+        metadata=ObjectMeta(
+            name=f"{deployment.name}-{number}",
+            namespace=deployment.namespace,
+            uid=owner.uid if owner else "",
+            labels=labels,
+            owner_references=[controller_reference(deployment)],
+        ),
+        spec=replace(
+            deployment.spec,
+            selector=replace(selector, match_labels={**selector.match_labels, HASH_LABEL: number}),
+            template=PodTemplateSpec(metadata=replace(template.metadata, labels=labels), spec=template.spec),
+        ),
+    )
+
+
+def expand_stateful_set(stateful_set: StatefulSet, expansion: Expansion) -> Iterator[Object]:
+    """The pods whose numbers are missing, each after the claims it lacks."""
+    revision = f"{stateful_set.name}-{template_hash(stateful_set.spec.template)}"
+    start = stateful_set.spec.ordinals.start
+    refuse_too_many(stateful_set, stateful_set.spec.replicas)
+    for ordinal in range(start, start + stateful_set.spec.replicas):
+        name = f"{stateful_set.name}-{ordinal}"
+        # A pod on its way out still holds the name, and the controller waits for it.
+        if expansion.is_taken(Pod, stateful_set.namespace, name):
+            continue
+        claims = {each.name: f"{each.name}-{name}" for each in stateful_set.spec.volume_claim_templates}
+        for template in stateful_set.spec.volume_claim_templates:
+            if not expansion.is_taken(PersistentVolumeClaim, stateful_set.namespace, claims[template.name]):
+                yield _claim(stateful_set, template, claims[template.name], expansion)
+        labels = {
+            "statefulset.kubernetes.io/pod-name": name,
+            "apps.kubernetes.io/pod-index": str(ordinal),
+            "controller-revision-hash": revision,
+        }
+        yield from expansion.pod(stateful_set, _with_claims(stateful_set.spec.template, claims), name, labels=labels)
+
+
+def _claim(
+    stateful_set: StatefulSet, template: PersistentVolumeClaim, name: str, expansion: Expansion
+) -> PersistentVolumeClaim:
+    selector = stateful_set.spec.selector
+    metadata = ObjectMeta(
+        name=name,
+        namespace=stateful_set.namespace,
+        labels={**template.metadata.labels, **(selector.match_labels if selector else {})},
+        annotations=template.metadata.annotations,
+    )
+    return expansion.claim(metadata, template.spec)
+
+
+def _with_claims(template: PodTemplateSpec, claims: dict[str, str]) -> PodTemplateSpec:
+    """The template with the claims as volumes, in place of its own volumes of the same names."""
+    volumes = [
+        Volume(name=volume, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
+        for volume, claim in claims.items()
+    ]
+    volumes += [volume for volume in template.spec.volumes if volume.name not in claims]
+    return replace(template, spec=replace(template.spec, volumes=volumes))
+
+
+def _expand_pod(pod: Pod, expansion: Expansion) -> Iterator[Object]:
+    """The claims of a pending pod's ephemeral volumes; those of a pod that runs exist, whether in the input or not."""
+    if not pod.spec.node_name and not pod.finished:
+        yield from expansion.ephemeral_claims(pod)
+
+
+_EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
+    CronJob: expand_cron_job,
+    DaemonSet: expand_daemon_set,
+    Deployment: expand_deployment,
+    Job: expand_job,
+    Pod: _expand_pod,
+    ReplicaSet: expand_replica_set,
+    ReplicationController: expand_replication_controller,
+    StatefulSet: expand_stateful_set,
+}
+
+
+def expand_workloads(objects: Objects) -> Objects:
+    """The objects, and behind each workload the pending pods it wants and does not have.
+
+    Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs and
+    PersistentVolumeClaims that controllers would create on the way, the claims of ephemeral volumes among them. Names
+    are the same in every run.
+    """
+    expansion = Expansion(objects)
+    expanded: list[Object] = []
+    for obj in objects:
+        expanded.append(obj)
+        expand = _EXPAND.get(type(obj))
+        if expand is not None and not obj.metadata.deletion_timestamp:
+            expanded += expand(obj, expansion)
+    if len(expanded) == len(objects):
+        return objects
+    known = set(missing_references(objects))
+    kept = Objects(
+        (),
+        warnings=[warning for warning in objects.warnings if warning not in known],
+        ignored=objects.ignored,
+        scheduler_config=objects.scheduler_config,
+    )
+    due = (
+        [f"CronJob {first_few(expansion.due)} treated as if due now: the pods of one job added"]
+        if expansion.due
+        else []
+    )
+    warnings = [*due, *expansion.priorities.warnings, *missing_references(expanded)]
+    return kept.replaced(expanded, warnings)
+
+
+def workload_of(pod: Pod) -> str:
+    """What a pod belongs to: `Deployment/web`, `StatefulSet/db`, or `Pod/name` for one on its own.
+
+    A ReplicaSet whose name ends in the pod's template hash was made by the Deployment named before it.
+    """
+    owner = pod.metadata.controller
+    if owner is None:
+        return f"Pod/{pod.name}"
+    deployment = deployment_of(pod)
+    return f"Deployment/{deployment}" if deployment else f"{owner.kind}/{owner.name}"

@@ -1,0 +1,44 @@
+"""Node and the parts of its spec and status that scheduling reads."""
+
+from __future__ import annotations
+
+from podium.model.meta import Object, ResourceList, Struct
+
+
+class Taint(Struct, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class ContainerImage(Struct, frozen=True):
+    names: list[str] = []
+    size_bytes: int = 0
+
+
+class NodeCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(Struct, frozen=True):
+    allocatable: ResourceList | None = None
+    capacity: ResourceList = {}
+    images: list[ContainerImage] = []
+    conditions: list[NodeCondition] = []
+    declared_features: list[str] = []
+
+
+class Node(Object, frozen=True):
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def allocatable(self) -> ResourceList:
+        """What pods may use; the capacity where the API object does not say."""
+        return self.status.capacity if self.status.allocatable is None else self.status.allocatable

@@ -1,0 +1,292 @@
+"""Pod and the parts of its spec and status that scheduling reads."""
+
+from __future__ import annotations
+
+import msgspec
+
+from podium.model.meta import (
+    Int32,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Object,
+    ObjectMeta,
+    ResourceList,
+    Struct,
+)
+
+
+class GCEPersistentDisk(Struct, frozen=True):
+    pd_name: str = ""
+    partition: Int32 = 0
+    read_only: bool = False
+
+
+class AWSElasticBlockStore(Struct, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    partition: Int32 = 0
+    read_only: bool = False
+
+
+class AzureDisk(Struct, frozen=True):
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str = "Shared"
+    read_only: bool | None = None
+
+
+class AzureFile(Struct, frozen=True):
+    secret_name: str = ""
+    share_name: str = ""
+    read_only: bool = False
+
+
+class Cinder(Struct, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class ISCSI(Struct, frozen=True):
+    target_portal: str = ""
+    iqn: str = ""
+    lun: Int32 = 0
+    read_only: bool = False
+
+
+class RBD(Struct, frozen=True):
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class CSIVolumeSource(Struct, frozen=True):
+    """An inline CSI volume of a pod."""
+
+    driver: str = ""
+    read_only: bool | None = None
+
+
+class PersistentVolumeClaimVolumeSource(Struct, frozen=True):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class PersistentVolumeClaimResources(Struct, frozen=True):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True):
+    access_modes: list[str] = []
+    selector: LabelSelector | None = None
+    resources: PersistentVolumeClaimResources = PersistentVolumeClaimResources()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str = "Filesystem"
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaimTemplate(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolumeSource(Struct, frozen=True):
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+
+
+class ImageVolumeSource(Struct, frozen=True):
+    reference: str = ""
+
+
+class VsphereVolume(Struct, frozen=True):
+    volume_path: str = ""
+
+
+class PortworxVolume(Struct, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class Volume(Struct, frozen=True):
+    name: str = ""
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    iscsi: ISCSI | None = None
+    rbd: RBD | None = None
+    csi: CSIVolumeSource | None = None
+    vsphere_volume: VsphereVolume | None = None
+    portworx_volume: PortworxVolume | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+
+
+class ContainerPort(Struct, frozen=True):
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    protocol: str = "TCP"
+    host_ip: str = msgspec.field(name="hostIP", default="")
+
+
+class ResourceRequirements(Struct, frozen=True):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerRestartRule(Struct, frozen=True):
+    action: str = ""
+
+
+class Container(Struct, frozen=True):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: list[ContainerPort] = []
+    restart_policy: str = ""
+    restart_policy_rules: list[ContainerRestartRule] = []
+
+
+class Toleration(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PreferredSchedulingTerm(Struct, frozen=True):
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Struct, frozen=True):
+    required: NodeSelector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[PreferredSchedulingTerm] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default_factory=list
+    )
+
+
+class PodAffinityTerm(Struct, frozen=True):
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class WeightedPodAffinityTerm(Struct, frozen=True):
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct, frozen=True):
+    """Pod affinity or anti-affinity: the two have the same shape."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default_factory=list
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default_factory=list
+    )
+
+
+class Affinity(Struct, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Struct, frozen=True):
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] = []
+
+
+class PodSchedulingGate(Struct, frozen=True):
+    name: str = ""
+
+
+class PodResourceClaim(Struct, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Struct, frozen=True):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    resources: ResourceRequirements | None = None
+    overhead: ResourceList = {}
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    scheduling_gates: list[PodSchedulingGate] = []
+    resource_claims: list[PodResourceClaim] = []
+    volumes: list[Volume] = []
+    host_network: bool = False
+    host_users: bool | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class ContainerStatus(Struct, frozen=True):
+    """What in-place resizing leaves in a container's status."""
+
+    name: str = ""
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(Struct, frozen=True):
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: list[PodCondition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class Pod(Object, frozen=True):
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or Failed: the scheduler does not see such pods."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+class PodTemplateSpec(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()

@@ -1,0 +1,1 @@
+"""The plugins that look at volumes, and what they derive from storage objects."""

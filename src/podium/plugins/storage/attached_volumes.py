@@ -1,0 +1,315 @@
+"""How many volumes of each CSI driver are attached to each node, and how many may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster
+from podium.cluster.columns import Ints, Mask
+from podium.cluster.store import Store
+from podium.framework import Status
+from podium.model import (
+    CSINode,
+    Object,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    VolumeAttachment,
+)
+from podium.plugins.per_cluster import ChangedRows
+from podium.plugins.storage.claims import claim_name, claim_not_found, class_of_claim, not_owned
+from podium.plugins.storage.csi_migration import (
+    DRIVERS,
+    NEVER_COUNTED,
+    AttachedVolume,
+    TranslationError,
+    inline_volume,
+    persistent_volume,
+)
+
+NO_LIMIT = np.iinfo(np.int64).max
+
+ClaimKey = tuple[str, str]
+K = TypeVar("K", bound=Hashable)
+
+
+class UncountableError(Exception):
+    """A pod's volumes cannot be counted; `status` says why."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+class _Claimed(NamedTuple):
+    """A claim, as far as counting goes: the object and the volume behind it, None if that does not count."""
+
+    claim: PersistentVolumeClaim
+    volume: AttachedVolume | None
+
+
+class _Volume(NamedTuple):
+    """A PersistentVolume, as far as counting goes."""
+
+    counted: AttachedVolume | None
+    """None if it does not count."""
+    csi_handle: str | None
+    """None for an in-tree volume, whose attachments do not count."""
+
+
+class _Row(NamedTuple):
+    """What one row counts for."""
+
+    claims: frozenset[ClaimKey] = frozenset()
+    volumes: frozenset[AttachedVolume] = frozenset()
+    """Those of pods."""
+    drivers: Counter[str] = Counter()
+    """How many volumes there are per driver, those of VolumeAttachments included."""
+
+
+_EMPTY_ROW = _Row()
+
+
+class AttachedVolumes:
+    """The volumes of the pods on each row plus those of VolumeAttachments, each counted once per row.
+
+    It belongs to one cluster; call `catch_up` before reading.
+    """
+
+    def __init__(self) -> None:
+        self._changed_rows = ChangedRows(Aspect.PODS)
+        self._version = -1
+        self._claims: dict[ClaimKey, _Claimed | None] = {}
+        self._volumes: dict[str, _Volume | None] = {}
+        self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
+        self._rows: dict[int, _Row] = {}
+        self._claim_rows: dict[ClaimKey, set[int]] = {}
+        self._volume_rows: dict[AttachedVolume, set[int]] = {}
+        self._csi_nodes: dict[int, CSINode] = {}
+        self._attached: dict[str, Ints] = {}
+        self._limits: dict[str, Ints] = {}
+        self.limited: Mask = np.zeros(0, dtype=np.bool_)
+        """Whether each row has a limit for some driver."""
+        self.has_csi_node: Mask = np.zeros(0, dtype=np.bool_)
+        self.uncountable: dict[int, Status] = {}
+        """Rows with a pod whose volumes cannot be counted, and why."""
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def attached(self, driver: str) -> Ints:
+        """How many volumes of a driver each row has."""
+        found = self._attached.get(driver)
+        return np.zeros(len(self.limited), dtype=np.int64) if found is None else found
+
+    def limits(self, driver: str) -> Ints | None:
+        """How many volumes of a driver each row may have; None if no row has a limit."""
+        return self._limits.get(driver)
+
+    def rows_with(self, volume: AttachedVolume) -> set[int]:
+        """The rows where a pod uses a volume already."""
+        return self._volume_rows.get(volume, set())
+
+    def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: bool) -> frozenset[AttachedVolume]:
+        """The volumes a pod needs attached; `migrated` adds in-tree ones, which only nodes with a CSINode count.
+
+        UncountableError where the scheduler gives up. A claim that is not there matters to a new pod only.
+        """
+        found: set[AttachedVolume | None] = set()
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is None:
+                try:
+                    found.add(inline_volume(volume) if migrated else None)
+                except TranslationError as error:
+                    message = f"converting volume({volume.name}) from inline to csi: {error}"
+                    raise UncountableError(Status.error(message)) from error
+                continue
+            if not name:
+                raise UncountableError(Status.error("PersistentVolumeClaim had no name"))
+            claimed = self._claim((pod.namespace, name), store)
+            if claimed is None:
+                if is_new:
+                    message = f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"
+                    raise UncountableError(Status.unresolvable(message))
+                continue
+            if volume.ephemeral is not None and volume.persistent_volume_claim is None:
+                problem = not_owned(claimed.claim, pod)
+                if problem:
+                    raise UncountableError(Status.error(problem))
+            found.add(claimed.volume)
+        return frozenset(volume for volume in found if volume is not None)
+
+    # -- catching up -----------------------------------------------------------------------------------------------
+
+    def catch_up(self, cluster: Cluster) -> None:
+        dirty = set(self._changed_rows.take(cluster))
+        if self._version != cluster.store.version:
+            changed = cluster.store.since(self._version)
+            self._version = cluster.store.version
+            if changed is None or not self._follow(changed, cluster, dirty):
+                self._start_over(cluster.store)
+                dirty = set(range(cluster.columns.size))
+        self._grow(cluster.columns.size)
+        for row in dirty:
+            self._count_row(row, cluster)
+
+    def _start_over(self, store: Store) -> None:
+        self._claims.clear()
+        self._volumes.clear()
+        self._attachments = _attachments_by_node(store)
+
+    def _follow(self, changed: list[Object], cluster: Cluster, dirty: set[int]) -> bool:
+        """Add the rows that changed objects matter to; False where starting over is simpler."""
+        store = cluster.store
+        for item in changed:
+            if isinstance(item, PersistentVolumeClaim):
+                key = (item.namespace, item.name)
+                if key in self._claims:
+                    before, after = self._claims.pop(key), self._claim(key, store)
+                    if before is None or after is None or not _same(before, after):
+                        dirty.update(self._claim_rows.get(key, ()))
+            elif isinstance(item, PersistentVolume):
+                if item.name in self._volumes and self._volumes.pop(item.name) != self._volume(item.name, store):
+                    return False
+            elif isinstance(item, CSINode) and item.name in cluster.rows:
+                dirty.add(cluster.rows[item.name])
+            elif isinstance(item, StorageClass):
+                return False
+        if any(isinstance(item, VolumeAttachment) for item in changed):
+            self._follow_attachments(cluster, dirty)
+        return True
+
+    def _follow_attachments(self, cluster: Cluster, dirty: set[int]) -> None:
+        before, self._attachments = self._attachments, _attachments_by_node(cluster.store)
+        for name in before.keys() | self._attachments.keys():
+            if name in cluster.rows and before.get(name) != self._attachments.get(name):
+                dirty.add(cluster.rows[name])
+
+    def _claim(self, key: ClaimKey, store: Store) -> _Claimed | None:
+        if key not in self._claims:
+            claim = store.of(PersistentVolumeClaim).get(key[1], key[0])
+            self._claims[key] = None if claim is None else _Claimed(claim, self._behind(claim, store))
+        return self._claims[key]
+
+    def _behind(self, claim: PersistentVolumeClaim, store: Store) -> AttachedVolume | None:
+        """The volume behind a claim, or the one its class will provide; None if it does not count."""
+        volume = self._volume(claim.spec.volume_name, store) if claim.spec.volume_name else None
+        if volume is not None:
+            return volume.counted
+        storage_class = store.of(StorageClass).get(class_of_claim(claim))
+        if storage_class is None or not storage_class.provisioner or storage_class.provisioner in NEVER_COUNTED:
+            return None
+        driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+        # A handle that no volume has yet: pods that share the claim will share the volume.
+        return AttachedVolume(driver, f"claimed by {claim.key}")
+
+    def _volume(self, name: str, store: Store) -> _Volume | None:
+        """A volume, noted so that a change is seen; None if it is not there."""
+        if name not in self._volumes:
+            volume = store.of(PersistentVolume).get(name)
+            self._volumes[name] = None if volume is None else _volume(volume)
+        return self._volumes[name]
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _grow(self, size: int) -> None:
+        missing = size - len(self.limited)
+        if missing > 0:
+            nothing, none = np.zeros(missing, dtype=np.int64), np.zeros(missing, dtype=np.bool_)
+            self._attached = {driver: np.append(counts, nothing) for driver, counts in self._attached.items()}
+            self._limits = {driver: np.append(limits, nothing + NO_LIMIT) for driver, limits in self._limits.items()}
+            self.limited, self.has_csi_node = np.append(self.limited, none), np.append(self.has_csi_node, none)
+
+    def _count_row(self, row: int, cluster: Cluster) -> None:
+        store, name = cluster.store, cluster.names[row]
+        self._set_limits(row, store.of(CSINode).get(name))
+        pods = [placed.pod for placed in cluster.placed_on(row) if placed.info.pod.spec.volumes]
+        attachments = self._attachments.get(name)
+        if not pods and not attachments and row not in self._rows:
+            return
+        claims: set[ClaimKey] = set()
+        volumes: set[AttachedVolume] = set()
+        self.uncountable.pop(row, None)
+        for pod in pods:
+            claims.update((pod.namespace, claim_name(pod, volume) or "") for volume in pod.spec.volumes)
+            try:
+                volumes |= self.of_pod(pod, store, is_new=False, migrated=True)
+            except UncountableError as error:
+                self.uncountable.setdefault(row, error.status)
+        everything = volumes | self._attached_to(attachments, store) if attachments else volumes
+        drivers = Counter(volume.driver for volume in everything)
+        self._replace_row(row, _Row(frozenset(claims), frozenset(volumes), drivers))
+
+    def _attached_to(self, attachments: dict[str, VolumeAttachment], store: Store) -> set[AttachedVolume]:
+        """The CSI volumes that VolumeAttachments say are attached, whether or not a pod uses them."""
+        found = set()
+        for attachment in attachments.values():
+            driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
+            volume = self._volume(name, store) if driver and name is not None else None
+            if volume is not None and volume.csi_handle is not None:
+                found.add(AttachedVolume(driver, volume.csi_handle))
+        return found
+
+    def _replace_row(self, row: int, new: _Row) -> None:
+        old = self._rows.get(row, _EMPTY_ROW)
+        self._rows[row] = new
+        _move(self._claim_rows, row, old.claims, new.claims)
+        _move(self._volume_rows, row, old.volumes, new.volumes)
+        for driver in old.drivers.keys() | new.drivers.keys():
+            counts = self._attached.get(driver)
+            if counts is None:
+                counts = self._attached[driver] = np.zeros(len(self.limited), dtype=np.int64)
+            counts[row] = new.drivers[driver]
+
+    def _set_limits(self, row: int, node: CSINode | None) -> None:
+        if self._csi_nodes.get(row) is node:
+            return
+        self._csi_nodes.pop(row, None)
+        for limits in self._limits.values():
+            limits[row] = NO_LIMIT
+        self.limited[row], self.has_csi_node[row] = False, node is not None
+        if node is None:
+            return
+        self._csi_nodes[row] = node
+        for driver in node.spec.drivers:
+            if driver.allocatable is not None and driver.allocatable.count is not None:
+                found = self._limits.get(driver.name)
+                if found is None:
+                    found = self._limits[driver.name] = np.full(len(self.limited), NO_LIMIT, dtype=np.int64)
+                found[row] = driver.allocatable.count
+                self.limited[row] = True
+
+
+def _same(before: _Claimed, after: _Claimed) -> bool:
+    return before.volume == after.volume and before.claim.metadata.controller == after.claim.metadata.controller
+
+
+def _volume(volume: PersistentVolume) -> _Volume:
+    try:
+        found = persistent_volume(volume)
+    except TranslationError:
+        found = None
+    counted = found if found is not None and found.driver and found.handle else None
+    return _Volume(counted, None if volume.spec.csi is None else volume.spec.csi.volume_handle)
+
+
+def _attachments_by_node(store: Store) -> dict[str, dict[str, VolumeAttachment]]:
+    by_node: dict[str, dict[str, VolumeAttachment]] = {}
+    for attachment in store.of(VolumeAttachment):
+        by_node.setdefault(attachment.spec.node_name, {})[attachment.name] = attachment
+    return by_node
+
+
+def _move(index: dict[K, set[int]], row: int, old: frozenset[K], new: frozenset[K]) -> None:
+    """Take a row out of the index where it no longer belongs, and put it in where it now does."""
+    for key in old - new:
+        index[key].discard(row)
+        if not index[key]:
+            del index[key]
+    for key in new - old:
+        index.setdefault(key, set()).add(row)

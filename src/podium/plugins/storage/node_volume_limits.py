@@ -1,0 +1,86 @@
+"""NodeVolumeLimits: how many volumes a node's CSI drivers can attach."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.cluster.store import Store
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.status import SKIP, Status, Verdict
+from podium.model import Pod
+from podium.plugins.per_cluster import PerCluster
+from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
+from podium.plugins.storage.claims import uses_claims
+from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin
+
+SKIPPED = PreFilterResult(SKIP)
+PASSED = PreFilterResult()
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+    """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
+
+    name = "NodeVolumeLimits"
+    REASON = "node(s) exceed max volume count"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._attached = PerCluster(AttachedVolumes)
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return bool(info.pod.spec.volumes)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        counts = uses_claims(pod) or any(in_tree_plugin(volume) for volume in pod.spec.volumes)
+        return PASSED if counts else SKIPPED
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        attached, store = self._attached.of(nodes.cluster), nodes.cluster.store
+        attached.catch_up(nodes.cluster)
+        statuses = [Status.unschedulable(self.REASON)]
+        try:
+            volumes = attached.of_pod(pod, store, is_new=True, migrated=True)
+        except UncountableError as error:
+            statuses.append(error.status)
+            codes = np.where(attached.has_csi_node, 2, 0)
+        else:
+            codes = self._judge(volumes, attached, statuses)
+        if not attached.has_csi_node.all():
+            self._judge_without_csi_node(pod, store, attached, codes, statuses)
+        return Verdict.choose(nodes.take(codes), tuple(statuses))
+
+    def _judge(self, volumes: frozenset[AttachedVolume], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
+        """A code per row: 0 if the new volumes can be attached, otherwise a place in `statuses`, counted from 1."""
+        codes = np.zeros(len(attached.limited), dtype=np.int64)
+        for driver, count in Counter(volume.driver for volume in volumes).items():
+            limits = attached.limits(driver)
+            if limits is not None:
+                over = attached.attached(driver) > limits - count
+                users = [rows for volume in volumes if volume.driver == driver and (rows := attached.rows_with(volume))]
+                if users:
+                    new = np.full(len(codes), count)
+                    for rows in users:
+                        new[list(rows)] -= 1
+                    # Where nothing is new the limit does not matter, not even one that is exceeded.
+                    over = (new > 0) & (attached.attached(driver) > limits - new)
+                codes[over] = 1
+        if volumes:
+            for row, status in attached.uncountable.items():
+                if attached.limited[row]:
+                    statuses.append(status)
+                    codes[row] = len(statuses)
+        return codes
+
+    def _judge_without_csi_node(
+        self, pod: Pod, store: Store, attached: AttachedVolumes, codes: Ints, statuses: list[Status]
+    ) -> None:
+        """Without a CSINode there is no limit and no migration, but a claim must be there all the same."""
+        try:
+            attached.of_pod(pod, store, is_new=True, migrated=False)
+        except UncountableError as error:
+            statuses.append(error.status)
+            codes[~attached.has_csi_node] = len(statuses)

@@ -1,0 +1,232 @@
+"""VolumeBinding: bound claims keep their pod near the volume, waiting ones are bound where the pod goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from msgspec.structs import replace
+
+from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster.columns import Ints, Mask
+from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from podium.framework.plugin import (
+    MAX_NODE_SCORE,
+    CycleState,
+    FilterPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model.quantity import value
+from podium.model.storage import ObjectReference
+from podium.plugins.normalize import round_half_away
+from podium.plugins.per_cluster import PerCluster
+from podium.plugins.storage.claims import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    STORAGE,
+    class_of_claim,
+    is_bound_to,
+    uses_claims,
+)
+from podium.plugins.storage.volume_binding_search import (
+    UNMATCHED,
+    FoundVolumes,
+    PodClaims,
+    Storage,
+    checked_size,
+    claims_of,
+    find_volumes,
+)
+
+MAX_UTILIZATION = 100
+
+
+class CapacityScorer:
+    """A shape made ready: the score at each utilization of 0..100 percent."""
+
+    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
+        points = [(point.utilization, point.score * (MAX_NODE_SCORE // 10)) for point in shape]
+        self._curve: Ints = np.array([_on_lines(points, at) for at in range(MAX_UTILIZATION + 1)], dtype=np.int64)
+
+    def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage) -> Ints:
+        """The mean over storage classes, per row: of matched volumes, or else of those to be provisioned."""
+        matched = _matched_amounts(found, storage, cluster.columns.size)
+        score = self._mean(matched, cluster.columns.size)
+        has_match = np.zeros(cluster.columns.size, dtype=np.bool_)
+        for serials in found.matched:
+            has_match |= serials != UNMATCHED
+        if has_match.all():
+            return score
+        return np.where(has_match, score, self._mean(_provisioned_amounts(found, cluster, storage), len(score)))
+
+    def _mean(self, amounts: dict[str, tuple[Mask, Ints, Ints]], size: int) -> Ints:
+        total, classes = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        for counted, requested, capacity in amounts.values():
+            fits = (capacity != 0) & (requested <= capacity)
+            percent = np.where(fits, requested * MAX_UTILIZATION // np.maximum(capacity, 1), MAX_UTILIZATION)
+            total += np.where(counted, np.take(self._curve, percent, mode="clip"), 0)
+            classes += counted
+        return round_half_away(total / np.maximum(classes, 1))
+
+
+def _on_lines(points: list[tuple[int, int]], at: int) -> int:
+    """The value on the straight lines between points, cut off towards zero; flat outside."""
+    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
+        if at <= x1:
+            return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
+    return points[-1][1]
+
+
+def _matched_amounts(found: FoundVolumes, storage: Storage, size: int) -> dict[str, tuple[Mask, Ints, Ints]]:
+    """Per class: the rows with matched volumes, what was asked for there and how large the volumes are, in bytes."""
+    amounts: dict[str, tuple[Mask, Ints, Ints]] = {}
+    for claim, serials in zip(found.to_match, found.matched, strict=True):
+        here = serials != UNMATCHED
+        sizes = {
+            int(serial): value(storage.volumes.by_serial[int(serial)].volume.spec.capacity.get(STORAGE, 0))
+            for serial in np.unique(serials[here])
+        }
+        given = np.array([sizes.get(int(serial), 0) for serial in serials], dtype=np.int64)
+        counted, requested, capacity = _of_class(amounts, class_of_claim(claim), size)
+        counted |= here
+        requested += np.where(here, _requested(claim), 0)
+        capacity += given
+    return amounts
+
+
+def _provisioned_amounts(found: FoundVolumes, cluster: Cluster, storage: Storage) -> dict[str, tuple[Mask, Ints, Ints]]:
+    """Per class: the rows where a known capacity would be used, what is asked for and how much there is, in bytes."""
+    amounts: dict[str, tuple[Mask, Ints, Ints]] = {}
+    needed = [(claim, np.ones(cluster.columns.size, dtype=np.bool_)) for claim in found.to_provision]
+    needed += [(c, serials == UNMATCHED) for c, serials in zip(found.to_match, found.matched, strict=True)]
+    for claim, rows in needed:
+        storage_class = cluster.store.of(StorageClass).get(class_of_claim(claim))
+        size = None if storage_class is None else checked_size(claim, storage_class, cluster.store)
+        if storage_class is None or size is None:
+            continue
+        available = storage.capacities.chosen(storage_class.name, size, cluster)
+        here = rows & (available >= 0)
+        counted, requested, capacity = _of_class(amounts, storage_class.name, cluster.columns.size)
+        counted |= here
+        requested += np.where(here, size, 0)
+        # Claims of a class share its capacity: it does not grow with their number.
+        capacity[here] = available[here]
+    return amounts
+
+
+def _of_class(amounts: dict[str, tuple[Mask, Ints, Ints]], storage_class: str, size: int) -> tuple[Mask, Ints, Ints]:
+    nothing = np.zeros(size, dtype=np.int64)
+    return amounts.setdefault(storage_class, (np.zeros(size, dtype=np.bool_), nothing, nothing.copy()))
+
+
+def _requested(claim: PersistentVolumeClaim) -> int:
+    return value(claim.spec.resources.requests.get(STORAGE, 0))
+
+
+SKIPPED = PreFilterResult(SKIP)
+
+Stored = PersistentVolume | PersistentVolumeClaim
+
+
+@dataclass(slots=True)
+class _PodVolumes:
+    """What is known of one pod's volumes in the course of one decision."""
+
+    claims: PodClaims
+    cluster: Cluster
+    found: FoundVolumes | None = None
+    assumed: list[tuple[Stored, Stored]] = field(default_factory=list)
+    """Objects before and after Reserve changed them."""
+
+
+class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+    """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
+
+    name = "VolumeBinding"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        shape = args.shape if isinstance(args, VolumeBindingArgs) else None
+        self._scorer = CapacityScorer(shape) if shape else None
+        self._storage = PerCluster(Storage)
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        # Where capacity counts, a pod without volumes gets scores as well.
+        return bool(info.pod.spec.volumes) or self._scorer is not None
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        if not uses_claims(pod):
+            return SKIPPED
+        claims = claims_of(pod, nodes.cluster.store)
+        if isinstance(claims, Status):
+            return PreFilterResult(claims)
+        state[self.name] = _PodVolumes(claims, nodes.cluster)
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        volumes: _PodVolumes = state[self.name]
+        if volumes.found is None:
+            volumes.found = find_volumes(volumes.claims, nodes.cluster, self._storage.of(nodes.cluster))
+        return Verdict(nodes.take(volumes.found.codes), volumes.found.describe)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        return SKIP if self._scorer is None else SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        volumes: _PodVolumes | None = state.get(self.name)
+        if self._scorer is None or volumes is None or volumes.found is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return nodes.take(self._scorer.score(volumes.found, nodes.cluster, self._storage.of(nodes.cluster)))
+
+    # -- reserving -------------------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let the next pod see what this one takes: volumes reserved for its claims, a node chosen for the others."""
+        volumes: _PodVolumes | None = state.get(self.name)
+        if volumes is None or volumes.found is None or not volumes.claims.waiting:
+            return SUCCESS
+        cluster, row = volumes.cluster, volumes.cluster.rows[node_name]
+        for claim, candidate in volumes.found.bindings_on(row, self._storage.of(cluster).volumes):
+            self._assume(volumes, candidate.volume, _reserved_for(claim, candidate.volume))
+        for claim in volumes.found.provisions_on(row):
+            annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
+            self._assume(volumes, claim, replace(claim, metadata=replace(claim.metadata, annotations=annotations)))
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        volumes: _PodVolumes | None = state.get(self.name)
+        if volumes is None:
+            return
+        store = volumes.cluster.store
+        while volumes.assumed:
+            before, after = volumes.assumed.pop()
+            # Whoever changed the object since knows better.
+            if store.of(type(after)).get(after.name, after.namespace) is after:
+                volumes.cluster.update(before)
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Nothing to do: what Reserve changed is in the cluster already, and the rest is the controllers' work."""
+        return SUCCESS
+
+    @staticmethod
+    def _assume(volumes: _PodVolumes, before: Stored, after: Stored) -> None:
+        if after != before:
+            volumes.cluster.update(after)
+            volumes.assumed.append((before, after))
+
+
+def _reserved_for(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolume:
+    """The volume with a reference to the claim; marked as the scheduler's doing unless it was reserved before."""
+    metadata = volume.metadata
+    if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
+        metadata = replace(metadata, annotations={**metadata.annotations, BOUND_BY_CONTROLLER: "yes"})
+    reference = ObjectReference(namespace=claim.namespace, name=claim.name, uid=claim.metadata.uid)
+    return replace(volume, metadata=metadata, spec=replace(volume.spec, claim_ref=reference))

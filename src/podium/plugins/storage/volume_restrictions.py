@@ -1,0 +1,168 @@
+"""VolumeRestrictions: disks that only one pod of a node may use, claims that only one pod at all may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.model import PersistentVolumeClaim, Pod, Volume
+from podium.plugins.per_cluster import ChangedRows, PerCluster
+from podium.plugins.storage.claims import claim_not_found
+
+Disk = tuple[str, ...]
+
+
+class DiskUse(NamedTuple):
+    """An in-tree disk, and whether it is only read."""
+
+    disk: Disk
+    read_only: bool
+
+
+def disk_uses(volume: Volume) -> Iterator[DiskUse]:
+    """The disks that a volume shares with others; a Ceph image is the same if it has one monitor in common."""
+    if (gce := volume.gce_persistent_disk) is not None:
+        yield DiskUse(("gce", gce.pd_name), gce.read_only)
+    if (ebs := volume.aws_elastic_block_store) is not None:
+        # EBS volumes conflict even when both are read-only.
+        yield DiskUse(("ebs", ebs.volume_id), False)
+    if (iscsi := volume.iscsi) is not None:
+        yield DiskUse(("iscsi", iscsi.iqn), iscsi.read_only)
+    if (rbd := volume.rbd) is not None:
+        for monitor in rbd.monitors:
+            yield DiskUse(("rbd", monitor, rbd.pool, rbd.image), rbd.read_only)
+
+
+class DisksInUse:
+    """Disks and claims by row. It belongs to one cluster; call `catch_up` before reading."""
+
+    def __init__(self) -> None:
+        self._changed_rows = ChangedRows(Aspect.PODS)
+        self._rows: dict[int, tuple[dict[Disk, bool], frozenset[tuple[str, str]]]] = {}
+        self._disks: dict[Disk, dict[int, bool]] = {}
+        """Per disk, the rows that use it, and whether somebody writes there."""
+        self._claims: dict[tuple[str, str], set[int]] = {}
+
+    def catch_up(self, cluster: Cluster) -> None:
+        for row in self._changed_rows.take(cluster):
+            pods = [placed.pod for placed in cluster.placed_on(row) if placed.info.pod.spec.volumes]
+            if pods or row in self._rows:
+                self._forget(row)
+                self._note(row, pods)
+
+    def conflicts(self, uses: Iterable[DiskUse]) -> Iterator[int]:
+        """The rows where one of these disks is in use and not all users only read it, possibly repeated."""
+        for disk, read_only in uses:
+            for row, is_written in self._disks.get(disk, {}).items():
+                if is_written or not read_only:
+                    yield row
+
+    def is_claim_used(self, namespace: str, name: str) -> bool:
+        """Whether a pod on some node uses the claim; claims of ephemeral volumes do not count."""
+        return (namespace, name) in self._claims
+
+    def _forget(self, row: int) -> None:
+        disks, claims = self._rows.pop(row, ({}, frozenset()))
+        for disk in disks:
+            del self._disks[disk][row]
+        for claim in claims:
+            self._claims[claim].discard(row)
+            if not self._claims[claim]:
+                del self._claims[claim]
+
+    def _note(self, row: int, pods: list[Pod]) -> None:
+        disks: dict[Disk, bool] = {}
+        claims: set[tuple[str, str]] = set()
+        for pod in pods:
+            for volume in pod.spec.volumes:
+                if volume.persistent_volume_claim is not None:
+                    claims.add((pod.namespace, volume.persistent_volume_claim.claim_name))
+                for disk, read_only in disk_uses(volume):
+                    disks[disk] = disks.get(disk, False) or not read_only
+        if not disks and not claims:
+            return
+        self._rows[row] = disks, frozenset(claims)
+        for disk, is_written in disks.items():
+            self._disks.setdefault(disk, {})[row] = is_written
+        for claim in claims:
+            self._claims.setdefault(claim, set()).add(row)
+
+
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+SKIPPED = PreFilterResult(SKIP)
+
+
+class _FilterState(NamedTuple):
+    disks: list[DiskUse]
+    exclusive: frozenset[str]
+    """The pod's claims that only one pod may use."""
+    conflicts: int
+    """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+    """Reject nodes where an in-tree disk of the pod is in use, and all nodes while a ReadWriteOncePod claim is."""
+
+    name = "VolumeRestrictions"
+    REASON_DISK = "node(s) had no available disk"
+    REASON_READ_WRITE_ONCE_POD = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._in_use = PerCluster(DisksInUse)
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return bool(info.pod.spec.volumes)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        shelf, exclusive = nodes.cluster.store.of(PersistentVolumeClaim), set()
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                name = volume.persistent_volume_claim.claim_name
+                claim = shelf.get(name, pod.namespace)
+                if claim is None:
+                    return PreFilterResult(Status.unresolvable(claim_not_found(name)))
+                if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                    exclusive.add(name)
+        disks = [use for volume in pod.spec.volumes for use in disk_uses(volume)]
+        if not disks and not exclusive:
+            return SKIPPED
+        in_use = self._in_use.of(nodes.cluster)
+        in_use.catch_up(nodes.cluster)
+        conflicts = sum(in_use.is_claim_used(pod.namespace, name) for name in exclusive)
+        if not disks and not conflicts:
+            return SKIPPED
+        state[self.name] = _FilterState(disks, frozenset(exclusive), conflicts)
+        return PreFilterResult()
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        return self._count(state, added, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        return self._count(state, removed, -1)
+
+    def _count(self, state: CycleState, other: Pod, amount: int) -> Status:
+        found: _FilterState = state[self.name]
+        claims = (volume.persistent_volume_claim for volume in other.spec.volumes)
+        shared = sum(claim is not None and claim.claim_name in found.exclusive for claim in claims)
+        state[self.name] = found._replace(conflicts=found.conflicts + amount * shared)
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        found: _FilterState = state[self.name]
+        codes = np.full(len(nodes), 2 if found.conflicts > 0 else 0, dtype=np.int64)
+        if found.disks:
+            in_use = self._in_use.of(nodes.cluster)
+            in_use.catch_up(nodes.cluster)
+            codes[nodes.among(in_use.conflicts(found.disks))] = 1
+        return Verdict.choose(
+            codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(self.REASON_READ_WRITE_ONCE_POD))
+        )

@@ -1,0 +1,215 @@
+"""How many more pods fit, and how many nodes the rest needs: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from podium.answers import Capacity, Fits, NodeMix, NodesNeeded
+from podium.model import Pod
+from podium.model.quantity import format_quantity, parse_quantity, value
+from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
+from podium.present.decision_text import NAMED, TOP, WIDTH, rejections
+from podium.present.text import API_VERSION, Column, Line, amount, fitting, shortened, styled, table, to_csv, wrapped
+from podium.wording import counted, joined, listed
+
+GPU = "nvdia.com/gpu"
+"""As cluster-capacity spells it; it writes 0 whatever a pod asks for."""
+
+
+def to_review(answer: Capacity) -> dict[str, Any]:
+    """The review as plain data; it says no time of creation, so that the same input gives the same output."""
+    return {
+        "spec": {
+            "templates": [_template(fits.template) for fits in answer.fits],
+            "replicas": answer.limit,
+            "podRequirements": [_requirements(fits.template) for fits in answer.fits],
+        },
+        "status": {
+            "creationTimestamp": None,
+            "replicas": answer.count,
+            "failReason": _fail_reason(answer),
+            "pods": [_result(fits) for fits in answer.fits],
+        },
+    }
+
+
+def _template(pod: Pod) -> dict[str, Any]:
+    return {"kind": "Pod", "apiVersion": "v1", **msgspec.to_builtins(pod)}
+
+
+def _requirements(pod: Pod) -> dict[str, Any]:
+    amounts: dict[str, Fraction] = {}
+    for container in pod.spec.containers:
+        for name, quantity in container.resources.requests.items():
+            amounts[name] = amounts.get(name, Fraction(0)) + parse_quantity(quantity)
+    scalars = {name: value(amount) for name, amount in amounts.items() if is_scalar_resource(name)}
+    primary = {
+        CPU: format_quantity(amounts.get(CPU, Fraction(0))),
+        MEMORY: format_quantity(amounts.get(MEMORY, Fraction(0)), binary=True),
+        GPU: "0",
+    }
+    return {
+        "podName": pod.name,
+        "resources": {"primaryResources": primary, "scalarResources": scalars or None},
+        "nodeSelectors": pod.spec.node_selector or None,
+    }
+
+
+def _fail_reason(answer: Capacity) -> dict[str, str]:
+    if answer.stopped_by is None:
+        return {"failType": "LimitReached", "failMessage": f"Maximum number of pods simulated: {answer.limit}"}
+    return {"failType": "Unschedulable", "failMessage": answer.message}
+
+
+def _result(fits: Fits) -> dict[str, Any]:
+    nodes = [{"nodeName": node, "replicas": count} for node, count in fits.nodes.items()]
+    return {"podName": fits.template.name, "replicasOnNodes": nodes, "failSummary": None}
+
+
+def to_lines(answer: Capacity, *, at_least: int = 1, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """How many fit, what stops the next one, and where they go. Of many nodes ten are shown, or `everything`."""
+    style = "green" if answer.count >= at_least else "red"
+    lines = [line._replace(style=style) for line in wrapped(_summary(answer, at_least), width)]
+    if answer.stopped_by is None:
+        lines += wrapped(f"More were not tried: {answer.message}.", width)
+    else:
+        lines += [Line(""), *_why_stopped(answer, width)]
+    if answer.count:
+        lines += [Line(""), *_node_lines(answer, width, everything)]
+    return lines
+
+
+def _summary(answer: Capacity, at_least: int) -> str:
+    parts = [f"{counted(fits.count, 'more pod')} of {fits.template.key}" for fits in answer.fits]
+    on = len({node for fits in answer.fits for node in fits.nodes})
+    verb = "fits" if answer.count == 1 else "fit"
+    where = f" on {on:,} of {counted(answer.cluster.node_count, 'node')}" if answer.count else ""
+    short = at_least - answer.count
+    asked = f" Asked for were {at_least:,}: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
+    return f"{joined(parts)} {verb}{where}.{asked}"
+
+
+def _why_stopped(answer: Capacity, width: int) -> Iterator[Line]:
+    decision = answer.stopped_by
+    assert decision is not None
+    yield Line(f"WHAT STOPS THE NEXT ONE, {decision.pod}", "bold")
+    if decision.error or not decision.rejected:
+        yield from wrapped(answer.message, width)
+        return
+    groups = rejections(decision)
+    for rejection in groups[:TOP]:
+        first = f"{counted(len(rejection.nodes), 'node'):>9}  "
+        yield from wrapped(rejection.why, width, first=first, then=" " * len(first))
+        names = listed(rejection.nodes, NAMED)
+        yield from wrapped(names, width, first=" " * len(first), then=" " * len(first), style="dim")
+    if len(groups) > TOP:
+        rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
+        yield Line(f"and {counted(rest, 'more node')} for {counted(len(groups) - TOP, 'other reason')}", "dim")
+
+
+def _node_lines(answer: Capacity, width: int, everything: bool) -> Iterator[Line]:
+    totals = _totals(answer)
+    order = sorted(totals, key=lambda node: (-totals[node], node))
+    shown = order if everything else order[:TOP]
+    fixed = [Column("NODE", [shortened(node, width // 3) for node in shown], right=False)]
+    others = [Column("PODS" if len(answer.fits) == 1 else "TOTAL", [f"{totals[node]:,}" for node in shown])]
+    if len(answer.fits) > 1:
+        for fits in answer.fits:
+            cells = [f"{fits.nodes.get(node, 0):,}" for node in shown]
+            others.append(Column(shortened(fits.template.name, width // 4), cells))
+    for name in _asked_for(answer):
+        cells = [amount(name, _free(answer, node, name)) for node in shown]
+        others.append(Column(f"{name.rpartition('/')[2].upper()} LEFT", cells))
+    for number, columns in enumerate(fitting(fixed, others, width)):
+        yield from [Line("")] if number else []
+        yield from styled(table(columns), ["bold", *[""] * len(shown)])
+    if len(shown) < len(order):
+        rest = sum(totals[node] for node in order[len(shown) :])
+        yield Line(f"and {counted(rest, 'pod')} on {counted(len(order) - len(shown), 'more node')}", "dim")
+
+
+def _totals(answer: Capacity) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for fits in answer.fits:
+        totals.update(fits.nodes)
+    return totals
+
+
+def _asked_for(answer: Capacity) -> list[str]:
+    """The resources the templates ask for: cpu and memory first."""
+    names = {name for fits in answer.fits for name in pod_resources(fits.template).requests}
+    return [*(name for name in (CPU, MEMORY) if name in names), *sorted(names - {CPU, MEMORY})]
+
+
+def _free(answer: Capacity, node: str, resource: str) -> int:
+    columns, row = answer.cluster.columns, answer.cluster.rows[node]
+    index = columns.resource(resource)
+    return int(columns.allocatable[index, row] - columns.requested[index, row])
+
+
+def to_document(answer: Capacity | None, needed: NodesNeeded | None = None) -> dict[str, Any]:
+    """The answers as plain data, of kind Capacity; what was not asked is not there."""
+    document = {"apiVersion": API_VERSION, "kind": "Capacity"}
+    more = {} if needed is None else {"nodesNeeded": needed.to_dict()}
+    return {**document, **({} if answer is None else answer.to_dict()), **more}
+
+
+def to_rows(answer: Capacity | None, needed: NodesNeeded | None = None) -> str:
+    """How many pods of each template went to each node, or how many nodes are needed, as CSV.
+
+    Where nodes are needed, the rows are about those: the best mix first, then each template alone.
+    """
+    if needed is None:
+        fits = answer.fits if answer is not None else ()
+        rows = [(each.template.key, node, count) for each in fits for node, count in each.nodes.items()]
+        return to_csv(("pod", "node", "count"), rows)
+    mixes = [("best", needed.best), *(("alone", mix) for mix in needed.alone.values())]
+    return to_csv(
+        ("mix", "node", "count", "price", "left"),
+        [(what, node, count, mix.price, len(mix.left)) for what, mix in mixes for node, count in mix.counts.items()],
+    )
+
+
+# -- nodes needed --------------------------------------------------------------------------------------------------
+
+
+def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True) -> list[Line]:
+    """The cheapest mix of nodes, and how many it takes of each template alone."""
+    if not needed.pods:
+        return [Line("No nodes needed: every pod fits.", "green")]
+    best, price = needed.best, f" for {_price(needed.best.price)}" if priced else ""
+    if not best.counts:
+        lines = wrapped(f"{_rest(needed)} not fit: none of these nodes helps.", width, style="red")
+    else:
+        verb = "needs" if needed.pods == 1 else "need"
+        lines = wrapped(f"{_rest(needed)} not fit {verb} {_mixed(best)}{price}.", width, style="green")
+    if best.left and best.counts:
+        lines += wrapped(f"Even so {_staying(best)} not fit: {listed(best.left, NAMED)}.", width, style="red")
+    alone = needed.alone.values()
+    columns = [
+        Column("NODES OF ONE KIND", [f"{mix.nodes:,} {name}" for name, mix in needed.alone.items()], right=False),
+        *([Column("PRICE", [_price(mix.price) for mix in alone])] if priced else []),
+        Column("PODS LEFT", [f"{len(mix.left):,}" for mix in alone]),
+    ]
+    return [*lines, Line(""), *styled(table(columns), ["bold", *("" if mix.fits else "red" for mix in alone)])]
+
+
+def _rest(needed: NodesNeeded) -> str:
+    return "The pod that does" if needed.pods == 1 else f"The {needed.pods:,} pods that do"
+
+
+def _staying(mix: NodeMix) -> str:
+    return "1 pod does" if len(mix.left) == 1 else f"{len(mix.left):,} pods do"
+
+
+def _mixed(mix: NodeMix) -> str:
+    return joined([f"{number:,} {name}" for name, number in mix.counts.items()])
+
+
+def _price(price: float) -> str:
+    return f"{price:,.2f}".removesuffix(".00")

@@ -1,0 +1,165 @@
+"""Two ways to place the same pods: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from podium.answers import Comparison, Measures, Move, SpreadChange
+from podium.model.resources import CPU, MEMORY
+from podium.present.decision_text import TOP, WIDTH
+from podium.present.text import API_VERSION, Column, Line, amount, shortened, styled, table, to_csv, wrapped
+from podium.wording import counted, joined, listed
+
+MOST_LISTED = 6
+
+
+def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """How many pods move and who is responsible, the moves, the measures, and the workloads spread otherwise.
+
+    Of many pods and workloads ten are shown, or `everything`.
+    """
+    lines = [*_summary(comparison, width)]
+    if comparison.moves:
+        lines += [Line(""), *move_lines(comparison, width, everything)]
+    lines += [Line(""), *measure_lines(comparison, width)]
+    if comparison.spread:
+        lines += [Line(""), *_spread_lines(comparison.spread, width, everything)]
+    return lines
+
+
+def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
+    pods, moved = len(comparison.after.nodes) - len(comparison.only_after), len(comparison.moves)
+    names = f"{comparison.after.name} than with {comparison.before.name}"
+    if not pods:
+        yield from wrapped(f"No pod goes elsewhere with {names}: there is none to compare.", width)
+    elif not moved:
+        yield from wrapped(f"None of {counted(pods, 'pod')} goes elsewhere with {names}.", width, style="green")
+    else:
+        verb = "goes" if moved == 1 else "go"
+        yield from wrapped(f"{moved:,} of {counted(pods, 'pod')} {verb} elsewhere with {names}.", width, style="bold")
+        yield from wrapped(_responsible(comparison.moves), width)
+    for keys, name in (
+        (comparison.only_before, comparison.before.name),
+        (comparison.only_after, comparison.after.name),
+    ):
+        if keys:
+            text = f"Not compared, as only {name} has them: {listed(keys, MOST_LISTED)}."
+            yield from wrapped(text, width, style="yellow")
+
+
+def _responsible(moves: Sequence[Move]) -> str:
+    plugins = Counter(move.cause.plugin or "a tie" for move in moves)
+    parts = [f"{plugin} for {number:,}" for plugin, number in plugins.most_common()]
+    knock_on = sum(move.cause.knock_on for move in moves)
+    others = f" {knock_on:,} of them only because others went elsewhere first." if knock_on else ""
+    return f"Responsible: {joined(parts)}.{others}"
+
+
+def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator[Line]:
+    moves = comparison.moves if everything else comparison.moves[:TOP]
+    columns = [
+        Column("POD", [shortened(move.pod, width // 3) for move in moves], right=False),
+        Column("BEFORE", [shortened(move.before or "-", width // 5) for move in moves], right=False),
+        Column("AFTER", [shortened(move.after or "-", width // 5) for move in moves], right=False),
+    ]
+    title, *starts = table(columns)
+    left = max(map(len, (title, *starts))) + 2
+    yield Line(f"{title:{left}}  BECAUSE OF", "bold")
+    for move, start in zip(moves, starts, strict=True):
+        mark = "*" if move.cause.knock_on else " "
+        yield from wrapped(because(move), width, first=f"{start:{left}}{mark} ", then=" " * 8)
+    if len(moves) < len(comparison.moves):
+        yield Line(f"and {counted(len(comparison.moves) - len(moves), 'more pod')}", "dim")
+    if any(move.cause.points for move in moves):
+        yield from wrapped("+ the points by which it shifted from the old node to the new one", width, style="dim")
+    if any(move.cause.knock_on for move in moves):
+        yield from wrapped("* only because others went elsewhere first", width, style="dim")
+
+
+def because(move: Move) -> str:
+    """The plugin that is responsible, and by how many points; or that it rejects a node, or that it was a tie."""
+    points = move.cause.points.get(move.cause.plugin)
+    if points:
+        return f"{move.cause.plugin} {points:+,}"
+    return f"{move.cause.plugin} rejects" if move.cause.plugin else "a tie"
+
+
+def measure_lines(comparison: Comparison, width: int) -> list[Line]:
+    before, after = comparison.before.measures, comparison.after.measures
+    rows = [(title, show(before), show(after)) for title, show in MEASURES.items()]
+    changed = [one != other for _, one, other in rows]
+    columns = [
+        Column("MEASURE", [title for title, _, _ in rows], right=False),
+        Column("BEFORE", [one for _, one, _ in rows]),
+        Column("AFTER", [other for _, _, other in rows]),
+    ]
+    return styled(table(columns), ["bold", *("" if differs else "dim" for differs in changed)])
+
+
+def largest(measures: Measures) -> str:
+    """`4.5 cpu, 18Gi`."""
+    return f"{amount(CPU, measures.largest_cpu)} cpu, {amount(MEMORY, measures.largest_memory)}"
+
+
+MEASURES: Mapping[str, Callable[[Measures], str]] = {
+    "pods pending": lambda m: f"{m.pending:,}",
+    "nodes in use": lambda m: f"{m.nodes_in_use:,}",
+    "cpu utilisation of those": lambda m: f"{m.cpu_utilisation:.1%}",
+    "memory utilisation of those": lambda m: f"{m.memory_utilisation:.1%}",
+    "cpu imbalance": lambda m: f"{m.cpu_imbalance:.3f}",
+    "memory imbalance": lambda m: f"{m.memory_imbalance:.3f}",
+    "spread over zones": lambda m: f"{m.zone_spread:.3f}",
+    "spread over nodes": lambda m: f"{m.node_spread:.3f}",
+    "fragmentation": lambda m: f"{m.fragmentation:.1%}",
+    "stranded cpu": lambda m: amount(CPU, m.stranded_cpu),
+    "stranded memory": lambda m: amount(MEMORY, m.stranded_memory),
+    "largest pod that fits": largest,
+}
+"""What the table says of a placement, and how."""
+
+
+def _spread_lines(changes: Sequence[SpreadChange], width: int, everything: bool) -> Iterator[Line]:
+    shown = changes if everything else changes[:TOP]
+    zones = sorted({zone for change in shown for zone in (*change.before, *change.after)})
+    names = [shortened(f"{change.workload.namespace} {change.workload.name}", width // 3) for change in shown]
+    columns = [
+        Column("WORKLOAD", names, right=False),
+        Column("ZONES BEFORE", [_zones(change.before, zones) for change in shown]),
+        Column("AFTER", [_zones(change.after, zones) for change in shown]),
+        Column("NODES BEFORE", [f"{change.nodes_before:,}" for change in shown]),
+        Column("AFTER", [f"{change.nodes_after:,}" for change in shown]),
+    ]
+    yield from styled(table(columns), ["bold", *[""] * len(shown)])
+    if len(shown) < len(changes):
+        yield Line(f"and {counted(len(changes) - len(shown), 'more workload')}", "dim")
+    yield from wrapped(f"zones: {listed(zones, MOST_LISTED)}", width, style="dim")
+
+
+def _zones(counts: Mapping[str, int], zones: Sequence[str]) -> str:
+    return " ".join(str(counts.get(zone, 0)) for zone in zones[:MOST_LISTED]) or "-"
+
+
+def to_document(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as plain data, of kind Comparison; amounts are in milli-cpu and bytes."""
+    return {"apiVersion": API_VERSION, "kind": "Comparison", **comparison.to_dict()}
+
+
+def to_rows(comparison: Comparison) -> str:
+    """The pods that move, as CSV."""
+    header = ("pod", "workload", "before", "after", "plugin", "points", "knock-on", "reason")
+    rows = [
+        (
+            move.pod,
+            move.workload,
+            move.before,
+            move.after,
+            move.cause.plugin,
+            move.cause.points.get(move.cause.plugin, ""),
+            "yes" if move.cause.knock_on else "no",
+            move.cause.reason,
+        )
+        for move in comparison.moves
+    ]
+    return to_csv(header, rows)

@@ -1,0 +1,258 @@
+"""A decision in words and as a table: what was decided, and what led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from podium.engine.decision import Decision, lead, not_looked_at, ranking, runner_up, scored, why
+from podium.framework import Code
+from podium.present.preemption import preemption_lines, preemption_words
+from podium.present.text import Column, Line, fitting, shortened, styled, table, wrapped
+from podium.wording import counted, joined, listed
+
+WIDTH = 80
+TOP = 10
+"""How many nodes are shown unless all are asked for."""
+NAMED = 6
+"""How many of the nodes that were rejected for the same reason are named."""
+
+NO_DETAILS: Mapping[str, str] = MappingProxyType({})
+
+TITLES = {
+    "DynamicResources": "Devices",
+    "ImageLocality": "Image",
+    "InterPodAffinity": "PodAff",
+    "NodeAffinity": "NodeAff",
+    "NodeResourcesBalancedAllocation": "Balance",
+    "NodeResourcesFit": "Fit",
+    "PodTopologySpread": "Spread",
+    "TaintToleration": "Taint",
+    "VolumeBinding": "Volume",
+}
+"""What stands above a plugin's scores where its name is too long for it."""
+
+
+class Rejection(NamedTuple):
+    """Nodes that were rejected by the same plugin for the same reasons."""
+
+    why: str
+    nodes: tuple[str, ...]
+
+
+# -- what there is to say ------------------------------------------------------------------------------------------
+
+
+def rejections(decision: Decision) -> list[Rejection]:
+    """The rejected nodes by plugin and reasons, what rejected most nodes first."""
+    groups: dict[str, list[str]] = {}
+    for node, status in decision.rejected.items():
+        groups.setdefault(why(status), []).append(node)
+    found = [Rejection(reason, tuple(nodes)) for reason, nodes in groups.items()]
+    return sorted(found, key=lambda rejection: (-len(rejection.nodes), rejection.why))
+
+
+# -- in words ------------------------------------------------------------------------------------------------------
+
+
+def words(decision: Decision) -> list[str]:
+    """The answer in sentences: where the pod goes and why there, or why it fits nowhere."""
+    if decision.error:
+        return [f"Pod {decision.pod} cannot be decided: {decision.error}."]
+    if decision.node is None:
+        return list(_why_nowhere(decision))
+    if len(decision.feasible) == 1:
+        only = f"the only one of {counted(decision.node_count, 'node')} that fits"
+        found = "the first found to fit" if _ended_early(decision) else only
+        return [f"Pod {decision.pod} goes to {decision.node}, {found}, so nothing is scored."]
+    return [*_why_there(decision), f"It fits on {len(decision.feasible):,} of {decision.node_count:,} nodes."]
+
+
+def _why_there(decision: Decision) -> Iterator[str]:
+    node, second = decision.node or "", runner_up(decision)
+    points, ties = counted(decision.totals[node], "point"), [tie for tie in decision.ties if tie != decision.node]
+    goes = f"Pod {decision.pod} goes to {node}"
+    among = f"taken among {len(ties) + 1:,} nodes that share them: also {listed(ties, NAMED)}"
+    if not scored(decision):
+        yield f"{goes}: nothing scores, so every node that fits is as good."
+    elif second is None:
+        yield f"{goes} with {points}, {among}."
+    else:
+        gap = f"{decision.totals[node] - decision.totals[second]:,} more than"
+        if ties:
+            yield f"{goes} with {points}, {among}."
+            yield f"That is {gap} {second}, the best of the others."
+        else:
+            yield f"{goes} with {points}, {gap} the second, {second}."
+        yield f"Against {second} it {_gains_and_losses(lead(decision, second))}."
+
+
+def _gains_and_losses(points: Mapping[str, int]) -> str:
+    gains = [f"{by:,} on {plugin}" for plugin, by in points.items() if by > 0]
+    losses = [f"{-by:,} on {plugin}" for plugin, by in points.items() if by < 0]
+    return ", and ".join(f"{verb} {joined(parts)}" for verb, parts in (("gains", gains), ("loses", losses)) if parts)
+
+
+def _why_nowhere(decision: Decision) -> Iterator[str]:
+    if not decision.node_count:
+        yield f"Pod {decision.pod} fits nowhere: {decision.message}."
+        return
+    some, one = f"fits on none of the {decision.node_count:,} nodes", "does not fit on the only node"
+    yield f"Pod {decision.pod} {one if decision.node_count == 1 else some}."
+    yield decision.message
+    if decision.nominated is not None:
+        yield from preemption_words(decision)
+        return
+    if "preemption: " in decision.post_filter_message:
+        yield "Evicting pods was tried: none of a lower priority makes room."
+        return
+    helpful = sum(status.code is Code.UNSCHEDULABLE for status in decision.rejected.values())
+    if helpful == decision.node_count:
+        yield "Evicting pods could make room on each of them."
+    elif helpful:
+        rest = decision.node_count - helpful
+        yield f"Evicting pods could make room on {helpful:,} of them, not on the other {rest:,}."
+    elif decision.rejected:
+        yield "Evicting pods would not help."
+
+
+# -- as text -------------------------------------------------------------------------------------------------------
+
+
+def explain(
+    decision: Decision,
+    *,
+    notes: Sequence[str] = (),
+    details: Mapping[str, str] = NO_DETAILS,
+    width: int = WIDTH,
+    wide: bool = False,
+    every_node: bool = False,
+    per_node: bool = False,
+) -> list[Line]:
+    """The decision in words, then the scores of the nodes that fit, then the rejections of those that do not.
+
+    `notes` are sentences to add to the words, `details` say more about why nodes were rejected. `wide` shows raw,
+    normalised and weighted scores, in lines as long as it takes; else weighted scores alone, in lines of at most
+    `width`. Of many nodes the best ten are shown, or `every_node`. Rejections are shown by reason, or `per_node`.
+    """
+    lines = [line for sentence in (*words(decision), *notes) for line in wrapped(sentence, width)]
+    if lines:
+        lines[0] = lines[0]._replace(style="red" if decision.node is None else "green")
+    if scored(decision):
+        lines += [Line(""), *_score_lines(decision, width, wide, every_node)]
+    if decision.candidates:
+        lines += [Line(""), *preemption_lines(decision, width, every_node=every_node)]
+    if decision.rejected:
+        lines.append(Line(""))
+        show = _lines_per_node if per_node or every_node else _lines_by_reason
+        lines += show(decision, details, width)
+    if not_looked_at(decision) and not decision.error:
+        lines += [Line(""), *wrapped(_about_the_rest(decision), width)]
+    return lines
+
+
+def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -> list[Line]:
+    order = ranking(decision)
+    nodes = order if every_node else order[:TOP]
+    names = nodes if wide else _short_names(nodes, width // 2)
+    plugins = scored(decision)
+    telling = plugins if wide else [one for one in plugins if any(one.weighted.values())]
+    fixed = [
+        Column("  NODE", ["  weight", *_marked(nodes, names, decision)], right=False),
+        Column("TOTAL", ["", *(str(decision.totals[node]) for node in nodes)]),
+    ]
+    others = [
+        Column(
+            one.plugin if wide else _title(one.plugin, width),
+            ["" if one.weight is None else str(one.weight), *(one.cell(node, wide=wide) for node in nodes)],
+        )
+        for one in telling
+    ]
+    styles = ["bold", "dim", *("green" if node == decision.node else "" for node in nodes)]
+    lines: list[Line] = []
+    for columns in [[*fixed, *others]] if wide else fitting(fixed, others, width):
+        lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
+    if len(nodes) < len(order):
+        lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
+    silent = joined([one.plugin for one in plugins if one not in telling])
+    legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in telling], width)
+    for remark in (legend, f"{silent}: 0 on every node" if silent else ""):
+        lines += wrapped(remark, width, style="dim")
+    return lines
+
+
+def _marked(nodes: Sequence[str], names: Sequence[str], decision: Decision) -> list[str]:
+    """The names with a `*` for the chosen node and a `=` for those that share the highest total."""
+    marks = dict.fromkeys(decision.ties, "=") | {decision.node or "": "*"}
+    return [f"{marks.get(node, ' ')} {name}" for node, name in zip(nodes, names, strict=True)]
+
+
+def _short_names(names: Sequence[str], width: int) -> list[str]:
+    """The names without the domain they all share, and no longer than fits."""
+    domains = {name.partition(".")[2] for name in names}
+    if len(domains) == 1 and len(names) > 1:
+        names = [name.partition(".")[0] for name in names]
+    return [shortened(name, width) for name in names]
+
+
+def _title(plugin: str, width: int) -> str:
+    return TITLES.get(plugin, shortened(plugin, width // 4))
+
+
+def _legend(plugins: Sequence[str], width: int) -> str:
+    titles = {plugin: _title(plugin, width) for plugin in plugins}
+    return ", ".join(f"{title}={plugin}" for plugin, title in titles.items() if title != plugin)
+
+
+def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
+    best, worst = decision.totals[nodes[0]], decision.totals[nodes[-1]]
+    points = counted(best, "point") if best == worst else f"{best:,} to {worst:,} points"
+    return f"  and {counted(len(nodes), 'more node')} that fit, with {points}"
+
+
+def _lines_by_reason(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:
+    lines = [Line("REJECTED  BECAUSE", "bold")]
+    groups = rejections(decision)
+    for rejection in groups[:TOP]:
+        count = f"{len(rejection.nodes):>8,}  "
+        lines += wrapped(rejection.why, width, first=count, then=" " * len(count))
+        names = listed(rejection.nodes, NAMED)
+        lines += wrapped(names, width, first=" " * len(count), then=" " * len(count), style="dim")
+        lines += wrapped(_in_detail(rejection.nodes, details), width, first=" " * len(count), then=" " * len(count))
+    rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
+    if rest:
+        lines.append(Line(f"{rest:>8,}  for {counted(len(groups) - TOP, 'other reason')}", "dim"))
+    return lines
+
+
+def _lines_per_node(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:
+    name_width = min(max(map(len, ("NODE", *decision.rejected))), width // 2)
+    lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BECAUSE", "bold")]
+    for node, status in decision.rejected.items():
+        first = shortened(node, name_width).ljust(name_width + 2)
+        lines += wrapped(why(status), width, first=first, then=" " * (name_width + 2))
+        indent = " " * (name_width + 4)
+        lines += wrapped(details.get(node, ""), width, first=indent, then=indent, style="dim")
+    return lines
+
+
+def _in_detail(nodes: Sequence[str], details: Mapping[str, str]) -> str:
+    """What there is to say of several nodes together: of all if it is the same, else of the first."""
+    said = {details.get(node, "") for node in nodes}
+    first = next((node for node in nodes if node in details), None)
+    if first is None:
+        return ""
+    return details[first] if len(said) == 1 else f"{first}: {details[first]}"
+
+
+def _about_the_rest(decision: Decision) -> str:
+    rest = counted(not_looked_at(decision), "node")
+    if _ended_early(decision) or decision.absent is None:
+        return f"No filter looked at {rest}: enough others had been found."
+    return f"No filter looked at {rest}: {decision.absent.message}."
+
+
+def _ended_early(decision: Decision) -> bool:
+    """Whether nodes were not looked at because enough had been found, and not because PreFilter excluded them."""
+    return not_looked_at(decision) > 0 and not (decision.absent and decision.absent.reasons)

@@ -1,0 +1,173 @@
+"""What becomes of the pods of nodes that are drained or fail: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from podium.answers import Disrupted, Disruption, Fate, Pin, WorstCase
+from podium.present.decision_text import NAMED, TOP, WIDTH
+from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
+from podium.wording import counted, joined, listed
+
+VERBS = {
+    Fate.MOVES: ("finds another node", "find another node"),
+    Fate.PENDING: ("stays pending", "stay pending"),
+    Fate.BLOCKED: ("is blocked", "are blocked"),
+    Fate.LOST: ("is lost", "are lost"),
+    Fate.RETURNS: ("comes back", "come back"),
+}
+"""What one pod does, and what several do."""
+
+
+def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """What becomes of the pods in a sentence; what is blocked, lost or pending, and why; where the others go; budgets.
+
+    Of many workloads and pods ten are shown, or `everything`.
+    """
+    lines = wrapped(_summary(disruption), width, style="green" if disruption.harmless else "red")
+    parts = (
+        _group_lines("BLOCKED", disruption.of(Fate.BLOCKED), width, everything),
+        _group_lines("LOST", disruption.of(Fate.LOST), width, everything),
+        _group_lines("STAY PENDING", disruption.of(Fate.PENDING), width, everything),
+        _group_lines("COME BACK, AS THEY TOLERATE THE CORDON", disruption.of(Fate.RETURNS), width, everything),
+        _preempted_lines([pod for pod in disruption.pods if pod.preempted_by], width, everything),
+        _move_lines(disruption.of(Fate.MOVES), width, everything),
+        _budget_lines(disruption, width),
+    )
+    for part in parts:
+        if part:
+            lines += [Line(""), *part]
+    return lines
+
+
+def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """Which loss is the worst, whether all were tried, and what becomes of the pods."""
+    nodes = listed(worst.disruption.nodes, NAMED)
+    what = f"{worst.domain}, {counted(len(worst.disruption.nodes), 'node')}" if worst.domain else nodes
+    possible = counted(worst.possible, "set") if not worst.domain else f"{worst.possible:,} values"
+    if worst.exhaustive:
+        how = f"All {possible} were tried: nothing is worse."
+    else:
+        how = f"Of {possible} {worst.tried:,} were tried, the most promising ones: another one may be worse."
+    lines = [*wrapped(f"Worst to lose: {what}.", width, style="bold"), *wrapped(how, width)]
+    return [*lines, *to_lines(worst.disruption, width=width, everything=everything)]
+
+
+def _summary(disruption: Disruption) -> str:
+    own = [pod for pod in disruption.pods if not pod.preempted_by]
+    fates = Counter(pod.fate for pod in own)
+    gone = len(own) - fates[Fate.STAYS] - fates[Fate.TERMINATING]
+    nodes = listed(disruption.nodes, NAMED)
+    what = f"When {nodes} {'is' if len(disruption.nodes) == 1 else 'are'} drained"
+    if disruption.kind == "fail":
+        what = f"When {nodes} {'fails' if len(disruption.nodes) == 1 else 'fail'}"
+    if not gone:
+        return f"{what}, no pod has to go elsewhere."
+    if fates[Fate.MOVES] == gone:
+        text = f"{what}, {'the pod finds' if gone == 1 else f'all {gone:,} pods find'} another node"
+    else:
+        parts = [f"{fates[fate]:,} {VERBS[fate][fates[fate] != 1]}" for fate in VERBS if fates[fate]]
+        text = f"{what}, of {counted(gone, 'pod')} {joined(parts)}"
+    with_node = f"; {fates[Fate.STAYS]:,} more {'go' if disruption.kind == 'fail' else 'stay'} with their nodes"
+    return f"{text}{with_node if fates[Fate.STAYS] else ''}."
+
+
+def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
+    """Pods with the same reason together."""
+    groups: dict[tuple[str, tuple[Pin, ...]], list[str]] = {}
+    for pod in pods:
+        groups.setdefault((pod.reason, pod.pins), []).append(f"{pod.pod} ({pod.node})")
+    lines = [Line(title, "bold")] if groups else []
+    shown = list(groups.items()) if everything else list(groups.items())[:TOP]
+    for (reason, pins), names in shown:
+        lines += wrapped(listed(names, len(names) if everything else NAMED), width)
+        lines += wrapped(reason, width, first="    ", then="    ", style="red")
+        for pin in pins:
+            lines += wrapped(pinned(pin), width, first="    ", then="      ")
+    rest = len(pods) - sum(len(names) for _, names in shown)
+    return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
+
+
+def pinned(pin: Pin) -> str:
+    """A constraint that rules out nodes, in words."""
+    nodes = counted(pin.nodes, "node")
+    what = f"{pin.kind} ({pin.what})" if pin.what else pin.kind
+    alone = ": without it, it would fit" if pin.alone else ""
+    return f"- {what} rules out {nodes}{alone}"
+
+
+def _preempted_lines(pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
+    shown = pods if everything else pods[:TOP]
+    columns = [
+        Column("MAKES ROOM", [shortened(pod.pod, width // 3) for pod in shown], right=False),
+        Column("FOR", [shortened(pod.preempted_by, width // 3) for pod in shown], right=False),
+        Column("ON", [pod.node for pod in shown], right=False),
+        Column("GOES TO", [pod.to or "-" for pod in shown], right=False),
+    ]
+    lines = styled(table(columns), ["bold", *[""] * len(shown)]) if shown else []
+    rest = len(pods) - len(shown)
+    return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
+
+
+def _move_lines(pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
+    """Where the pods of each workload go."""
+    by_workload: dict[str, Counter[str]] = {}
+    for pod in pods:
+        name = f"{pod.pod.partition('/')[0]} {pod.workload}"
+        by_workload.setdefault(name, Counter())[pod.to or ""] += 1
+    if not by_workload:
+        return []
+    found = sorted(by_workload.items(), key=lambda item: (-item[1].total(), item[0]))
+    shown = found if everything else found[:TOP]
+    columns = [
+        Column("WORKLOAD", [shortened(name, width // 2) for name, _ in shown], right=False),
+        Column("PODS", [f"{nodes.total():,}" for _, nodes in shown]),
+    ]
+    title, *starts = table(columns)
+    lines = [Line(f"{title}  GO TO", "bold")]
+    for (_, nodes), start in zip(shown, starts, strict=True):
+        most_first = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
+        names = [node if count == 1 else f"{node} x{count:,}" for node, count in most_first]
+        on = listed(names, len(names) if everything else NAMED)
+        lines += wrapped(on, width, first=f"{start}  ", then=" " * (len(title) + 2))
+    rest = sum(nodes.total() for _, nodes in found[len(shown) :])
+    return [*lines, Line(f"and {counted(rest, 'more pod')} of other workloads", "dim")] if rest else lines
+
+
+def _budget_lines(disruption: Disruption, width: int) -> list[Line]:
+    budgets = disruption.budgets
+    if not budgets:
+        return []
+    columns = [
+        Column("BUDGET", [shortened(budget.budget, width // 3) for budget in budgets], right=False),
+        Column("NEEDS", [f"{budget.before.desired:,}" for budget in budgets]),
+        Column("HEALTHY", [f"{budget.before.healthy:,}" for budget in budgets]),
+        Column("AT WORST", [f"{budget.worst.healthy:,}" for budget in budgets]),
+        Column("AFTER", [f"{budget.after.healthy:,}" for budget in budgets]),
+        Column("", [_verdict(len(budget.blocks), budget.violated) for budget in budgets], right=False),
+    ]
+    styles = ["red" if budget.violated or budget.blocks else "" for budget in budgets]
+    return styled(table(columns), ["bold", *styles])
+
+
+def _verdict(blocks: int, violated: bool) -> str:
+    return f"blocks {counted(blocks, 'pod')}" if blocks else "violated" if violated else ""
+
+
+def to_document(found: Disruption | WorstCase) -> dict[str, Any]:
+    """What becomes of the pods as plain data, of kind Drain or Failure."""
+    kind = found.disruption.kind if isinstance(found, WorstCase) else found.kind
+    return {"apiVersion": API_VERSION, "kind": {"drain": "Drain", "fail": "Failure"}[kind], **found.to_dict()}
+
+
+def to_rows(disruption: Disruption) -> str:
+    """Every pod as CSV."""
+    return to_csv(("pod", "workload", "from", "fate", "to", "preempted by", "pinned by", "reason"), _rows(disruption))
+
+
+def _rows(disruption: Disruption) -> Iterator[tuple[Any, ...]]:
+    for pod in disruption.pods:
+        pinned = "; ".join(pin.kind for pin in pod.pins)
+        yield pod.pod, pod.workload, pod.node, pod.fate.value, pod.to, pod.preempted_by, pinned, pod.reason

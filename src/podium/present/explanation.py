@@ -1,0 +1,172 @@
+"""One decision: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from podium.engine import Decision, Scheduler
+from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
+from podium.errors import InputError
+from podium.model import Pod
+from podium.present.decision_text import NO_DETAILS, WIDTH, explain, words
+from podium.present.preemption import preemption_document
+from podium.present.storage_detail import claims_detail, storage_details
+from podium.present.text import API_VERSION, Line, to_csv
+from podium.wording import counted
+
+
+class Explained(NamedTuple):
+    """A decision and, for a pod that runs already, where: the decision is then the one it would get now."""
+
+    decision: Decision
+    runs_on: str = ""
+    details: Mapping[str, str] = NO_DETAILS
+    """Per node that storage rejected, the claim, volume and rule that did."""
+    about_claims: str = ""
+    """A sentence about the claim that keeps the pod from every node."""
+
+
+def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
+    """What would be decided about a pod if it did not run yet, by its own profile or another."""
+    if profile is not None and profile not in scheduler.frameworks:
+        known = ", ".join(scheduler.frameworks)
+        raise InputError(f"profile {profile!r} is not in the configuration; there is {known}")
+    if pod.finished:
+        return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
+    spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
+    scheduler.cluster.remove(pod)
+    try:
+        return _in_detail(scheduler, replace(pod, spec=spec), pod.spec.node_name, preempt=preempt)
+    finally:
+        scheduler.cluster.add(pod)
+
+
+def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:
+    decision, cluster = scheduler.decide(pod, preempt=preempt), scheduler.cluster
+    if decision.error:
+        return Explained(decision, runs_on)
+    details = storage_details(cluster, scheduler.framework_of(pod), pod, decision)
+    return Explained(decision, runs_on, details, claims_detail(cluster, pod, decision))
+
+
+def to_lines(
+    explained: Explained, *, width: int = WIDTH, wide: bool = False, every_node: bool = False, per_node: bool = False
+) -> list[Line]:
+    """The decision for people; see `podium.present.decision_text.explain` for what is shown."""
+    return explain(
+        explained.decision,
+        notes=notes(explained),
+        details=explained.details,
+        width=width,
+        wide=wide,
+        every_node=every_node,
+        per_node=per_node,
+    )
+
+
+def notes(explained: Explained) -> list[str]:
+    """What there is to add to the words of the decision."""
+    return [*filter(None, [explained.about_claims]), *about_running(explained)]
+
+
+def about_running(explained: Explained) -> list[str]:
+    """How the decision compares with where the pod runs."""
+    decision, node = explained.decision, explained.runs_on
+    if not node or decision.error:
+        return []
+    if node == decision.node:
+        return ["It runs there now: decided again, without it there, it would stay."]
+    if node in decision.totals:
+        place = ranking(decision).index(node) + 1
+        return [f"It runs on {node} now, which comes {_ordinal(place)} with {counted(decision.totals[node], 'point')}."]
+    if node in decision.rejected:
+        return [f"It runs on {node} now, which would reject it today: {why(decision.rejected[node])}."]
+    return [f"It is bound to {node}, which is not in the input or was not looked at."]
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
+def to_document(explained: Explained) -> dict[str, Any]:
+    """The decision as plain data, of kind Explanation."""
+    decision, runs_on = explained.decision, explained.runs_on
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Explanation",
+        "pod": decision.pod,
+        "runsOn": runs_on or None,
+        "node": decision.node,
+        "message": decision.message or None,
+        "error": decision.error or None,
+        "words": [*words(decision), *notes(explained)],
+        "nodes": {
+            "total": decision.node_count,
+            "feasible": len(decision.feasible),
+            "rejected": len(decision.rejected),
+            "notLookedAt": not_looked_at(decision),
+        },
+        "preemption": preemption_document(decision),
+        "ties": list(decision.ties),
+        "runnerUp": _runner_up(decision),
+        "feasible": _feasible(decision),
+        "rejected": [
+            {
+                "node": node,
+                "plugin": status.plugin,
+                "code": status.code.value,
+                "reasons": list(status.reasons),
+                "detail": explained.details.get(node),
+            }
+            for node, status in decision.rejected.items()
+        ],
+        "notLookedAtBecause": list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else [],
+    }
+
+
+def _runner_up(decision: Decision) -> dict[str, Any] | None:
+    second = runner_up(decision) if decision.node is not None else None
+    if second is None:
+        return None
+    total = decision.totals[second]
+    gap = decision.totals[decision.node or ""] - total
+    return {"node": second, "total": total, "lead": gap, "leadByPlugin": lead(decision, second)}
+
+
+def _feasible(decision: Decision) -> list[dict[str, Any]]:
+    plugins = scored(decision)
+    return [
+        {
+            "node": node,
+            "total": decision.totals.get(node),
+            "scores": {one.plugin: _scores(one, node) for one in plugins},
+        }
+        for node in ranking(decision)
+    ]
+
+
+def _scores(one: Scored, node: str) -> dict[str, int]:
+    """An extender's score has no parts: it says what it comes to."""
+    weighted = {"weighted": one.weighted[node]}
+    if one.raw is None or one.normalized is None or one.weight is None:
+        return weighted
+    return {"raw": one.raw[node], "normalised": one.normalized[node], "weight": one.weight, **weighted}
+
+
+def to_rows(explained: Explained) -> str:
+    """The decision as CSV: a row per node, best first, then those that were rejected."""
+    decision, plugins = explained.decision, scored(explained.decision)
+    parts = [f"{one.plugin} {part}" for one in plugins for part in ("raw", "normalised", "weighted")]
+    results = dict.fromkeys(decision.ties, "tied") | {decision.node: "chosen"}
+    rows: list[Sequence[Any]] = []
+    for node in ranking(decision):
+        scores = [_scores(one, node).get(part, "") for one in plugins for part in ("raw", "normalised", "weighted")]
+        rows.append((node, results.get(node, "feasible"), decision.totals.get(node), *scores, "", "", ""))
+    blank = [""] * len(parts)
+    for node, status in decision.rejected.items():
+        rows.append((node, "rejected", "", *blank, status.plugin, status.code.value, "; ".join(status.reasons)))
+    return to_csv(("node", "result", "total", *parts, "rejected by", "code", "reasons"), rows)

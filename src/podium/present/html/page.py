@@ -1,0 +1,231 @@
+"""The stylesheet of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Literal, NamedTuple
+
+from podium.cluster import Cluster
+from podium.engine import Usage
+from podium.model.resources import CPU, MEMORY
+from podium.present.text import Line, amount, share
+
+VOID = frozenset({"br", "meta"})
+LONGEST_NAME = 40
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def markup(content: object) -> Markup:
+    """Content as HTML: markup as it is, anything else escaped."""
+    return content if isinstance(content, Markup) else Markup(escape(str(content)))
+
+
+def element(tag: str, *content: object, **attributes: object) -> Markup:
+    """An element; of the attributes, those that are None or empty are left out, and `class_` is for `class`."""
+    given = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for name, value in attributes.items()
+        if value not in (None, "")
+    )
+    inner = "".join(map(markup, content))
+    return Markup(f"<{tag}{given}>" if tag in VOID else f"<{tag}{given}>{inner}</{tag}>")
+
+
+def together(parts: Iterable[object]) -> Markup:
+    """Pieces one after the other."""
+    return Markup("".join(map(markup, parts)))
+
+
+class Cell(NamedTuple):
+    """A cell of a table with a look of its own."""
+
+    content: object
+    style: str = ""
+    class_: str = ""
+    title: str = ""
+
+
+class Heading(NamedTuple):
+    """What stands above a column; numbers stand to the right."""
+
+    title: str
+    right: bool = False
+    explained: str = ""
+    """Shown when somebody points at it."""
+
+
+def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], class_: str = "") -> Markup:
+    """A table with a line of headings; a cell may be a `Cell`."""
+    columns = [heading if isinstance(heading, Heading) else Heading(heading) for heading in headings]
+    head = [
+        element("th", column.title, scope="col", class_="right" if column.right else "", title=column.explained)
+        for column in columns
+    ]
+    body = [element("tr", *(_cell(cell, column) for cell, column in zip(row, columns, strict=True))) for row in rows]
+    return element("table", element("thead", element("tr", *head)), element("tbody", *body), class_=class_)
+
+
+def _is_name(cell: Cell) -> bool:
+    """Whether the content is one short word, which is better not broken at its hyphens."""
+    text = str(cell.content)
+    return not isinstance(cell.content, Markup) and " " not in text and len(text) <= LONGEST_NAME
+
+
+def _cell(content: object, column: Heading) -> Markup:
+    cell = content if isinstance(content, Cell) else Cell(content)
+    classes = " ".join(filter(None, ("right" if column.right else "", "name" if _is_name(cell) else "", cell.class_)))
+    return element("td", cell.content, class_=classes, style=cell.style, title=cell.title)
+
+
+STYLE = """
+:root { --ink: #1b2430; --dim: #5c6773; --line: #d8dee6; --paper: #fff; --panel: #f5f7fa;
+  --blue: #2563af; --green: #1a7f4b; --red: #b3261e; --amber: #b26a00; }
+* { box-sizing: border-box; }
+html { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+body { margin: 0; color: var(--ink); background: var(--paper);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+main, footer { max-width: 1180px; margin: 0 auto; padding: 0 28px; }
+h1 { font-size: 26px; line-height: 1.25; margin: 32px 0 12px; overflow-wrap: anywhere; }
+h2 { font-size: 18px; margin: 36px 0 10px; padding-bottom: 5px; border-bottom: 2px solid var(--line); }
+p { margin: 0 0 8px; max-width: 78ch; overflow-wrap: anywhere; }
+.lead { font-size: 17px; font-weight: 600; padding: 10px 14px; border-left: 5px solid var(--blue);
+  background: var(--panel); max-width: none; }
+.lead.good { border-color: var(--green); }
+.lead.bad { border-color: var(--red); }
+.note { color: var(--dim); font-size: 13px; margin-top: 8px; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13.5px; min-width: 40%; }
+th, td { padding: 5px 12px; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
+  overflow-wrap: break-word; }
+th { font-weight: 600; color: var(--dim); white-space: nowrap; background: var(--panel); vertical-align: bottom; }
+.right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.chosen { font-weight: 700; color: var(--green); }
+.bad-cell { color: var(--red); font-weight: 600; }
+.dim { color: var(--dim); }
+.name { white-space: nowrap; }
+.heat th { white-space: normal; min-width: 84px; font-size: 12px; hyphens: auto; }
+.heat td { border: 1px solid #fff; padding: 3px 10px; }
+.heat td:first-child { white-space: nowrap; }
+.bar { display: inline-block; position: relative; width: 190px; height: 13px; background: #e6eaf0; border-radius: 2px;
+  overflow: hidden; vertical-align: -2px; margin-right: 8px; }
+.bar span { position: absolute; top: 0; bottom: 0; }
+.bar .kept { background: #7b9cc9; }
+.bar .more { background: var(--blue); }
+.bar .less { background: repeating-linear-gradient(45deg, #c3cad4 0 3px, #e6eaf0 3px 6px); }
+.bars td { white-space: nowrap; padding: 3px 12px; font-variant-numeric: tabular-nums; }
+.key .bar { width: 22px; margin-left: 14px; margin-right: 5px; }
+pre { background: var(--panel); padding: 12px 16px; font-size: 13px; overflow-x: auto; white-space: pre-wrap; }
+ol { margin: 0; padding-left: 26px; } li { margin: 4px 0; max-width: 90ch; }
+footer { color: var(--dim); font-size: 12px; padding-top: 26px; padding-bottom: 30px; }
+@media print {
+  @page { margin: 14mm; size: A4 landscape; }
+  body { font-size: 10.5pt; } main, footer { max-width: none; padding: 0; }
+  h1 { margin-top: 0; font-size: 18pt; } h2 { break-after: avoid; font-size: 13pt; margin-top: 18pt; }
+  .wide { overflow: visible; } table { font-size: 8.5pt; } th, td { padding: 3px 6px; }
+  thead { display: table-header-group; } tr { break-inside: avoid; } .bar { width: 120px; }
+  .heat th { min-width: 0; font-size: 7pt; } .heat td { padding: 2px 5px; }
+}
+"""
+
+
+UNLIMITED = 10_000
+"""A width that no line of text reaches: the browser wraps."""
+
+
+def page(title: str, words: Sequence[str], *sections: Markup | None, good: bool | None = None) -> str:
+    """A whole file; `good` says how the first sentence is to be taken."""
+    tone = "" if good is None else "good" if good else "bad"
+    paragraphs = [element("p", text, class_=f"lead {tone}" if not place else "") for place, text in enumerate(words)]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        # Nothing of a report needs anything but the report.
+        element("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
+        element("title", title),
+        element("style", Markup(STYLE)),
+    )
+    main = element("main", element("h1", title), *paragraphs, together(filter(None, sections)))
+    footer = element("footer", "Written by Podium, which decides as kube-scheduler does.")
+    return f"<!doctype html>\n{element('html', head, element('body', main, footer), lang='en')}\n"
+
+
+def section(title: str, *content: object, note: str = "") -> Markup:
+    """A part of a report under a heading, with a remark below it."""
+    remark = [element("p", note, class_="note")] if note else []
+    return element("section", element("h2", title), *content, *remark)
+
+
+def scrolling(content: Markup) -> Markup:
+    """Something wide, in a box that can be scrolled on a screen."""
+    return element("div", content, class_="wide")
+
+
+def opening(lines: Sequence[Line]) -> list[str]:
+    """The sentences that a text starts with, before its first table."""
+    texts = [line.text for line in lines]
+    return texts[: texts.index("")] if "" in texts else texts
+
+
+SHOWN = (CPU, MEMORY)
+
+
+def usages(before: Cluster | None, after: Cluster) -> dict[str, Usage]:
+    """Cpu and memory of each node of a cluster, and on another one before; the same if there is none."""
+    then, now = _amounts(before or after, "requested"), _amounts(after, "requested")
+    offered = _amounts(after, "allocatable")
+    return {name: Usage(offered[name], then.get(name, {}), now[name]) for name in now}
+
+
+def bar_section(title: str, nodes: Mapping[str, Usage], resources: Sequence[str] = SHOWN) -> Markup:
+    """A table of bars, a row per node by name; what came and what went is marked where nodes changed."""
+    rows = [(name, *(bar(usage, resource) for resource in resources)) for name, usage in sorted(nodes.items())]
+    changed = any(usage.before != usage.after for usage in nodes.values())
+    content = scrolling(table(["Node", *(resource.rpartition("/")[2] for resource in resources)], rows, class_="bars"))
+    return section(title, *([_key()] if changed else []), content)
+
+
+def bar(usage: Usage, resource: str) -> Markup:
+    """How full a node is: what stays, what comes, what goes; nothing where it offers none."""
+    of = usage.allocatable.get(resource, 0)
+    before, after = usage.before.get(resource, 0), usage.after.get(resource, 0)
+    if not of:
+        return element("span", "-", class_="dim")
+    parts = [
+        _part("kept", 0, min(before, after), of),
+        _part("more", before, after, of),
+        _part("less", after, before, of),
+    ]
+    text = share(after, of) if before == after else f"{share(before, of)} → {share(after, of)}"
+    about = f"{amount(resource, after)} of {amount(resource, of)}"
+    return element("span", element("span", *filter(None, parts), class_="bar", title=about), text)
+
+
+def _part(kind: str, start: int, end: int, of: int) -> Markup | None:
+    if end <= start:
+        return None
+    left, right = (min(100 * place / of, 100.0) for place in (start, end))
+    return element("span", class_=kind, style=f"left: {left:.1f}%; width: {right - left:.1f}%")
+
+
+def _key() -> Markup:
+    whole = "left: 0; width: 100%"
+    words = {"kept": "as before", "more": "more than before", "less": "no longer"}
+    marks = (
+        (element("span", element("span", class_=kind, style=whole), class_="bar"), text) for kind, text in words.items()
+    )
+    return element("p", *(part for mark in marks for part in mark), class_="key note")
+
+
+def _amounts(cluster: Cluster, what: Literal["allocatable", "requested"]) -> dict[str, dict[str, int]]:
+    amounts = [getattr(cluster.nodes, what)(resource).tolist() for resource in SHOWN]
+    return {
+        str(name): dict(zip(SHOWN, numbers, strict=True))
+        for name, *numbers in zip(cluster.nodes.names, *amounts, strict=True)
+    }

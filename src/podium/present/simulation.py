@@ -1,0 +1,285 @@
+"""A simulation: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from podium.engine import Claimed, Placement, Simulation, Usage
+from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from podium.present.decision_text import NAMED, TOP, WIDTH
+from podium.present.text import (
+    API_VERSION,
+    Column,
+    Line,
+    amount,
+    fitting,
+    share,
+    shortened,
+    styled,
+    table,
+    to_csv,
+    wrapped,
+)
+from podium.wording import counted, listed
+
+
+class Workload(NamedTuple):
+    """The pods of one workload: how many there were, and how many went to each node."""
+
+    namespace: str
+    name: str
+    pods: int
+    nodes: Mapping[str, int]
+
+    @property
+    def placed(self) -> int:
+        return sum(self.nodes.values())
+
+
+def workloads(simulation: Simulation) -> list[Workload]:
+    """Every workload that had pending pods, in the order they came up."""
+    pods: dict[tuple[str, str], list[Placement]] = {}
+    for placement in simulation.placements:
+        pods.setdefault((placement.pod.namespace, placement.workload), []).append(placement)
+    found = []
+    for (namespace, name), placements in pods.items():
+        nodes = Counter(placement.node for placement in placements if placement.node is not None)
+        most_first = dict(sorted(nodes.items(), key=lambda item: (-item[1], item[0])))
+        found.append(Workload(namespace, name, len(placements), most_first))
+    return found
+
+
+def resources(usage: Usage) -> list[str]:
+    """The resources worth showing: cpu, memory and pods, and what else nodes offer and pods ask for."""
+    others = {name for amounts in usage for name, number in amounts.items() if number}
+    if not usage.before.get(EPHEMERAL_STORAGE) and not usage.after.get(EPHEMERAL_STORAGE):
+        others.discard(EPHEMERAL_STORAGE)
+    return [CPU, MEMORY, PODS, *sorted(others - {CPU, MEMORY, PODS})]
+
+
+# -- for people ----------------------------------------------------------------------------------------------------
+
+
+def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """How many fit, then placements by workload, what stays pending and why, and how full the nodes get.
+
+    Of many workloads and nodes ten are shown, or `everything`.
+    """
+    if not simulation.placements:
+        return [Line("Nothing is pending: every pod of the input has a node.", "green")]
+    return [
+        _summary(simulation),
+        Line(""),
+        *_workload_lines(workloads(simulation), width, everything),
+        *_pending_lines(simulation, width, everything),
+        *_claim_lines(simulation.claims, width, everything),
+        Line(""),
+        *_total_lines(simulation.total),
+        Line(""),
+        *_node_lines(simulation, width, everything),
+    ]
+
+
+def _summary(simulation: Simulation) -> Line:
+    pods = counted(len(simulation.placements), "pending pod")
+    if simulation.fits:
+        return Line(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
+    return Line(f"{pods}: {len(simulation.placed):,} fit, {len(simulation.pending):,} do not.", "red")
+
+
+def _workload_lines(found: Sequence[Workload], width: int, everything: bool) -> list[Line]:
+    # What does not fit comes first; the sort is stable.
+    found = sorted(found, key=lambda workload: workload.placed == workload.pods)
+    shown = found if everything else found[:TOP]
+    names = [shortened(f"{workload.namespace} {workload.name}", width // 2) for workload in shown]
+    columns = [
+        Column("WORKLOAD", names, right=False),
+        Column("PODS", [f"{workload.pods:,}" for workload in shown]),
+        Column("PLACED", [f"{workload.placed:,}" for workload in shown]),
+    ]
+    title, *starts = table(columns)
+    lines = [Line(f"{title}  ON", "bold")]
+    for workload, start in zip(shown, starts, strict=True):
+        nodes = [node if count == 1 else f"{node} x{count:,}" for node, count in workload.nodes.items()]
+        on = listed(nodes, len(nodes) if everything else NAMED) or "-"
+        style = "" if workload.placed == workload.pods else "red"
+        lines += wrapped(on, width, first=f"{start}  ", then=" " * (len(title) + 2), style=style)
+    if len(shown) < len(found):
+        rest = found[len(shown) :]
+        pods, placed = sum(workload.pods for workload in rest), sum(workload.placed for workload in rest)
+        lines.append(Line(f"and {counted(len(rest), 'more workload')}: {placed:,} of {pods:,} pods placed", "dim"))
+    return lines
+
+
+def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list[Line]:
+    """The pods that fit nowhere, those with the same reasons together."""
+    if simulation.fits:
+        return []
+    groups: dict[str, list[str]] = {}
+    for placement in simulation.pending:
+        groups.setdefault(placement.message, []).append(placement.pod.key)
+    lines = [Line(""), Line("STAY PENDING", "bold")]
+    shown = list(groups.items()) if everything else list(groups.items())[:TOP]
+    for message, keys in shown:
+        lines += wrapped(listed(keys, len(keys) if everything else NAMED), width)
+        lines += wrapped(message, width, first="    ", then="    ", style="red")
+    rest = sum(map(len, groups.values())) - sum(len(keys) for _, keys in shown)
+    if rest:
+        lines.append(Line(f"and {counted(rest, 'more pod')}", "dim"))
+    return lines
+
+
+def _claim_lines(claims: Sequence[Claimed], width: int, everything: bool) -> list[Line]:
+    """The volume each claim gets; those that had one before come last."""
+    if not claims:
+        return []
+    claims = sorted(claims, key=lambda claim: claim.outcome == "bound")
+    shown = claims if everything else claims[:TOP]
+    columns = [
+        Column("CLAIM", [shortened(claim.claim, width // 3) for claim in shown], right=False),
+        Column("SIZE", [claim.size or "-" for claim in shown]),
+        Column("CLASS", [shortened(claim.storage_class or "-", width // 4) for claim in shown], right=False),
+    ]
+    title, *starts = table(columns)
+    indent = sum(column.width + 2 for column in columns)
+    lines = [Line(""), Line(f"{title.ljust(indent)}VOLUME", "bold")]
+    for claim, start in zip(shown, starts, strict=True):
+        lines += wrapped(_volume_of(claim), width, first=start.ljust(indent), then=" " * indent)
+    if len(shown) < len(claims):
+        lines.append(Line(f"and {counted(len(claims) - len(shown), 'more claim')}", "dim"))
+    return lines
+
+
+def _volume_of(claim: Claimed) -> str:
+    match claim.outcome:
+        case "bound":
+            return f"{claim.volume}, bound already"
+        case "reserved":
+            return f"{claim.volume}"
+        case "provisioned":
+            where = ", ".join(f"{key}={value}" for key, value in claim.topology.items())
+            return f"to be provisioned for {claim.node}" + (f" ({where})" if where else "")
+        case _:
+            return "not decided: no plugin binds volumes"
+
+
+def _total_lines(usage: Usage) -> list[Line]:
+    names = resources(usage)
+    of = [usage.allocatable.get(name, 0) for name in names]
+    columns = [Column("RESOURCE", names, right=False)]
+    for title, amounts in (("BEFORE", usage.before), ("AFTER", usage.after)):
+        numbers = [amounts.get(name, 0) for name in names]
+        columns.append(Column(title, [amount(name, number) for name, number in zip(names, numbers, strict=True)]))
+        columns.append(Column("", [share(number, most) for number, most in zip(numbers, of, strict=True)]))
+    columns.append(Column("ALLOCATABLE", [amount(name, most) for name, most in zip(names, of, strict=True)]))
+    return styled(table(columns), ["bold", *[""] * len(names)])
+
+
+def _node_lines(simulation: Simulation, width: int, everything: bool) -> list[Line]:
+    """How full each node gets: those with most new pods first."""
+    new = Counter(placement.node for placement in simulation.placed)
+    order = sorted(simulation.nodes, key=lambda node: (-new[node], node))
+    shown = order if everything else order[:TOP]
+    fixed = [
+        Column("NODE", [shortened(node, width // 3) for node in shown], right=False),
+        Column("NEW", [f"{new[node]:,}" for node in shown]),
+    ]
+    usages = [simulation.nodes[node] for node in shown]
+    others = [Column(_short(name), [_change(usage, name) for usage in usages]) for name in resources(simulation.total)]
+    lines: list[Line] = []
+    for columns in fitting(fixed, others, width):
+        lines += [*([Line("")] if lines else []), *styled(table(columns), ["bold", *[""] * len(shown)])]
+    if len(shown) < len(order):
+        lines.append(Line(f"and {counted(len(order) - len(shown), 'more node')}", "dim"))
+    return lines
+
+
+def _short(resource: str) -> str:
+    return resource.rpartition("/")[2].upper()
+
+
+def _change(usage: Usage, resource: str) -> str:
+    of = usage.allocatable.get(resource, 0)
+    before, after = usage.before.get(resource, 0), usage.after.get(resource, 0)
+    if not of and not before and not after:
+        return "-"
+    return share(after, of) if before == after else f"{share(before, of)} -> {share(after, of)}"
+
+
+# -- for programs --------------------------------------------------------------------------------------------------
+
+
+def to_document(simulation: Simulation) -> dict[str, Any]:
+    """The simulation as plain data, of kind Simulation; amounts are in milli-cpu, bytes or units."""
+    new = Counter(placement.node for placement in simulation.placed)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Simulation",
+        "fits": simulation.fits,
+        "pods": {
+            "total": len(simulation.placements),
+            "placed": len(simulation.placed),
+            "pending": len(simulation.pending),
+        },
+        "workloads": [
+            {
+                "namespace": workload.namespace,
+                "workload": workload.name,
+                "pods": workload.pods,
+                "placed": workload.placed,
+                "nodes": dict(workload.nodes),
+            }
+            for workload in workloads(simulation)
+        ],
+        "placements": [
+            {
+                "pod": placement.pod.key,
+                "workload": placement.workload,
+                "node": placement.node,
+                "message": placement.message or None,
+            }
+            for placement in simulation.placements
+        ],
+        "claims": [_claim(claim) for claim in simulation.claims],
+        "utilisation": _usage(simulation.total),
+        "nodes": [
+            {"node": node, "newPods": new[node], "utilisation": _usage(usage)}
+            for node, usage in simulation.nodes.items()
+        ],
+    }
+
+
+def _claim(claim: Claimed) -> dict[str, Any]:
+    return {
+        "claim": claim.claim,
+        "pod": claim.pod,
+        "size": claim.size or None,
+        "storageClass": claim.storage_class or None,
+        "outcome": claim.outcome,
+        "volume": claim.volume,
+        "node": claim.node,
+        "topology": dict(claim.topology),
+    }
+
+
+def _usage(usage: Usage) -> dict[str, dict[str, int]]:
+    names = dict.fromkeys(name for amounts in usage for name, number in amounts.items() if number)
+    return {
+        name: {
+            "allocatable": usage.allocatable.get(name, 0),
+            "before": usage.before.get(name, 0),
+            "after": usage.after.get(name, 0),
+        }
+        for name in names
+    }
+
+
+def to_rows(simulation: Simulation) -> str:
+    """The placements as CSV, in the order they were decided."""
+    rows = [
+        (placement.pod.namespace, placement.pod.name, placement.workload, placement.node, placement.message)
+        for placement in simulation.placements
+    ]
+    return to_csv(("namespace", "pod", "workload", "node", "message"), rows)

@@ -1,0 +1,104 @@
+"""A configuration that was searched for: in words and tables, as a document, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from podium.answers import Trial, Tuning
+from podium.present.comparison import measure_lines, move_lines
+from podium.present.decision_text import WIDTH
+from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
+from podium.wording import counted
+
+FEWEST_NODES = "fewest-nodes"
+
+
+def to_lines(tuning: Tuning, *, out: str | None = None, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """What was found, which settings it changes, which pods move and what it is good for.
+
+    Of many pods ten are shown, or `everything`. `out` is where the configuration was written.
+    """
+    lines = [line for text in words(tuning) for line in wrapped(text, width)]
+    lines[0] = lines[0]._replace(style="green" if tuning.improves else "red")
+    if tuning.improves:
+        lines += [Line(""), *_setting_lines(tuning)]
+        lines += [Line(""), *measure_lines(tuning.comparison, width)]
+    if tuning.comparison.moves:
+        lines += [Line(""), *move_lines(tuning.comparison, width, everything)]
+    written = f"The configuration is in {out}." if out else "Write the configuration to a file with --out."
+    return [*lines, Line(""), *wrapped(written, width)] if tuning.improves or out else lines
+
+
+def words(tuning: Tuning) -> Iterator[str]:
+    """What was found, in sentences."""
+    today, best, tried = tuning.today, tuning.best, counted(len(tuning.trials) - 1, "configuration")
+    if not tuning.improves:
+        yield f"None of {tried} is better than today's, by {tuning.objective}: {number(today.value)}."
+        return
+    if tuning.objective == FEWEST_NODES:
+        nodes = "1 node" if best.value == 1 else f"{number(best.value)} nodes"
+        yield f"The pods take {nodes} instead of {number(today.value)}, the best of {tried} tried."
+    else:
+        values = f"{number(best.value)} instead of {number(today.value)}"
+        yield f"{tuning.objective}: {values}, the best of {tried} tried."
+    pods, moved = counted(len(tuning.comparison.after.nodes), "pod"), len(tuning.comparison.moves)
+    yield f"{moved:,} of {pods} {'goes' if moved == 1 else 'go'} elsewhere than with today's configuration."
+    if best.pending != today.pending:
+        others = ": more important ones find a node" if len(best.pending) >= len(today.pending) else ""
+        yield f"{_pending(best)} pending instead of {len(today.pending):,}{others}."
+
+
+def _pending(trial: Trial) -> str:
+    return "1 pod stays" if len(trial.pending) == 1 else f"{len(trial.pending):,} pods stay"
+
+
+def number(value: float) -> str:
+    """A value of an objective, with as many digits as say something."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def settings(tuning: Tuning) -> list[tuple[str, str, str]]:
+    """What can be set, as it is today, and as it was found."""
+    before, after = tuning.today.knobs, tuning.best.knobs
+    rows = [
+        (f"weight of {plugin}", str(weight), str(after.weights[plugin])) for plugin, weight in before.weights.items()
+    ]
+    if before.strategy is not None:
+        rows.insert(0, ("scoring strategy", before.strategy, after.strategy or ""))
+    if before.shape or after.shape:
+        rows.insert(1, ("shape", _shape(before.shape), _shape(after.shape)))
+    return rows
+
+
+def _shape(shape: tuple[tuple[int, int], ...] | None) -> str:
+    return " ".join(f"{at}%:{score}" for at, score in shape or ()) or "-"
+
+
+def _setting_lines(tuning: Tuning) -> list[Line]:
+    rows = settings(tuning)
+    columns = [
+        Column("SETTING", [what for what, _, _ in rows], right=False),
+        Column("TODAY", [before for _, before, _ in rows]),
+        Column("TUNED", [after for _, _, after in rows]),
+    ]
+    return styled(table(columns), ["bold", *("" if before != after else "dim" for _, before, after in rows)])
+
+
+def to_document(tuning: Tuning) -> dict[str, Any]:
+    """The result as plain data, of kind Tuning."""
+    return {"apiVersion": API_VERSION, "kind": "Tuning", **tuning.to_dict()}
+
+
+def to_rows(tuning: Tuning) -> str:
+    """Every configuration that was tried, as CSV; 0 is today's."""
+    plugins = list(tuning.today.knobs.weights)
+    header = ("trial", "value", "pending", "strategy", "shape", *plugins)
+    return to_csv(header, (_row(trial, plugins) for trial in tuning.trials))
+
+
+def _row(trial: Trial, plugins: list[str]) -> tuple[Any, ...]:
+    knobs = trial.knobs
+    shape = _shape(knobs.shape) if knobs.shape else None
+    weights = (knobs.weights[plugin] for plugin in plugins)
+    return (trial.number, trial.value, len(trial.pending), knobs.strategy, shape, *weights)

@@ -1,0 +1,392 @@
+"""v1.8 and v1.14: which predicates and priorities there are, and from a Policy or a provider to what runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podium.config.extenders import check_extenders, ignored_resources
+from podium.config.fields import Problems
+from podium.config.plugin_args import InterPodAffinityArgs
+from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
+from podium.errors import ConfigError
+from podium.framework import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, Registry, ReservePlugin, ScorePlugin
+from podium.plugins.default_binder import DefaultBinder
+from podium.plugins.queue_sort import PrioritySort
+from podium.releases.conduct import Conduct, Options, Setup
+from podium.releases.inter_pod_affinity import InterPodAffinityPriority, MatchInterPodAffinity
+from podium.releases.node_priorities import (
+    EqualPriority,
+    ImageLocalityPriority,
+    NodeAffinityPriority,
+    NodeLabelPriority,
+    NodePreferAvoidPodsPriority,
+    TaintTolerationPriority,
+)
+from podium.releases.plugins_v118 import FirstInFirstOut
+from podium.releases.policy import (
+    Policy,
+    PredicatePolicy,
+    PriorityPolicy,
+    check_arguments,
+    fatal,
+    shape_problem,
+    weight_problems,
+)
+from podium.releases.predicates import (
+    CheckNodeCondition,
+    CheckNodeDiskPressure,
+    CheckNodeLabelPresence,
+    CheckNodeMemoryPressure,
+    CheckNodePIDPressure,
+    CheckNodeUnschedulable,
+    FitArgs,
+    GeneralPredicates,
+    HostName,
+    MatchNodeSelector,
+    NodeLabelArgs,
+    PodFitsHostPorts,
+    PodFitsResources,
+    PodToleratesNodeTaints,
+)
+from podium.releases.resource_priorities import (
+    BalancedResourceAllocation,
+    LeastRequestedPriority,
+    MostRequestedPriority,
+    RatioArgs,
+    RequestedToCapacityRatioPriority,
+    ResourceLimitsPriority,
+)
+from podium.releases.rules import V1_8, V1_14, Rules, of_release
+from podium.releases.service_affinity import CheckServiceAffinity, ServiceAffinityArgs, ServiceAntiAffinity
+from podium.releases.spread_priorities import SelectorSpreadPriority, ServiceSpreadingPriority
+from podium.releases.volume_binding import CheckVolumeBinding
+from podium.releases.volume_limits import (
+    MOST_FROM_ENVIRONMENT,
+    MaxAzureDiskVolumeCount,
+    MaxCinderVolumeCount,
+    MaxCSIVolumeCount,
+    MaxEBSVolumeCount,
+    MaxGCEPDVolumeCount,
+    VolumeLimitArgs,
+    most_from,
+)
+from podium.releases.volume_predicates import (
+    LocalVolumeArgs,
+    NoDiskConflict,
+    NoVolumeNodeConflict,
+    NoVolumeZoneConflict,
+    PodPassesBasicChecks,
+)
+
+PREDICATE_ORDER = (
+    *("CheckNodeCondition", "CheckNodeUnschedulable", "GeneralPredicates", "HostName", "PodFitsHostPorts"),
+    *("MatchNodeSelector", "PodFitsResources", "NoDiskConflict", "PodToleratesNodeTaints"),
+    *("PodToleratesNodeNoExecuteTaints", "CheckNodeLabelPresence", "CheckServiceAffinity", "MaxEBSVolumeCount"),
+    *("MaxGCEPDVolumeCount", "MaxCSIVolumeCountPred", "MaxAzureDiskVolumeCount", "MaxCinderVolumeCount"),
+    *("CheckVolumeBinding", "NoVolumeZoneConflict", "CheckNodeMemoryPressure", "CheckNodePIDPressure"),
+    *("CheckNodeDiskPressure", "MatchInterPodAffinity"),
+)
+
+_PREDICATES: tuple[type[Plugin], ...] = (
+    *(GeneralPredicates, HostName, MatchNodeSelector, PodFitsHostPorts, PodFitsResources),
+    *(MatchInterPodAffinity, NoDiskConflict, NoVolumeZoneConflict, PodToleratesNodeTaints),
+    *(MaxAzureDiskVolumeCount, MaxEBSVolumeCount, MaxGCEPDVolumeCount),
+    *(CheckNodeCondition, CheckNodeDiskPressure, CheckNodeMemoryPressure),
+)
+_PRIORITIES: tuple[type[Plugin], ...] = (
+    *(BalancedResourceAllocation, EqualPriority, ImageLocalityPriority, InterPodAffinityPriority),
+    *(LeastRequestedPriority, MostRequestedPriority, NodeAffinityPriority, NodePreferAvoidPodsPriority),
+    *(SelectorSpreadPriority, ServiceSpreadingPriority, TaintTolerationPriority),
+)
+_DEFAULT_PREDICATES = frozenset(
+    (
+        *("NoVolumeZoneConflict", "MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxAzureDiskVolumeCount"),
+        *("MatchInterPodAffinity", "NoDiskConflict", "GeneralPredicates", "PodToleratesNodeTaints"),
+    )
+)
+_CONDITIONS = frozenset(("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure"))
+_DEFAULT_PRIORITIES = {
+    "SelectorSpreadPriority": 1,
+    "InterPodAffinityPriority": 1,
+    "LeastRequestedPriority": 1,
+    "BalancedResourceAllocation": 1,
+    "NodePreferAvoidPodsPriority": 10000,
+    "NodeAffinityPriority": 1,
+    "TaintTolerationPriority": 1,
+}
+
+
+def _named(plugins: Iterable[type[Plugin]], rules: Rules) -> dict[str, type[Plugin]]:
+    found = {plugin.name: of_release(plugin, rules) for plugin in plugins}
+    if PodFitsHostPorts.name in found:
+        found["PodFitsPorts"] = of_release(PodFitsHostPorts, rules, "PodFitsPorts")
+    return found
+
+
+def v1_8_catalog(gates: Mapping[str, bool]) -> Catalog:
+    """v1.8: feature gates come too late to change what is registered."""
+    return Catalog(
+        rules=V1_8,
+        predicates=_named((*_PREDICATES, NoVolumeNodeConflict), V1_8),
+        priorities=_named(_PRIORITIES, V1_8),
+        mandatory=frozenset(("CheckNodeCondition",)),
+        default_predicates=_DEFAULT_PREDICATES | _CONDITIONS | {"NoVolumeNodeConflict"},
+        default_priorities=_DEFAULT_PRIORITIES,
+        lists_default_to_provider=False,
+        checks_claims_first=False,
+        every_extender_has_weight=True,
+    )
+
+
+def v1_14_catalog(gates: Mapping[str, bool]) -> Catalog:
+    """v1.14: with TaintNodesByCondition, which is on by default, taints speak for the conditions of nodes."""
+    added = (MaxCSIVolumeCount, MaxCinderVolumeCount, CheckVolumeBinding, CheckNodePIDPressure, CheckNodeUnschedulable)
+    predicates = _named((*_PREDICATES, *added), V1_14)
+    priorities = _named((*_PRIORITIES, RequestedToCapacityRatioPriority), V1_14)
+    weights = {**_DEFAULT_PRIORITIES, "ImageLocalityPriority": 1}
+    defaults = _DEFAULT_PREDICATES | {"MaxCSIVolumeCountPred", "CheckVolumeBinding"}
+    conditions = _CONDITIONS | {"CheckNodePIDPressure"}
+    if gates.get("TaintNodesByCondition", True):
+        mandatory = frozenset(("PodToleratesNodeTaints", "CheckNodeUnschedulable"))
+        predicates = {name: plugin for name, plugin in predicates.items() if name not in conditions}
+        defaults |= mandatory
+    else:
+        mandatory = frozenset(("CheckNodeCondition",))
+        del predicates["CheckNodeUnschedulable"]
+        defaults |= conditions
+    if gates.get("ResourceLimitsPriorityFunction", False):
+        priorities[ResourceLimitsPriority.name] = of_release(ResourceLimitsPriority, V1_14)
+        weights[ResourceLimitsPriority.name] = 1
+    return Catalog(
+        rules=V1_14,
+        predicates=predicates,
+        priorities=priorities,
+        mandatory=mandatory,
+        default_predicates=defaults,
+        default_priorities=weights,
+        order=PREDICATE_ORDER,
+    )
+
+
+SCHEDULER_NAME = "default-scheduler"
+MAX_TOTAL = 2**63 - 1
+_VALID_NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """The predicates and priorities of a release, as they are with some feature gates."""
+
+    rules: Rules
+    predicates: Mapping[str, type[Plugin]]
+    priorities: Mapping[str, type[Plugin]]
+    mandatory: frozenset[str]
+    """Predicates that run whatever the configuration says."""
+    default_predicates: frozenset[str]
+    default_priorities: Mapping[str, int]
+    order: tuple[str, ...] | None = None
+    """The order predicates run in, where those that are not in it do not run at all; None for by name."""
+    lists_default_to_provider: bool = True
+    """A Policy that lists no predicates, or no priorities, means those of the default provider."""
+    checks_claims_first: bool = True
+    """Pods whose claims are missing fail before any predicate."""
+    every_extender_has_weight: bool = False
+    """Even an extender that does not prioritize needs a positive weight."""
+
+
+@dataclass(slots=True)
+class _Choice:
+    """The predicates and priorities to run, by name, with their plugins, arguments and weights."""
+
+    plugins: dict[str, type[Plugin]]
+    args: dict[str, object]
+    predicates: set[str]
+    priorities: dict[str, int]
+
+
+def configure(catalog: Catalog, conduct: Conduct, policy: Policy | None, options: Options, own: Registry) -> Setup:
+    """What a scheduler runs with that is given a Policy, or else only the name of a provider."""
+    if policy is not None and (problems := _policy_problems(catalog, policy)):
+        raise ConfigError(problems)
+    choice = _choose(catalog, policy, options, own)
+    hard_weight = (policy.hard_pod_affinity_symmetric_weight if policy else 0) or 1
+    if not 1 <= hard_weight <= 100:
+        raise ConfigError([f"invalid hardPodAffinitySymmetricWeight: {hard_weight}, must be in the range 1-100"])
+    _check_total(choice.priorities)
+    extenders = policy.extenders if policy else ()
+    _add_arguments(choice, catalog, options, hard_weight, extenders)
+    if policy is not None and policy.always_check_all_predicates:
+        conduct = replace(conduct, collects_all_reasons=True)
+    effective: dict[str, Any] = {
+        "predicates": sorted(choice.predicates),
+        "priorities": dict(sorted(choice.priorities.items())),
+        "hardPodAffinitySymmetricWeight": hard_weight,
+    }
+    if catalog.order is not None:
+        effective["alwaysCheckAllPredicates"] = conduct.collects_all_reasons
+    profile, registry = _profile(choice, catalog, own, bool(extenders))
+    config = KubeSchedulerConfiguration(profiles=(profile,), extenders=extenders)
+    warnings = policy.warnings if policy else ()
+    return Setup(config=config, registry=registry, conduct=conduct, effective=effective, warnings=warnings)
+
+
+def _policy_problems(catalog: Catalog, policy: Policy) -> list[str]:
+    problems, checked = Problems(), []
+    for extender in policy.extenders:
+        if extender.weight <= 0 and (extender.prioritize_verb or catalog.every_extender_has_weight):
+            problems.add("", f"Priority for extender {extender.url_prefix} should have a positive weight applied to it")
+            extender = replace(extender, weight=1)
+        checked.append(extender)
+    check_extenders(checked, problems)
+    return weight_problems(policy) + problems.errors
+
+
+# -- choosing ------------------------------------------------------------------------------------------------------
+
+
+def _choose(catalog: Catalog, policy: Policy | None, options: Options, own: Registry) -> _Choice:
+    plugins = {**catalog.predicates, **catalog.priorities, **own}
+    choice = _Choice(plugins, {}, set(), {})
+    if policy is None:
+        choice.predicates = set(catalog.default_predicates)
+        choice.priorities = dict(catalog.default_priorities)
+        if options.packs:
+            choice.priorities["MostRequestedPriority"] = choice.priorities.pop("LeastRequestedPriority")
+    else:
+        _choose_predicates(choice, catalog, policy, own)
+        _choose_priorities(choice, catalog, policy, own)
+    choice.predicates |= catalog.mandatory
+    for name in sorted(choice.predicates & choice.priorities.keys()):
+        raise ConfigError([f"{name} is both a predicate and a priority; give one of them another name"])
+    return choice
+
+
+def _choose_predicates(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
+    if policy.predicates is None and catalog.lists_default_to_provider:
+        choice.predicates = set(catalog.default_predicates)
+        return
+    known = {*catalog.predicates, *(name for name, plugin in own.items() if issubclass(plugin, FilterPlugin))}
+    for predicate in policy.predicates or ():
+        check_arguments(predicate, "predicate")
+        if predicate.has_argument:
+            _check_name(predicate.name)
+            choice.plugins[predicate.name], choice.args[predicate.name] = _predicate_of(predicate, catalog.rules)
+            known.add(predicate.name)
+        elif predicate.name not in known:
+            raise fatal(f"Invalid configuration: Predicate type not found for {predicate.name}")
+        choice.predicates.add(predicate.name)
+
+
+def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin], object]:
+    """The predicate that an argument asks for, under a name of the user's."""
+    if predicate.service_affinity is not None:
+        affinity = ServiceAffinityArgs(affinity_labels=predicate.service_affinity)
+        return of_release(CheckServiceAffinity, rules, predicate.name), affinity
+    presence = predicate.labels_presence
+    assert presence is not None
+    side = "present_labels" if presence.presence else "absent_labels"
+    return of_release(CheckNodeLabelPresence, rules, predicate.name), NodeLabelArgs(**{side: presence.labels})
+
+
+def _choose_priorities(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
+    if policy.priorities is None and catalog.lists_default_to_provider:
+        choice.priorities = dict(catalog.default_priorities)
+        return
+    known = {*catalog.priorities, *(name for name, plugin in own.items() if issubclass(plugin, ScorePlugin))}
+    for priority in policy.priorities or ():
+        check_arguments(priority, "priority")
+        if priority.has_argument:
+            _check_name(priority.name)
+            choice.plugins[priority.name], choice.args[priority.name] = _priority_of(priority, catalog.rules)
+            known.add(priority.name)
+        elif priority.name not in known:
+            raise fatal(f"Invalid configuration: Priority type not found for {priority.name}")
+        choice.priorities[priority.name] = priority.weight
+
+
+def _priority_of(priority: PriorityPolicy, rules: Rules) -> tuple[type[Plugin], object]:
+    """The priority that an argument asks for, under a name of the user's."""
+    if priority.service_anti_affinity is not None:
+        spread = ServiceAffinityArgs(anti_affinity_labels_preference=(priority.service_anti_affinity,))
+        return of_release(ServiceAntiAffinity, rules, priority.name), spread
+    if priority.label_preference is not None:
+        preference = priority.label_preference
+        side = "present_labels_preference" if preference.presence else "absent_labels_preference"
+        return of_release(NodeLabelPriority, rules, priority.name), NodeLabelArgs(**{side: (preference.label,)})
+    assert priority.ratio is not None
+    problem = shape_problem(priority.ratio.shape)
+    if problem:
+        raise fatal(f"invalid RequestedToCapacityRatioPriority arguments: {problem}")
+    return of_release(RequestedToCapacityRatioPriority, rules, priority.name), RatioArgs(shape=priority.ratio.shape)
+
+
+def _check_name(name: str) -> None:
+    if not _VALID_NAME.fullmatch(name):
+        pattern = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
+        raise fatal(f'Algorithm name {name} does not match the name validation regexp "{pattern}".')
+
+
+def _check_total(priorities: Mapping[str, int]) -> None:
+    total = 0
+    for _, weight in sorted(priorities.items()):
+        if weight * 10 > MAX_TOTAL - total:
+            raise ConfigError(["total priority of priority functions has overflown"])
+        total += weight * 10
+
+
+# -- building ------------------------------------------------------------------------------------------------------
+
+
+def _add_arguments(
+    choice: _Choice, catalog: Catalog, options: Options, hard_weight: int, extenders: tuple[ExtenderConfig, ...]
+) -> None:
+    """The arguments that do not come from the predicate or priority itself."""
+    limits = VolumeLimitArgs(most=most_from(options.env.get(MOST_FROM_ENVIRONMENT)))
+    fit = FitArgs(ignored_resources=frozenset(ignored_resources(extenders)))
+    local = LocalVolumeArgs(enabled=options.feature_gates.get("PersistentLocalVolumes", False))
+    standard: dict[str, object] = {
+        "GeneralPredicates": fit,
+        "PodFitsResources": fit,
+        "NoVolumeNodeConflict": local,
+        "InterPodAffinityPriority": InterPodAffinityArgs(hard_pod_affinity_weight=hard_weight),
+        **{name: limits for name in catalog.predicates if name.startswith("Max")},
+    }
+    choice.args = standard | choice.args
+
+
+def _profile(choice: _Choice, catalog: Catalog, own: Registry, has_extenders: bool) -> tuple[Profile, Registry]:
+    filters = _in_order(choice, catalog, own)
+    weights = dict(sorted(choice.priorities.items()))
+    if not weights and not has_extenders:
+        choice.plugins[EqualPriority.name] = of_release(EqualPriority, catalog.rules)
+        weights = {EqualPriority.name: 1}
+    first: list[type[Plugin]] = [PodPassesBasicChecks] if catalog.checks_claims_first else []
+    sort = PrioritySort if catalog.checks_claims_first else FirstInFirstOut
+    registry = Registry([*first, sort, DefaultBinder])
+    registry |= {name: choice.plugins[name] for name in (*filters, *weights)}
+
+    def serving(kind: type[Plugin], names: list[str]) -> tuple[PluginRef, ...]:
+        return tuple(PluginRef(name) for name in names if issubclass(registry[name], kind))
+
+    points = {
+        "queueSort": (PluginRef(sort.name),),
+        "preFilter": (*(PluginRef(plugin.name) for plugin in first), *serving(PreFilterPlugin, filters)),
+        "filter": tuple(PluginRef(name) for name in filters),
+        "preScore": serving(PreScorePlugin, list(weights)),
+        "score": tuple(PluginRef(name, weight) for name, weight in weights.items()),
+        "reserve": serving(ReservePlugin, filters),
+        "bind": (PluginRef(DefaultBinder.name),),
+    }
+    args = {name: choice.args[name] for name in registry if name in choice.args}
+    return Profile(scheduler_name=SCHEDULER_NAME, percentage_of_nodes_to_score=None, points=points, args=args), registry
+
+
+def _in_order(choice: _Choice, catalog: Catalog, own: Registry) -> list[str]:
+    """The predicates that run, in order; the user's own come last."""
+    if catalog.order is None:
+        return sorted(choice.predicates)
+    ours = [name for name in catalog.order if name in choice.predicates]
+    return ours + sorted(name for name in choice.predicates if name in own and name not in catalog.order)

@@ -1,0 +1,203 @@
+"""Priorities about the node itself: its labels, taints, images and the pods it would rather not have."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import msgspec
+import numpy as np
+
+from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.errors import PluginError, SelectorError
+from podium.framework import CycleState, ScorePlugin
+from podium.model import Node, NodeSelectorTerm, Pod
+from podium.model.selectors import node_term
+from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, normalized_image_name
+from podium.plugins.taint_toleration import TaintToleration
+from podium.releases.predicates import NodeLabelArgs, has_labels
+from podium.releases.rules import OfRelease, Rules
+
+PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
+
+def normalize_reduce(scores: Ints, rules: Rules, *, reverse: bool = False) -> Ints:
+    """Scale so that the highest score becomes the best or, with `reverse`, so that zero does."""
+    highest, best = int(scores.max(initial=0)), rules.max_score
+    if highest == 0:
+        return np.full_like(scores, best if reverse else 0)
+    if not rules.normalizes_in_floats:
+        scaled = best * scores // highest
+        return best - scaled if reverse else scaled
+    share = scores / float(highest)
+    return (((1.0 - share) if reverse else share) * float(best)).astype(np.int64)
+
+
+class EqualPriority(OfRelease, ScorePlugin):
+    """One point for every node."""
+
+    name = "EqualPriority"
+    reads = Aspect.LABELS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return None
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        return np.ones(len(nodes), dtype=np.int64)
+
+
+class NodeAffinityPriority(OfRelease, ScorePlugin):
+    """Prefer nodes whose labels the pod's preferences like; preferred names and empty preferences count nothing."""
+
+    name = "NodeAffinityPriority"
+    reads = Aspect.LABELS
+    normalizes_by_max = True
+
+    def key(self, info: PodInfo) -> Hashable:
+        affinity = info.pod.spec.affinity
+        return msgspec.json.encode(affinity.node_affinity if affinity else None)
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for preferred in affinity.preferred if affinity else ():
+            try:
+                term = node_term(NodeSelectorTerm(match_expressions=preferred.preference.match_expressions))
+            except SelectorError as error:
+                raise PluginError(self.name, f"failed: {error}") from error
+            if term is not None and preferred.weight:
+                total += preferred.weight * nodes.matching_term(term)
+        return total
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        return normalize_reduce(scores, self.rules)
+
+
+class TaintTolerationPriority(OfRelease, ScorePlugin):
+    """Prefer nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
+
+    name = "TaintTolerationPriority"
+    reads = Aspect.TAINTS
+    normalizes_by_max = True
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._counting = TaintToleration()
+
+    def key(self, info: PodInfo) -> Hashable:
+        return self._counting.key(info)
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        return self._counting.score(state, pod, nodes)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        return normalize_reduce(scores, self.rules, reverse=True)
+
+
+class ImageLocalityPriority(OfRelease, ScorePlugin):
+    """Prefer nodes that have the images of the pod's containers, by the size of those images."""
+
+    name = "ImageLocalityPriority"
+    reads = Aspect.IMAGES
+
+    def key(self, info: PodInfo) -> Hashable:
+        return tuple(sorted(container.image for container in info.pod.spec.containers))
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        total, size_of = np.zeros(len(nodes), dtype=np.int64), _scaled if self.rules.images_are_scaled else _sizes
+        for container in pod.spec.containers:
+            total += size_of(container.image, nodes)
+        best, most = self.rules.max_score, MOST_PER_CONTAINER
+        if self.rules.images_are_scaled:
+            return best * (np.clip(total, LEAST, most) - LEAST) // (most - LEAST)
+        bucket = best * (total - LEAST) // (most - LEAST) + 1
+        return np.where(total < LEAST, 0, np.where(total >= most, best, bucket))
+
+
+def _scaled(image: str, nodes: Nodes) -> Ints:
+    """The image's size where nodes have it, times the share of nodes that do: not to heat up a few of them."""
+    found = nodes.cluster.images.states.get(normalized_image_name(image))
+    if found is None:
+        return np.zeros(len(nodes), dtype=np.int64)
+    share = len(found.rows) / nodes.cluster.node_count
+    return nodes.among(found.rows) * int(found.size * share)
+
+
+def _sizes(image: str, nodes: Nodes) -> Ints:
+    """The size each node says an image of exactly this name has."""
+    cluster = nodes.cluster
+    sizes = np.zeros(cluster.columns.size, dtype=np.int64)
+    found = cluster.images.states.get(image)
+    for row in found.rows if found else ():
+        node: Node = cluster.node(cluster.names[row])
+        sizes[row] = next(each.size_bytes for each in node.status.images if image in each.names)
+    return nodes.take(sizes)
+
+
+class _Controller(msgspec.Struct, frozen=True):
+    kind: str = ""
+    uid: str = ""
+
+
+class _PodSignature(msgspec.Struct, frozen=True, rename="camel"):
+    pod_controller: _Controller | None = None
+
+
+class _PreferAvoidPods(msgspec.Struct, frozen=True, rename="camel"):
+    pod_signature: _PodSignature | None = None
+
+
+class _AvoidPods(msgspec.Struct, frozen=True, rename="camel"):
+    prefer_avoid_pods: list[_PreferAvoidPods] | None = None
+
+
+def avoided_controllers(node: Node) -> frozenset[tuple[str, str]]:
+    """Kind and uid of the controllers whose pods the node would rather not have; none if it cannot be read."""
+    text = node.metadata.annotations.get(PREFER_AVOID_PODS, "")
+    try:
+        avoided = msgspec.json.decode(text, type=_AvoidPods) if text else _AvoidPods()
+    except msgspec.DecodeError:
+        return frozenset()
+    signatures = (entry.pod_signature or _PodSignature() for entry in avoided.prefer_avoid_pods or ())
+    controllers = (signature.pod_controller or _Controller() for signature in signatures)
+    return frozenset((controller.kind, controller.uid) for controller in controllers)
+
+
+class NodePreferAvoidPodsPriority(OfRelease, ScorePlugin):
+    """No points for nodes that would rather not have pods of the pod's controller; the best for all others."""
+
+    name = "NodePreferAvoidPodsPriority"
+    reads = Aspect.LABELS
+    KINDS = ("ReplicationController", "ReplicaSet")
+
+    def key(self, info: PodInfo) -> Hashable:
+        owner = info.pod.metadata.controller
+        return (owner.kind, owner.uid) if owner is not None and owner.kind in self.KINDS else None
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        controller = self.key(state.info)
+        avoided = np.zeros(len(nodes), dtype=np.bool_)
+        if controller is not None:
+            listed = (controller in avoided_controllers(node.node) for node in nodes)
+            avoided = np.fromiter(listed, np.bool_, len(nodes))
+        return np.where(avoided, 0, self.rules.max_score)
+
+
+class NodeLabelPriority(OfRelease, ScorePlugin):
+    """Prefer nodes that have, or lack, some labels, whatever their values."""
+
+    name = "NodeLabelPriority"
+    reads = Aspect.LABELS
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._labels = args if isinstance(args, NodeLabelArgs) else NodeLabelArgs()
+
+    def key(self, info: PodInfo) -> Hashable:
+        return None
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        liked = has_labels(nodes, self._labels.present_labels_preference)
+        liked += [~has for has in has_labels(nodes, self._labels.absent_labels_preference)]
+        count: Ints = np.sum(liked, axis=0)
+        return self.rules.max_score * count // len(liked)

@@ -1,0 +1,360 @@
+"""Predicates about the node itself: its conditions, taints and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster.columns import Interned, Mask
+from podium.cluster.pods import HostPort
+from podium.cluster.ports import ANY_IP
+from podium.errors import SelectorError
+from podium.framework import CycleState, Status, Verdict
+from podium.model import Node, Pod, Taint
+from podium.model.quantity import parse_quantity
+from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
+from podium.model.selectors import (
+    NO_EXECUTE,
+    NodeMatcher,
+    NodeTerm,
+    any_tolerates,
+    match_labels,
+    node_term,
+    repels,
+    required_node_affinity,
+    untolerated,
+)
+from podium.plugins.node_unschedulable import CORDONED
+from podium.releases.reasons import (
+    DISK_PRESSURE,
+    HOST_NAME,
+    HOST_PORTS,
+    LABEL_PRESENCE,
+    MEMORY_PRESSURE,
+    NETWORK,
+    NODE_SELECTOR,
+    NOT_READY,
+    OUT_OF_DISK,
+    PID_PRESSURE,
+    TAINTS,
+    UNSCHEDULABLE,
+    Failure,
+    Predicate,
+    Reason,
+    insufficient,
+)
+from podium.releases.usage import pod_usage, usage_of
+
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_ALWAYS_CHECKED = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitArgs:
+    """Extended resources that an extender counts instead."""
+
+    ignored_resources: frozenset[str] = frozenset()
+
+
+class PodFitsResources(Predicate):
+    """Reject nodes without room for what the pod requests.
+
+    A pod that requests anything is held to cpu, memory and ephemeral storage even where it requests none of them: a
+    node that gave away more than it has does not fit.
+    """
+
+    name = "PodFitsResources"
+    reads = Aspect.RESOURCES | Aspect.PODS
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._ignored = args.ignored_resources if isinstance(args, FitArgs) else frozenset()
+
+    def key(self, info: PodInfo) -> Hashable:
+        return tuple(pod_usage(info, self.rules).request.items())
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        request = pod_usage(state.info, self.rules).request
+        too_many = Reason(self.rules.too_many_pods, self.rules.too_many_pods, True)
+        found = [Failure(nodes.requested("pods") >= nodes.allocatable("pods"), too_many)]
+        scalars = [name for name in request if name not in _ALWAYS_CHECKED]
+        if not scalars and not any(request.get(name) for name in _ALWAYS_CHECKED):
+            return found
+        usage = usage_of(nodes.cluster, self.rules)
+        for name in (*_ALWAYS_CHECKED, *scalars):
+            if name in self._ignored and is_extended_resource(name):
+                continue
+            needed = usage.requested(nodes, name) + request.get(name, 0)
+            found.append(Failure(nodes.allocatable(name) < needed, insufficient(name)))
+        return found
+
+
+class HostName(Predicate):
+    """Pass only the node the pod names; pass all when it names none."""
+
+    name = "HostName"
+    reads = Aspect.LABELS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return info.pod.spec.node_name
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        wanted = pod.spec.node_name
+        if not wanted:
+            return [Failure(np.zeros(len(nodes), dtype=np.bool_), HOST_NAME)]
+        row = nodes.cluster.rows.get(wanted)
+        return [Failure(~nodes.among([] if row is None else [row]), HOST_NAME)]
+
+
+class PodFitsHostPorts(Predicate):
+    """Reject nodes where a host port of the pod is in use."""
+
+    name = "PodFitsHostPorts"
+    reads = Aspect.PORTS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return info.ports
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        wanted: Iterable[HostPort] = state.info.ports
+        if self.rules.ports_by_number:
+            numbers = {port.port for port in wanted}
+            wanted = [HostPort(ANY_IP, protocol, number) for number in numbers for protocol in _PROTOCOLS]
+        return [Failure(nodes.among(nodes.cluster.ports.conflicts(wanted)), HOST_PORTS)]
+
+
+class MatchNodeSelector(Predicate):
+    """Reject nodes that the pod's nodeSelector or required node affinity excludes."""
+
+    name = "MatchNodeSelector"
+    reads = Aspect.LABELS
+
+    def key(self, info: PodInfo) -> Hashable:
+        spec = info.pod.spec
+        return _encode((spec.node_selector, spec.affinity.node_affinity if spec.affinity else None))
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        return [Failure(~self._matching(pod, nodes), NODE_SELECTOR)]
+
+    def _matching(self, pod: Pod, nodes: Nodes) -> Mask:
+        return nodes.matching(required_node_affinity(pod) if self.rules.knows_match_fields else _by_labels(pod))
+
+
+def _by_labels(pod: Pod) -> NodeMatcher:
+    """The requirements on labels alone; terms after a broken one count as not there."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    selector = match_labels(pod.spec.node_selector or {}).requirements
+    if affinity is None or affinity.required is None:
+        return NodeMatcher(selector)
+    terms: list[NodeTerm] = []
+    for raw in affinity.required.node_selector_terms:
+        try:
+            term = node_term(msgspec.structs.replace(raw, match_fields=[]))
+        except SelectorError:
+            break
+        if term is not None:
+            terms.append(term)
+    return NodeMatcher(selector, tuple(terms))
+
+
+class GeneralPredicates(Predicate):
+    """Resources, host name, ports and node selector, with the reasons of all that fail."""
+
+    name = "GeneralPredicates"
+    reads = PodFitsResources.reads | HostName.reads | PodFitsHostPorts.reads | MatchNodeSelector.reads
+    PARTS: tuple[type[Predicate], ...] = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._parts = [part(args) for part in self.PARTS]
+        for part in self._parts:
+            part.rules = self.rules
+
+    def key(self, info: PodInfo) -> Hashable:
+        return tuple(part.key(info) for part in self._parts)
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        return [failure for part in self._parts for failure in part.failures(state, pod, nodes)]
+
+
+def _each(nodes: Nodes, judge: Callable[[Node], bool]) -> Mask:
+    """What `judge` says of each node object."""
+    return np.fromiter((judge(node.node) for node in nodes), np.bool_, len(nodes))
+
+
+def _has_other(node: Node, condition: str, good: str) -> bool:
+    """Whether the node has a condition with a status other than the good one."""
+    return any(found.type == condition and found.status != good for found in node.status.conditions)
+
+
+def _status_of(node: Node, condition: str) -> str:
+    """The status of a condition; the last one where the node has it twice."""
+    return next((found.status for found in reversed(node.status.conditions) if found.type == condition), "")
+
+
+class _SameForAllPods(Predicate):
+    reads = Aspect.LABELS | Aspect.TAINTS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return None
+
+
+class CheckNodeCondition(_SameForAllPods):
+    """Reject nodes that are not ready, have no network, or are cordoned, whatever the pod tolerates."""
+
+    name = "CheckNodeCondition"
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        unless = [("Ready", "True", NOT_READY), ("NetworkUnavailable", "False", NETWORK)]
+        if self.rules.out_of_disk:
+            unless.append(("OutOfDisk", "False", OUT_OF_DISK))
+
+        def fails(condition: str, good: str) -> Mask:
+            return _each(nodes, lambda node: _has_other(node, condition, good))
+
+        found = [Failure(fails(condition, good), reason) for condition, good, reason in unless]
+        return [*found, Failure(nodes.unschedulable, UNSCHEDULABLE)]
+
+
+class _Pressure(_SameForAllPods):
+    CONDITION: str
+    REASON: Reason
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        return [Failure(_each(nodes, lambda node: _status_of(node, self.CONDITION) == "True"), self.REASON)]
+
+
+class CheckNodeDiskPressure(_Pressure):
+    """Reject nodes under disk pressure."""
+
+    name = "CheckNodeDiskPressure"
+    CONDITION, REASON = "DiskPressure", DISK_PRESSURE
+
+
+class CheckNodePIDPressure(_Pressure):
+    """Reject nodes that run out of process ids."""
+
+    name = "CheckNodePIDPressure"
+    CONDITION, REASON = "PIDPressure", PID_PRESSURE
+
+
+class CheckNodeMemoryPressure(_Pressure):
+    """Reject nodes under memory pressure for pods that request and limit nothing."""
+
+    name = "CheckNodeMemoryPressure"
+    CONDITION, REASON = "MemoryPressure", MEMORY_PRESSURE
+
+    def key(self, info: PodInfo) -> Hashable:
+        return is_best_effort(info.pod)
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        if not is_best_effort(pod):
+            return [Failure(np.zeros(len(nodes), dtype=np.bool_), self.REASON)]
+        return super().failures(state, pod, nodes)
+
+
+def is_best_effort(pod: Pod) -> bool:
+    """Whether no container asks for, or is limited in, cpu or memory."""
+    return not any(
+        parse_quantity(amounts.get(name, 0)) > 0
+        for container in pod.spec.containers
+        for amounts in (container.resources.requests, container.resources.limits)
+        for name in (CPU, MEMORY)
+    )
+
+
+class CheckNodeUnschedulable(Predicate):
+    """Reject cordoned nodes, unless the pod tolerates the taint that goes with it."""
+
+    name = "CheckNodeUnschedulable"
+    reads = Aspect.TAINTS
+
+    def key(self, info: PodInfo) -> Hashable:
+        return any_tolerates(info.pod.spec.tolerations, CORDONED)
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        return [Failure(nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED)), UNSCHEDULABLE)]
+
+
+class PodToleratesNodeTaints(Predicate):
+    """Reject nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
+
+    name = "PodToleratesNodeTaints"
+    reads = Aspect.TAINTS
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._named: Interned[tuple[str, str]] = Interned()
+
+    def key(self, info: PodInfo) -> Hashable:
+        return tuple(info.pod.spec.tolerations)
+
+    def repels(self, taint: Taint) -> bool:
+        return repels(taint)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        if not self.rules.names_the_taint:
+            return super().filter(state, pod, nodes)
+
+        def judge(taints: tuple[Taint, ...]) -> int:
+            taint = untolerated(taints, pod.spec.tolerations, self.repels)
+            return 0 if taint is None else 1 + self._named.code((taint.key, taint.value))
+
+        return Verdict(nodes.by_taints(judge), self._describe)
+
+    def _describe(self, code: int) -> Status:
+        key, value = self._named.values[code - 1]
+        return Status.unresolvable(f"node(s) had taint {{{key}: {value}}}, that the pod didn't tolerate")
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        def judge(taints: tuple[Taint, ...]) -> int:
+            return untolerated(taints, pod.spec.tolerations, self.repels) is not None
+
+        return [Failure(nodes.by_taints(judge) != 0, TAINTS)]
+
+
+class PodToleratesNodeNoExecuteTaints(PodToleratesNodeTaints):
+    """Reject nodes with a NoExecute taint that the pod does not tolerate."""
+
+    name = "PodToleratesNodeNoExecuteTaints"
+
+    def repels(self, taint: Taint) -> bool:
+        return taint.effect == NO_EXECUTE
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeLabelArgs:
+    """Labels a node must have or lack, and labels it had better have or lack."""
+
+    present_labels: tuple[str, ...] = ()
+    absent_labels: tuple[str, ...] = ()
+    present_labels_preference: tuple[str, ...] = ()
+    absent_labels_preference: tuple[str, ...] = ()
+
+
+class CheckNodeLabelPresence(_SameForAllPods):
+    """Reject nodes that lack a label they must have, or have one they must lack, whatever its value."""
+
+    name = "CheckNodeLabelPresence"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._labels = args if isinstance(args, NodeLabelArgs) else NodeLabelArgs()
+
+    def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
+        fails = np.zeros(len(nodes), dtype=np.bool_)
+        for wanted, labels in ((True, self._labels.present_labels), (False, self._labels.absent_labels)):
+            for label in labels:
+                fails |= (nodes.codes(label) >= 0) != wanted
+        return [Failure(fails, LABEL_PRESENCE)]
+
+
+def has_labels(nodes: Nodes, labels: Sequence[str]) -> list[Mask]:
+    """Per label, whether each node has it."""
+    return [nodes.codes(label) >= 0 for label in labels]

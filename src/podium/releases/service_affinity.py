@@ -1,0 +1,179 @@
+"""CheckServiceAffinity, ServiceAntiAffinity, and the plugin of v1.18 that is both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.census import Matching, Scope, Tally
+from podium.cluster.columns import Ints
+from podium.errors import SelectorError
+from podium.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin, Status, Verdict
+from podium.model import LabelSelector, Pod, ReplicaSet, ReplicationController, Service, StatefulSet
+from podium.model.selectors import Labels, Requirement, Selector, label_selector, match_labels
+from podium.plugins.default_selector import pod_services
+from podium.releases.reasons import SERVICE_AFFINITY, rejection
+from podium.releases.rules import OfRelease, Rules
+
+NO_PODS = Matching((Scope(frozenset(), Selector()),))
+
+
+class AnySelector(NamedTuple):
+    """Matches what at least one of some selectors matches; counts stand in for a selector's by having its methods."""
+
+    selectors: tuple[Selector, ...]
+    requirements: tuple[Requirement, ...] = ()
+    """None that every match must meet."""
+
+    def matches(self, labels: Labels) -> bool:
+        return any(selector.matches(labels) for selector in self.selectors)
+
+
+def pod_selectors(pod: Pod, cluster: Cluster, rules: Rules, *, services_only: bool = False) -> list[Selector]:
+    """The selectors of everything that selects the pod by its labels, each once."""
+    selectors = [match_labels(service.spec.selector or {}) for service in pod_services(pod, cluster)]
+    if not services_only and pod.metadata.labels:
+        selectors += _controller_selectors(pod, cluster)
+    if rules.spread_ignores_empty_selectors:
+        selectors = [selector for selector in selectors if not selector.empty]
+    return list(dict.fromkeys(selectors))
+
+
+def _controller_selectors(pod: Pod, cluster: Cluster) -> Iterator[Selector]:
+    """Selectors of controllers and sets that match the pod; an empty one matches nothing."""
+    store, labels = cluster.store, pod.metadata.labels
+    compiled = [match_labels(item.spec.selector) for item in store.of(ReplicationController).within(pod.namespace)]
+    compiled += _compiled([item.spec.selector for item in store.of(ReplicaSet).within(pod.namespace)])
+    compiled += _compiled([item.spec.selector for item in store.of(StatefulSet).within(pod.namespace)])
+    return (selector for selector in compiled if not selector.empty and selector.matches(labels))
+
+
+def _compiled(selectors: list[LabelSelector | None]) -> list[Selector]:
+    """The selectors; none at all if one of them is broken, as the listing fails then."""
+    try:
+        return [label_selector(selector) for selector in selectors]
+    except SelectorError:
+        return []
+
+
+def sibling_tally(pod: Pod, selectors: list[Selector], cluster: Cluster, *, match_any: bool) -> Tally:
+    """How many living pods of the namespace match all, or any, of the selectors, per node."""
+    if not selectors:
+        return cluster.census.tally(NO_PODS)
+    namespace = frozenset((pod.namespace,))
+    if match_any and len(selectors) > 1:
+        # The order of alternatives does not matter, so that it must not make a question of its own.
+        either = cast(Selector, AnySelector(tuple(sorted(selectors, key=repr))))
+        return cluster.census.tally(Matching((Scope(namespace, either),), terminating=False))
+    scopes = tuple(Scope(namespace, selector) for selector in selectors)
+    return cluster.census.tally(Matching(scopes, terminating=False))
+
+
+def first_service_selector(pod: Pod, cluster: Cluster) -> Selector | None:
+    """The selector of the first service, by name, that selects the pod."""
+    services: list[Service] = pod_services(pod, cluster)
+    return match_labels(services[0].spec.selector or {}) if services else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceAffinityArgs:
+    """Node labels that pods of a service must share, and labels over which they had better be spread."""
+
+    affinity_labels: tuple[str, ...] = ()
+    anti_affinity_labels_preference: tuple[str, ...] = ()
+
+
+class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
+    """Keep the pods of a service on nodes that agree in some labels; prefer nodes whose label value has few of them."""
+
+    name = "ServiceAffinity"
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._labels = args if isinstance(args, ServiceAffinityArgs) else ServiceAffinityArgs()
+
+    # -- filtering
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        """Find the label values a node must have: those the pod selects, and those where a sibling runs."""
+        labels, cluster = self._labels.affinity_labels, nodes.cluster
+        selected = pod.spec.node_selector or {}
+        wanted = {label: selected[label] for label in labels if label in selected}
+        sibling = None
+        if len(labels) > len(wanted) and pod_services(pod, cluster):
+            sibling = _first_sibling(pod, cluster)
+        if sibling is not None:
+            if sibling not in cluster.rows:
+                return PreFilterResult(Status.error(f'node "{sibling}" not found'))
+            found = cluster.node(sibling).metadata.labels
+            wanted = {label: found[label] for label in labels if label in found} | wanted
+        state[self.name] = wanted
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        fails = np.zeros(len(nodes), dtype=np.bool_)
+        for label, value in state[self.name].items():
+            fails |= ~nodes.satisfying(Requirement(label, "In", frozenset((value,))))
+        return Verdict.choose(fails, (rejection([SERVICE_AFFINITY], self.rules),))
+
+    # -- scoring
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        """How many pods of the pod's first service are on each node."""
+        selector = first_service_selector(pod, nodes.cluster)
+        if selector is None or (selector.empty and self.rules.spread_ignores_empty_selectors):
+            return np.zeros(len(nodes), dtype=np.int64)
+        if self.rules.service_pods_everywhere:
+            question = Matching((Scope(frozenset((pod.namespace,)), selector),))
+            return nodes.take(nodes.cluster.census.tally(question).per_row()).copy()
+        return nodes.take(sibling_tally(pod, [selector], nodes.cluster, match_any=False).per_row()).copy()
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        """The fewer pods share a node's label value, the better; nodes without the label score nothing."""
+        labels = self._labels.anti_affinity_labels_preference
+        total: NDArray[np.float64] = np.zeros(len(nodes))
+        everyone = int(scores.sum())
+        if self.rules.service_pods_everywhere:
+            everyone = self._service_pods(pod, nodes.cluster)
+        for label in labels:
+            codes = nodes.codes(label)
+            present = codes >= 0
+            counts = np.bincount(codes[present], weights=scores[present], minlength=1)
+            share = np.full(len(nodes), float(self.rules.max_score))
+            if everyone > 0:
+                of_node = np.append(counts, 0.0)[np.where(present, codes, -1)]
+                share = float(self.rules.max_score) * ((everyone - of_node) / float(everyone))
+            total += np.where(present, share / float(len(labels)), 0.0)
+        return total.astype(np.int64)
+
+    def _service_pods(self, pod: Pod, cluster: Cluster) -> int:
+        """All pods of the first service, wherever they are."""
+        selector = first_service_selector(pod, cluster)
+        if selector is None:
+            return 0
+        scope = Scope(frozenset((pod.namespace,)), selector)
+        stranded = sum(scope.matches(other.namespace, other.metadata.labels) for other in cluster.stranded)
+        return int(cluster.census.tally(Matching((scope,))).per_row().sum()) + stranded
+
+
+class CheckServiceAffinity(ServiceAffinity):
+    name = "CheckServiceAffinity"
+
+
+class ServiceAntiAffinity(ServiceAffinity):
+    name = "ServiceAntiAffinity"
+
+
+def _first_sibling(pod: Pod, cluster: Cluster) -> str | None:
+    """The node of the first pod, by name, that has the pod's labels; None when there is none."""
+    scope = Scope(frozenset((pod.namespace,)), match_labels(pod.metadata.labels))
+    rows = np.flatnonzero(cluster.census.tally(Matching((scope,))).per_row())
+    running = [(other, cluster.names[row]) for row in rows for other in cluster.pods_on(int(row))]
+    running += [(other, other.spec.node_name) for other in cluster.stranded]
+    nodes = {other.name: node for other, node in running if scope.matches(other.namespace, other.metadata.labels)}
+    return nodes[min(nodes)] if nodes else None

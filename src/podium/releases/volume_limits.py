@@ -1,0 +1,231 @@
+"""How many disks a node takes: MaxEBSVolumeCount and its like for each kind of disk, and MaxCSIVolumeCount."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import sha1
+from typing import NamedTuple
+
+from podium.cluster import Aspect, Cluster, NodeInfo
+from podium.framework import Status
+from podium.model import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model.pod import Volume
+from podium.model.storage import PersistentVolumeSpec
+from podium.releases.reasons import MAX_VOLUMES, rejection
+from podium.releases.volume_predicates import ClaimError, VolumePredicate, claim_name, class_of
+
+MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
+NITRO, NITRO_LIMIT = re.compile(r"^[cmr]5.*|t3|z1d"), 25
+INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
+STABLE_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+LIMIT_PREFIX = "attachable-volumes-"
+
+_KEY_LENGTH = 63
+_IN_TREE_PROVISIONERS = frozenset(
+    f"kubernetes.io/{name}" for name in ("aws-ebs", "gce-pd", "cinder", "azure-disk", "azure-file")
+)
+
+
+class Disk(NamedTuple):
+    """A kind of disk: how to recognise it, and how many of it a node takes by default."""
+
+    provisioner: str
+    limit_key: str
+    limit: int
+    identify: Callable[[Volume | PersistentVolumeSpec], str | None]
+
+
+def _ebs(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.aws_elastic_block_store.volume_id if source.aws_elastic_block_store else None
+
+
+def _gce(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.gce_persistent_disk.pd_name if source.gce_persistent_disk else None
+
+
+def _azure(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.azure_disk.disk_name if source.azure_disk else None
+
+
+def _cinder(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.cinder.volume_id if source.cinder else None
+
+
+EBS = Disk("kubernetes.io/aws-ebs", f"{LIMIT_PREFIX}aws-ebs", 39, _ebs)
+GCE_PD = Disk("kubernetes.io/gce-pd", f"{LIMIT_PREFIX}gce-pd", 16, _gce)
+AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{LIMIT_PREFIX}azure-disk", 16, _azure)
+CINDER = Disk("kubernetes.io/cinder", f"{LIMIT_PREFIX}cinder", 256, _cinder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeLimitArgs:
+    """The limit the environment gives instead of the defaults; None when it gives none."""
+
+    most: int | None = None
+
+
+def most_from(environment: str | None) -> int | None:
+    """The limit KUBE_MAX_PD_VOLS gives; None when it is not a positive number."""
+    text = environment or ""
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
+    return number if number > 0 else None
+
+
+class MaxVolumeCount(VolumePredicate):
+    """Reject nodes that would have more disks of a kind than they take; a disk of several pods counts once."""
+
+    reads = Aspect.PODS | Aspect.LABELS | Aspect.OBJECTS
+    DISK: Disk
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self._most = args.most if isinstance(args, VolumeLimitArgs) else None
+
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
+        try:
+            wanted = self._disks([pod], node.cluster)
+            if not wanted:
+                return None
+            there = self._disks(node.pods, node.cluster)
+        except ClaimError as error:
+            return Status.error(str(error))
+        return rejection([MAX_VOLUMES], self.rules) if len(there | wanted) > self._limit(node) else None
+
+    def _limit(self, node: NodeInfo) -> int:
+        if self.rules.limits_from_node and self.DISK.limit_key in node.node.allocatable:
+            return node.allocatable(self.DISK.limit_key)
+        if self._most is not None:
+            return self._most
+        if self.rules.limits_from_node and self.DISK is EBS and NITRO.search(self._instance_type(node)):
+            return NITRO_LIMIT
+        return self.DISK.limit
+
+    def _instance_type(self, node: NodeInfo) -> str:
+        stable = node.labels.get(STABLE_INSTANCE_TYPE, "") if self.rules.unbound_disks_by_provisioner else ""
+        return node.labels.get(INSTANCE_TYPE, stable)
+
+    def _disks(self, pods: Iterable[Pod], cluster: Cluster) -> set[object]:
+        """The disks of this kind that pods use; those known only by their claim are distinct from all known by id."""
+        found: set[object] = set()
+        for pod in pods:
+            for place, volume in enumerate(pod.spec.volumes):
+                disk = self.DISK.identify(volume)
+                if disk is None and volume.persistent_volume_claim is not None:
+                    disk_of_claim, is_missing = self._claimed(pod, claim_name(volume), cluster)
+                    if is_missing and self.rules.claims_must_be_bound:
+                        # The release invents an id for it, and looks at no further volume of the pod.
+                        found.add((pod.key, place))
+                        break
+                    found |= {disk_of_claim} - {None}
+                elif disk is not None:
+                    found.add(disk)
+        return found
+
+    def _claimed(self, pod: Pod, name: str, cluster: Cluster) -> tuple[object, bool]:
+        """The disk behind a claim, None for one of another kind; and whether the claim or its volume is missing."""
+        by_claim = (pod.namespace, name, "claim")
+        claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
+        if claim is None:
+            return (None if self.rules.unbound_disks_by_provisioner else by_claim), True
+        if not claim.spec.volume_name and self.rules.claims_must_be_bound:
+            raise ClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
+        volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name) if claim.spec.volume_name else None
+        if volume is not None:
+            return self.DISK.identify(volume.spec), False
+        is_kind = not self.rules.unbound_disks_by_provisioner or self._provisions(claim, cluster)
+        return (by_claim if is_kind else None), True
+
+    def _provisions(self, claim: PersistentVolumeClaim, cluster: Cluster) -> bool:
+        """Whether the claim's storage class makes disks of this kind."""
+        if claim.spec.storage_class_name is None:
+            return False
+        found = cluster.store.of(StorageClass).get(claim.spec.storage_class_name)
+        return found is not None and found.provisioner == self.DISK.provisioner
+
+
+class MaxEBSVolumeCount(MaxVolumeCount):
+    name = "MaxEBSVolumeCount"
+    DISK = EBS
+
+
+class MaxGCEPDVolumeCount(MaxVolumeCount):
+    name = "MaxGCEPDVolumeCount"
+    DISK = GCE_PD
+
+
+class MaxAzureDiskVolumeCount(MaxVolumeCount):
+    name = "MaxAzureDiskVolumeCount"
+    DISK = AZURE_DISK
+
+
+class MaxCinderVolumeCount(MaxVolumeCount):
+    name = "MaxCinderVolumeCount"
+    DISK = CINDER
+
+
+class MaxCSIVolumeCount(VolumePredicate):
+    """Reject nodes that would have more volumes of a CSI driver than they take."""
+
+    name = "MaxCSIVolumeCountPred"
+    reads = Aspect.PODS | Aspect.LABELS | Aspect.OBJECTS
+
+    def check(self, pod: Pod, node: NodeInfo) -> Status | None:
+        limits = self._limits(node, node.cluster)
+        if not limits:
+            return None
+        try:
+            wanted = self._volumes([pod], node.cluster)
+            there = self._volumes(node.pods, node.cluster) if wanted else {}
+        except ClaimError as error:
+            return Status.error(str(error))
+        new = [key for volume, key in wanted.items() if volume not in there]
+        attached = list(there.values())
+        too_many = any(attached.count(key) + new.count(key) > limits[key] for key in set(new) & limits.keys())
+        return rejection([MAX_VOLUMES], self.rules) if too_many else None
+
+    def _limits(self, node: NodeInfo, cluster: Cluster) -> dict[str, int]:
+        """The limit per kind of volume: as the node says, and in v1.18 rather as its CSINode says."""
+        names = (name for name in node.node.allocatable if name.startswith(LIMIT_PREFIX))
+        limits = {name: node.allocatable(name) for name in names}
+        csi_node = cluster.store.of(CSINode).get(node.name) if self.rules.unbound_disks_by_provisioner else None
+        for driver in csi_node.spec.drivers if csi_node else ():
+            if driver.allocatable is not None and driver.allocatable.count is not None:
+                limits[csi_limit_key(driver.name)] = driver.allocatable.count
+        return limits
+
+    def _volumes(self, pods: Iterable[Pod], cluster: Cluster) -> dict[object, str]:
+        """The CSI volumes pods use through claims, each with the key of its limit."""
+        found: dict[object, str] = {}
+        for pod in pods:
+            for volume in pod.spec.volumes:
+                if volume.persistent_volume_claim is None:
+                    continue
+                claim = cluster.store.of(PersistentVolumeClaim).get(claim_name(volume), pod.namespace)
+                driver, handle = ("", "") if claim is None else self._driver(claim, cluster)
+                if driver and handle:
+                    unique = (driver, handle) if self.rules.unbound_disks_by_provisioner else handle
+                    found[unique] = csi_limit_key(driver)
+        return found
+
+    def _driver(self, claim: PersistentVolumeClaim, cluster: Cluster) -> tuple[str, object]:
+        """The driver and the volume behind a claim; empty for a volume that is no CSI volume."""
+        name = claim.spec.volume_name
+        volume = cluster.store.of(PersistentVolume).get(name) if name else None
+        if volume is not None:
+            return (volume.spec.csi.driver, volume.spec.csi.volume_handle) if volume.spec.csi else ("", "")
+        if not self.rules.unbound_disks_by_provisioner:
+            return "", ""
+        storage_class = cluster.store.of(StorageClass).get(class_of(claim))
+        if storage_class is None or storage_class.provisioner in _IN_TREE_PROVISIONERS:
+            return "", ""
+        return storage_class.provisioner, (claim.key, "claim")
+
+
+def csi_limit_key(driver: str) -> str:
+    """The name under which a node says how many volumes of a driver it takes."""
+    key = f"{LIMIT_PREFIX}csi-{driver}"
+    if len(key) < _KEY_LENGTH:
+        return key
+    return f"{LIMIT_PREFIX}csi-{driver[:23]}{sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]}"

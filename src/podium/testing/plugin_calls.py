@@ -1,0 +1,258 @@
+"""What a plugin answers about one pod, called as the engine calls it, with every answer looked over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.columns import Ints
+from podium.errors import PluginError
+from podium.framework import return_values as returned
+from podium.framework.plugin import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from podium.framework.status import SUCCESS, Code, Status, Verdict
+from podium.model import Pod
+
+T = TypeVar("T")
+
+
+def call(plugin: str, what: str, function: Callable[..., T], *args: Any) -> T:
+    """The function's answer; PluginError for whatever it raises."""
+    try:
+        return function(*args)
+    except Exception as error:  # a third party's code may fail in any way; its author needs to know where and how
+        raise PluginError(plugin, f"fails in {what}: {type(error).__name__}: {error}") from error
+
+
+class Outcome(NamedTuple):
+    """Everything a plugin said of a pod; None where it was not asked. Statuses and scores are per node of `names`."""
+
+    names: tuple[str, ...]
+    pre_filter: PreFilterResult | None = None
+    statuses: tuple[Status, ...] | None = None
+    pre_score: Status | None = None
+    scores: tuple[int, ...] | None = None
+
+    def of(self, places: Sequence[int], names: Sequence[str]) -> Outcome:
+        """The part that is about some of the nodes."""
+        return self._replace(
+            names=tuple(names),
+            statuses=None if self.statuses is None else tuple(self.statuses[place] for place in places),
+            scores=None if self.scores is None else tuple(self.scores[place] for place in places),
+        )
+
+    def merged(self, newer: Outcome, names: Sequence[str]) -> Outcome:
+        """This outcome with newer answers for some nodes, in the order of `names`."""
+        statuses = dict(zip(self.names, self.statuses or (), strict=False))
+        scores = dict(zip(self.names, self.scores or (), strict=False))
+        statuses.update(zip(newer.names, newer.statuses or (), strict=False))
+        scores.update(zip(newer.names, newer.scores or (), strict=False))
+        return self._replace(
+            names=tuple(names),
+            statuses=None if self.statuses is None else tuple(statuses[name] for name in names),
+            scores=None if self.scores is None else tuple(scores[name] for name in names),
+        )
+
+    def difference(self, other: Outcome, names: Sequence[str]) -> str:
+        """The first thing that is not the same, in words; empty if everything is. What was not asked is passed over."""
+        for what in ("pre_filter", "pre_score"):
+            mine, theirs = getattr(self, what), getattr(other, what)
+            if mine != theirs:
+                return f"{what} returns {theirs} instead of {mine}"
+        for what, mine, theirs in (
+            ("filter", self.statuses, other.statuses),
+            ("score", self.scores, other.scores),
+        ):
+            for name, first, second in zip(names, mine or (), theirs or (), strict=False):
+                if first != second:
+                    return f"{what} gives node {name} {_shown(second)} instead of {_shown(first)}"
+        return ""
+
+
+def _shown(answer: object) -> str:
+    return f"{answer.code.value} {list(answer.reasons)}" if isinstance(answer, Status) else str(answer)
+
+
+class Answers:
+    """One plugin on one pod. PreFilter and PreScore are asked the first time only, and the cycle state is kept."""
+
+    def __init__(self, plugin: Plugin, pod: Pod, cluster: Cluster, *, one_at_a_time: bool = False) -> None:
+        self.pod = pod
+        self._plugin, self._cluster, self._one_at_a_time = plugin, cluster, one_at_a_time
+        self._state = CycleState(cluster.infos.of(pod))
+        self._first: Outcome | None = None
+
+    def outcome(self) -> Outcome:
+        """All answers, for all nodes."""
+        return self.about(self._cluster.nodes.rows)
+
+    def about(self, rows: Ints) -> Outcome:
+        """All answers, for some nodes."""
+        first, nodes = self._first, Nodes(self._cluster, rows)
+        watch = _Watch(self._plugin.name, self.pod, self._cluster)
+        pre_filter = self._pre_filter() if first is None else first.pre_filter
+        watch.look("pre_filter")
+        is_filtered = pre_filter is None or pre_filter.status.code in (Code.SUCCESS, Code.UNSCHEDULABLE)
+        statuses = self._filter(nodes) if is_filtered else None
+        watch.look("filter")
+        pre_score = self._pre_score() if first is None else first.pre_score
+        watch.look("pre_score")
+        scores = self._score(nodes) if pre_score in (None, SUCCESS) else None
+        watch.look("score")
+        outcome = Outcome(tuple(nodes.names), pre_filter, statuses, pre_score, scores)
+        self._first = first or outcome
+        return outcome
+
+    def by_labels(self, outcome: Outcome) -> Iterator[tuple[str, tuple[str, ...], Sequence[Any]]]:
+        """The labels the plugin says its answers go by: the point, the labels, and the answers per node."""
+        plugin = self._plugin
+        if isinstance(plugin, FilterPlugin) and outcome.statuses is not None:
+            labels = call(plugin.name, "filter_labels", plugin.filter_labels, self._state)
+            if labels is not None:
+                yield "filter", labels, outcome.statuses
+        if isinstance(plugin, ScorePlugin) and outcome.scores is not None:
+            labels = call(plugin.name, "score_labels", plugin.score_labels, self._state)
+            if labels is not None:
+                yield "score", labels, outcome.scores
+
+    def normalized(self, scores: Ints, rows: Ints) -> list[int]:
+        """The scores as `normalize` leaves them, which must be in 0..100."""
+        plugin = self._plugin
+        assert isinstance(plugin, ScorePlugin)
+        found = scores
+        if plugin.normalizes:
+            nodes, watch = Nodes(self._cluster, rows), _Watch(plugin.name, self.pod, self._cluster)
+            found = call(plugin.name, "normalize", plugin.normalize, self._state, self.pod, scores.copy(), nodes)
+            watch.look("normalize")
+        numbers: list[int] = returned.numbers(self._plugin.name, "normalize", found, len(scores)).tolist()
+        for number in numbers:
+            if not MIN_NODE_SCORE <= number <= MAX_NODE_SCORE:
+                raise PluginError(
+                    plugin.name,
+                    f"returns an invalid score {number}: after normalizing, scores are in "
+                    f"{MIN_NODE_SCORE}..{MAX_NODE_SCORE}",
+                )
+        return numbers
+
+    # -- one point after the other ---------------------------------------------------------------------------------
+
+    def _pre_filter(self) -> PreFilterResult | None:
+        plugin = self._plugin
+        if not isinstance(plugin, PreFilterPlugin):
+            return None
+        found = call(plugin.name, "pre_filter", plugin.pre_filter, self._state, self.pod, self._cluster.nodes)
+        if not isinstance(found, PreFilterResult):
+            raise PluginError(plugin.name, f"returns {found!r} from pre_filter: return a PreFilterResult")
+        self._check_status("pre_filter", found.status, skips=True, rejects=True)
+        if not (found.node_names is None or isinstance(found.node_names, frozenset)):
+            raise PluginError(plugin.name, "returns node_names from pre_filter that are no frozenset of names")
+        return found
+
+    def _filter(self, nodes: Nodes) -> tuple[Status, ...] | None:
+        plugin = self._plugin
+        if not isinstance(plugin, FilterPlugin):
+            return None
+        if self._one_at_a_time or type(plugin).filter is FilterPlugin.filter:
+            return tuple(self._filter_one(plugin, nodes))
+        verdict = call(plugin.name, "filter", plugin.filter, self._state, self.pod, nodes)
+        codes: list[int] = returned.verdict(plugin.name, verdict, len(nodes)).codes.tolist()
+        described = {code: self._describe(verdict, code) for code in set(codes) - {0}}
+        return tuple(described.get(code, SUCCESS) for code in codes)
+
+    def _filter_one(self, plugin: FilterPlugin, nodes: Nodes) -> Iterator[Status]:
+        for node in nodes:
+            status = call(plugin.name, "filter_node", plugin.filter_node, self._state, self.pod, node)
+            self._check_status("filter_node", status, rejects=True)
+            yield status
+
+    def _describe(self, verdict: Verdict, code: int) -> Status:
+        status = call(self._plugin.name, f"describing its code {code}", verdict.describe, code)
+        self._check_status("filter", status, rejects=True)
+        if (status.code is Code.ERROR) != (code < 0) or status == SUCCESS:
+            raise PluginError(
+                self._plugin.name,
+                f"gives code {code} to {status.code.value}: 0 is for nodes that pass, negative codes are for errors",
+            )
+        return status
+
+    def _pre_score(self) -> Status | None:
+        plugin = self._plugin
+        if not isinstance(plugin, PreScorePlugin):
+            return None
+        status = call(plugin.name, "pre_score", plugin.pre_score, self._state, self.pod, self._cluster.nodes)
+        self._check_status("pre_score", status, skips=True)
+        return status
+
+    def _score(self, nodes: Nodes) -> tuple[int, ...] | None:
+        plugin = self._plugin
+        if not isinstance(plugin, ScorePlugin):
+            return None
+        if self._one_at_a_time or type(plugin).score is ScorePlugin.score:
+            scores = [call(plugin.name, "score_node", plugin.score_node, self._state, self.pod, node) for node in nodes]
+            wrong = next((score for score in scores if isinstance(score, bool) or not isinstance(score, int)), None)
+            if wrong is not None:
+                raise PluginError(plugin.name, f"returns {wrong!r} from score_node: a score is an int")
+            return tuple(scores)
+        found = call(plugin.name, "score", plugin.score, self._state, self.pod, nodes)
+        return tuple(returned.numbers(plugin.name, "score", found, len(nodes)).tolist())
+
+    # -- looking over ----------------------------------------------------------------------------------------------
+
+    def _check_status(self, point: str, status: object, *, skips: bool = False, rejects: bool = False) -> None:
+        name = self._plugin.name
+        if not isinstance(status, Status) or not isinstance(status.reasons, tuple):
+            raise PluginError(name, f"returns {status!r} from {point}: return a Status")
+        allowed = [Code.SUCCESS, Code.ERROR]
+        allowed += [Code.SKIP] * skips + [Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * rejects
+        if status.code not in allowed:
+            known = ", ".join(code.value for code in allowed)
+            raise PluginError(name, f"returns {status.code.value} from {point}: allowed are {known}")
+        if (status.code.rejects or status.code is Code.ERROR) and not all(status.reasons or ("",)):
+            raise PluginError(name, f"returns {status.code.value} from {point} without a reason")
+
+
+class _Watch:
+    """Notices whether a plugin changes what it only should read."""
+
+    def __init__(self, plugin: str, pod: Pod, cluster: Cluster) -> None:
+        self._plugin, self._pod, self._cluster = plugin, pod, cluster
+        self._before = self._snapshot()
+
+    def _snapshot(self) -> dict[str, Any]:
+        cluster, columns = self._cluster, self._cluster.columns
+        tables = ("alive", "allocatable", "requested", "non_zero", "taints", "unschedulable")
+        return {
+            "the pod": msgspec.json.encode(self._pod),
+            "a node": msgspec.json.encode([cluster.node(name) for name in cluster.rows]),
+            "the pods on nodes": sorted((pod.key, node) for pod, node in cluster.placed()),
+            "an object": cluster.store.version,
+            **{f"an array of nodes ({name})": getattr(columns, name)[..., : columns.size].tobytes() for name in tables},
+            "an array of nodes (labels)": {
+                key: column.codes[: columns.size].tobytes() for key, column in columns.labels.items()
+            },
+        }
+
+    def look(self, point: str) -> None:
+        """PluginError if something is not as it was."""
+        now = self._snapshot()
+        for what, before in self._before.items():
+            after = now[what]
+            if isinstance(before, dict):
+                after = {key: after[key] for key in before}
+            # A resource that is asked for the first time gets a column: nothing that was there changes by that.
+            grown = isinstance(before, bytes) and what.startswith("an array") and after[: len(before)] == before
+            if after != before and not grown:
+                raise PluginError(self._plugin, f"changes {what} in {point}: what it is given is to be read only")
+        self._before = now

@@ -1,0 +1,21 @@
+"""A cluster over simulated time: events, controllers, pods that run and end, on a virtual clock."""
+
+from podium.timeline.events import TimedEvent, TimelineEvents, Verb, read_timeline
+from podium.timeline.result import Life, Sample, TimelineResult
+from podium.timeline.snapshot import resume_timeline, save_timeline
+from podium.timeline.timeline import Timeline
+from podium.timeline.world import Surroundings
+
+__all__ = [
+    "Life",
+    "Sample",
+    "Surroundings",
+    "TimedEvent",
+    "Timeline",
+    "TimelineEvents",
+    "TimelineResult",
+    "Verb",
+    "read_timeline",
+    "resume_timeline",
+    "save_timeline",
+]

@@ -1,0 +1,308 @@
+"""What happens to a simulated cluster and when, as JSON lines. The format is described in docs/timeline.md."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from podium.config.fields import SECOND, parse_duration
+from podium.errors import InputError
+from podium.manifests.checks import check
+from podium.manifests.decode import decode, entries, full_name, type_of
+from podium.manifests.defaults import default_object
+from podium.manifests.files import Document
+from podium.model import Node, Object, Pod, ReplicaSet
+from podium.timeline.controllers import WORKLOADS
+
+STDIN = "-"
+STDIN_NAME = "stdin"
+LIFETIME = "podium/lifetime"
+"""The annotation that says how long a pod runs."""
+LONGEST = 10 * 366 * 86_400
+"""The last second there can be: samples are taken all the time until then."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Verb(StrEnum):
+    """What happens to an object. Those after `delete` happen to nodes."""
+
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+    FAIL = "fail"
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+    DRAIN = "drain"
+
+
+NODE_VERBS = frozenset((Verb.FAIL, Verb.CORDON, Verb.UNCORDON, Verb.DRAIN))
+
+
+class TimedEvent(NamedTuple):
+    """Something happens to an object, `time` seconds after the beginning; `lifetime` is that of a pod, in seconds."""
+
+    time: float
+    verb: Verb
+    object: Object
+    lifetime: float | None = None
+    where: str = ""
+    """The file and line it stands in."""
+    says_lifetime: bool = False
+    """Whether it is the event that says the lifetime, rather than the pod."""
+
+
+class TimelineEvents(NamedTuple):
+    """Events in the order of their time."""
+
+    events: tuple[TimedEvent, ...]
+    epoch: datetime | None = None
+    """What second 0 is on the calendar, where the events say so."""
+    is_record: bool = False
+    """Whether kube-scheduler-simulator recorded them: then they say themselves what controllers did."""
+    ignored: Mapping[str, int] = MappingProxyType({})
+    """How many events were about objects of each kind that scheduling does not read."""
+
+
+NOTHING = msgspec.Raw(b"")
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    time: float | str
+    event: str
+    object: msgspec.Raw = NOTHING
+    resource: msgspec.Raw = NOTHING
+    lifetime: float | str | None = None
+
+
+_LINES = msgspec.json.Decoder(_Line)
+_FIELDS = ("time", "event", "object", "lifetime")
+_UNKNOWN_FIELD = re.compile("unknown field `(.*)`")
+
+
+class _Raw(NamedTuple):
+    """An event before its time is counted from the beginning."""
+
+    where: str
+    time: float | datetime
+    verb: Verb
+    object: Object
+    lifetime: float | None
+    says_lifetime: bool
+
+
+def read_timeline(source: str | Iterable[Mapping[str, Any]]) -> TimelineEvents:
+    """The events of a file of JSON lines, plain or gzip, of stdin (`-`), or of dicts.
+
+    InputError, one line, that names the line for anything that cannot be used.
+    """
+    found: list[_Raw] = []
+    ignored: Counter[str] = Counter()
+    is_record: bool | None = None
+    for where, line in _lines(source):
+        raw = _decoded(line, where)
+        event = _event(raw, where)
+        if is_record is (not _is_there(raw.resource)):
+            raise InputError("some lines have a `resource`, others an `object`; use one of the two", where)
+        is_record = _is_there(raw.resource)
+        if isinstance(event, str):
+            ignored[event] += 1
+        else:
+            found.append(event)
+    if not found:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(ignored.items()))
+        about = f"no events about objects that scheduling reads, only {kinds}" if kinds else "no events in it"
+        raise InputError(about, _name(source) if isinstance(source, str) else "input")
+    epoch = _epoch(found)
+    events = [
+        TimedEvent(_seconds(raw, epoch), raw.verb, raw.object, raw.lifetime, raw.where, raw.says_lifetime)
+        for raw in found
+    ]
+    events.sort(key=lambda event: event.time)
+    return TimelineEvents(tuple(events), epoch, bool(is_record), ignored)
+
+
+def _name(source: str) -> str:
+    return STDIN_NAME if source == STDIN else source
+
+
+def _lines(source: str | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, bytes]]:
+    if not isinstance(source, str):
+        for number, value in enumerate(source, 1):
+            yield f"event {number}", msgspec.json.encode(value)
+        return
+    name = _name(source)
+    for number, line in enumerate(_bytes(source, name).split(b"\n"), 1):
+        if line.strip():
+            yield f"{name} line {number}", line
+
+
+def _bytes(source: str, name: str) -> bytes:
+    try:
+        if source == STDIN:
+            data = sys.stdin.buffer.read()
+        else:
+            with open(source, "rb") as file:
+                data = file.read()
+        return gzip.decompress(data) if data[:2] == _GZIP_MAGIC else data
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), name) from None
+
+
+def _decoded(line: bytes, where: str) -> _Line:
+    try:
+        return _LINES.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        unknown = _UNKNOWN_FIELD.search(str(error))
+        if unknown:
+            raise InputError(f"unknown field {unknown[1]!r}; an event has {', '.join(_FIELDS)}", where) from None
+        raise InputError(
+            f'is not an event such as {{"time": 1, "event": "add", "object": {{}}}}: {error}', where
+        ) from None
+
+
+def _event(line: _Line, where: str) -> _Raw | str:
+    """The event of a line; the kind of its object if that is none that scheduling reads."""
+    if _is_there(line.object) == _is_there(line.resource):
+        raise InputError("needs an `object`, or a `resource` as kube-scheduler-simulator records it", where)
+    try:
+        verb = Verb(line.event.lower())
+    except ValueError:
+        raise InputError(f"event {line.event!r} is unknown; use {', '.join(Verb)}", where) from None
+    item = _object(line.object if _is_there(line.object) else line.resource, where)
+    if isinstance(item, str):
+        return item
+    if verb in NODE_VERBS and not isinstance(item, Node):
+        raise InputError(f"only a Node can {verb}, not a {type(item).__name__}", where)
+    lifetime = _lifetime(line, verb, item, where)
+    return _Raw(where, _time(line.time, where), verb, item, lifetime, line.lifetime is not None)
+
+
+def _is_there(raw: msgspec.Raw) -> bool:
+    return bytes(raw) not in (b"", b"null")
+
+
+def _object(raw: msgspec.Raw, where: str) -> Object | str:
+    """The object, or its kind if scheduling does not read that."""
+    found = list(entries(Document(where, where, raw)))
+    if len(found) != 1:
+        raise InputError(f"needs one object, has {len(found)}", where)
+    kind = type_of(found[0].kind, found[0].api_version)
+    if kind is None:
+        return found[0].kind
+    item = decode(found[0], kind)
+    if not item.metadata.name:
+        raise InputError(f"{found[0].kind} has no metadata.name; give it one", where)
+    try:
+        check(item)
+    except InputError as error:
+        raise error.at(f"{where}: {full_name(found[0].kind, item.namespace, item.name)}") from None
+    return default_object(item)
+
+
+def _time(time: float | str, where: str) -> float | datetime:
+    if isinstance(time, str):
+        try:
+            moment = datetime.fromisoformat(time)
+        except ValueError:
+            raise InputError(f"time {time!r} is neither seconds nor like 2026-01-31T09:30:00Z", where) from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if not 0 <= time <= LONGEST:
+        raise InputError(f"time {time} is not a number of seconds from 0 on, up to ten years", where)
+    return float(time)
+
+
+def _lifetime(line: _Line, verb: Verb, item: Object, where: str) -> float | None:
+    given = line.lifetime
+    if given is not None and not isinstance(item, Pod):
+        raise InputError(
+            f"lifetime is that of a Pod, not of a {type(item).__name__}; "
+            f"pods of a workload get theirs from annotation {LIFETIME} in its template",
+            where,
+        )
+    if given is not None and verb is Verb.DELETE:
+        raise InputError("lifetime has no use when a Pod is deleted; say it where the Pod is added", where)
+    if given is None and isinstance(item, Pod):
+        return lifetime_of(item, where)
+    return None if given is None else _duration(given, "lifetime", where)
+
+
+def lifetime_of(pod: Pod, where: str = "") -> float | None:
+    """How long a pod says it runs, in seconds; None for one that does not."""
+    text = pod.metadata.annotations.get(LIFETIME)
+    return None if text is None else _duration(text, f"annotation {LIFETIME}", where or f"pod {pod.key}")
+
+
+def _duration(given: float | str, what: str, where: str) -> float:
+    try:
+        seconds = parse_duration(given) / SECOND if isinstance(given, str) else float(given)
+    except ValueError:
+        raise InputError(f"{what} {given!r} is not a duration such as 300s or 1h30m", where) from None
+    if not 0 <= seconds < float("inf"):
+        raise InputError(f"{what} {given!r} is not a duration from 0 on", where)
+    return seconds
+
+
+def _epoch(found: list[_Raw]) -> datetime | None:
+    moments = [raw.time for raw in found if isinstance(raw.time, datetime)]
+    if moments and len(moments) < len(found):
+        raise InputError("some times are seconds, others dates; use one of the two", found[0].where)
+    return min(moments, default=None)
+
+
+def _seconds(raw: _Raw, epoch: datetime | None) -> float:
+    if isinstance(raw.time, datetime):
+        assert epoch is not None
+        return (raw.time - epoch).total_seconds()
+    return raw.time
+
+
+COMES = (Verb.ADD, Verb.UPDATE)
+
+
+def check_events(events: Iterable[TimedEvent], objects: Iterable[Object]) -> None:
+    """InputError for the first event that takes away or changes an object that was never there.
+
+    `objects` are there from the beginning. What went by then is no error, nor what a workload may have made.
+    """
+    there: set[tuple[type[Object], str]] = set()
+    made_by: list[str] = []
+    coming: dict[tuple[type[Object], str], float] | None = None
+
+    def comes(item: Object) -> None:
+        there.add((type(item), item.key))
+        if isinstance(item, WORKLOADS):
+            made_by.append(f"{item.key}-")
+
+    for item in objects:
+        comes(item)
+    events = tuple(events)
+    for event in events:
+        item = event.object
+        identity = type(item), item.key
+        if event.verb in COMES:
+            comes(item)
+        elif identity not in there and not (isinstance(item, Pod | ReplicaSet) and item.key.startswith(tuple(made_by))):
+            if coming is None:
+                coming = {(type(one.object), one.object.key): one.time for one in reversed(events) if one.verb in COMES}
+            raise InputError(_problem(event, coming.get(identity)), event.where)
+
+
+def _problem(event: TimedEvent, comes_at: float | None) -> str:
+    item = event.object
+    name = full_name(type(item).__name__, item.namespace, item.name)
+    if comes_at is not None:
+        return f"{event.verb} at {event.time:g}s of {name}, which comes at {comes_at:g}s: change one of the times"
+    return f"{event.verb} of {name}, which is neither in the cluster nor added before: check its name, or add it"

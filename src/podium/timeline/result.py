@@ -1,0 +1,246 @@
+"""What a simulated stretch of time leaves: a log, how long pods waited, and how full the cluster was."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podium.loop.cycle import SchedulerLoop
+
+Record = dict[str, Any]
+
+FIRST_RESOURCES = ("cpu", "memory", "pods")
+COUNTS = ("time", "nodes", "running", "active", "backoff", "unschedulable", "gated", "waiting")
+
+
+class Life(msgspec.Struct):
+    """A pod from when it came; times are in seconds, and None for what has not happened."""
+
+    pod: str
+    serial: int
+    arrived: float
+    lifetime: float | None = None
+    bound: float | None = None
+    node: str = ""
+    attempts: int = 0
+    ended: float | None = None
+
+    @property
+    def waited(self) -> float | None:
+        """How long the pod waited for its node; None if it has not got one."""
+        return None if self.bound is None else self.bound - self.arrived
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The cluster at one moment. Resources are summed over all nodes, in milli-cpu, bytes or units."""
+
+    time: float
+    nodes: int
+    running: int
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    waiting: int
+    """Pods whose node is chosen and that Permit plugins let wait."""
+    requested: dict[str, int]
+    allocatable: dict[str, int]
+
+    @property
+    def queued(self) -> int:
+        """The depth of the queue: everything that waits for a node."""
+        return self.active + self.backoff + self.unschedulable + self.gated
+
+    def utilisation(self, resource: str) -> float:
+        """How much of a resource is requested, from 0 to 1."""
+        allocatable = self.allocatable.get(resource, 0)
+        return self.requested.get(resource, 0) / allocatable if allocatable else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineResult:
+    """A simulated stretch of time."""
+
+    log: tuple[Record, ...]
+    """Everything that happened, in order."""
+    lives: tuple[Life, ...]
+    """Every pod, in the order they came."""
+    samples: tuple[Sample, ...]
+    end: float
+    """The time it ended, in seconds."""
+    warnings: tuple[str, ...] = ()
+    """Events that came to nothing, one line for each sort."""
+
+    @property
+    def pending_times(self) -> dict[str, float]:
+        """How long each pod waited for its node, in seconds; until the end, for one that still does.
+
+        Of pods that had the same name one after the other, the last one counts.
+        """
+        ends = ((life, self.end if life.ended is None else life.ended) for life in self.lives)
+        return {life.pod: (end if life.bound is None else life.bound) - life.arrived for life, end in ends}
+
+    @property
+    def unplaced(self) -> tuple[Life, ...]:
+        """The pods that still waited at the end."""
+        return tuple(life for life in self.lives if life.bound is None and life.ended is None)
+
+    def log_lines(self) -> bytes:
+        """The log as JSON lines: the same bytes for the same events and seed."""
+        return b"".join(msgspec.json.encode(record) + b"\n" for record in self.log)
+
+    def samples_csv(self) -> str:
+        """One row per sample: counts, then for each resource what is requested and allocatable."""
+        resources = resources_of(self.samples)
+        header = [*COUNTS, *(f"{name}_{what}" for name in resources for what in ("requested", "allocatable"))]
+        rows: list[list[object]] = []
+        for sample in self.samples:
+            amounts = ((sample.requested.get(name, 0), sample.allocatable.get(name, 0)) for name in resources)
+            rows.append([*(getattr(sample, name) for name in COUNTS), *(amount for pair in amounts for amount in pair)])
+        return _csv(header, rows)
+
+    def pods_csv(self) -> str:
+        """One row per pod: when it came, was bound and ended, and how long it waited."""
+        header = ["pod", "node", "arrived", "bound", "ended", "waited", "attempts"]
+        lives = (
+            (life.pod, life.node, life.arrived, life.bound, life.ended, life.waited, life.attempts)
+            for life in self.lives
+        )
+        return _csv(header, ([("" if value is None else value) for value in life] for life in lives))
+
+    def to_dict(self) -> Record:
+        """The samples and the pods as plain data; the log is apart."""
+        return {
+            "end": self.end,
+            "pods": [msgspec.to_builtins(life) | {"waited": life.waited} for life in self.lives],
+            "samples": [msgspec.to_builtins(sample) for sample in self.samples],
+        }
+
+
+def resources_of(samples: Sequence[Sample]) -> list[str]:
+    """The resources nodes have, the usual ones first."""
+    found = {name for sample in samples for name, amount in sample.allocatable.items() if amount}
+    return [*(name for name in FIRST_RESOURCES if name in found), *sorted(found.difference(FIRST_RESOURCES))]
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+class History:
+    """The log, the lives of pods, and samples of the cluster. Times are in seconds."""
+
+    def __init__(self, loop: SchedulerLoop, sample_every: float) -> None:
+        self._loop, self._sample_every = loop, sample_every
+        self.log: list[Record] = []
+        self.lives: list[Life] = []
+        self.current: dict[str, Life] = {}
+        """The lives of the pods that are there, by namespace and name."""
+        self.samples: list[Sample] = []
+        self.last_messages: dict[str, str] = {}
+        self.running = 0
+        self.last_change = 0.0
+        """When something last happened."""
+        self._in_vain: dict[str, list[str]] = {}
+
+    def in_vain(self, where: str, what: str, why: str) -> None:
+        """An event, or a part of it, came to nothing, for a reason that others may share."""
+        self._in_vain.setdefault(why, []).append(f"{where}: {what}" if where else what)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What came to nothing: the first of each sort, and how many more there are."""
+        found = ((why, first, len(rest)) for why, (first, *rest) in self._in_vain.items())
+        return tuple(f"{first} {why}" + (f"; {more:,} more like it" if more else "") for why, first, more in found)
+
+    def note(self, time: float, event: str, **what: Any) -> None:
+        """Add a record to the log: something happened."""
+        self.remark(time, event, **what)
+        self.last_change = time
+
+    def remark(self, time: float, event: str, **what: Any) -> None:
+        """Add a record to the log that may come again and again without anything happening."""
+        self.log.append({"time": round_time(time), "event": event, **what})
+
+    def arrived(self, pod: str, now: float, lifetime: float | None) -> Life:
+        life = Life(pod, len(self.lives) + 1, now, lifetime)
+        self.lives.append(life)
+        self.current[pod] = life
+        return life
+
+    def bound(self, pod: str, node: str, attempts: int, now: float) -> Life:
+        life = self.current[pod]
+        life.bound, life.node, life.attempts = now, node, attempts
+        self.last_messages.pop(pod, None)
+        self.running += 1
+        return life
+
+    def ended(self, pod: str, now: float) -> Life | None:
+        life = self.current.pop(pod, None)
+        if life is not None:
+            life.ended = now
+            self.running -= life.bound is not None
+        self.last_messages.pop(pod, None)
+        return life
+
+    def unschedulable(self, pod: str, message: str, now: float) -> None:
+        """A pod was tried in vain: noted unless that was for the same reasons as before."""
+        if self.last_messages.get(pod) != message:
+            self.last_messages[pod] = message
+            self.note(now, "unschedulable", pod=pod, message=message)
+
+    # -- samples -----------------------------------------------------------------------------------------------------
+
+    def sample_before(self, time: float) -> None:
+        """Take the samples that are due before a time."""
+        while len(self.samples) * self._sample_every < time:
+            self._sample()
+
+    def sample_until(self, time: float) -> None:
+        """Take the samples that are due by a time."""
+        while len(self.samples) * self._sample_every <= time:
+            self._sample()
+
+    def _sample(self) -> None:
+        queue, cluster = self._loop.queue, self._loop.cluster
+        columns = cluster.columns
+        alive = columns.alive[: columns.size]
+        resources = columns.resources.values
+        gated = queue.unschedulable.gated_count
+
+        def total(table: Any) -> dict[str, int]:
+            sums = table[:, : columns.size][:, alive].sum(axis=1).tolist()
+            return {name: amount for name, amount in zip(resources, sums, strict=False) if amount}
+
+        self.samples.append(
+            Sample(
+                time=round_time(len(self.samples) * self._sample_every),
+                nodes=cluster.node_count,
+                running=self.running,
+                active=len(queue.active),
+                backoff=len(queue.backoff),
+                unschedulable=len(queue.unschedulable) - gated,
+                gated=gated,
+                waiting=len(self._loop.waiting),
+                requested=total(columns.requested),
+                allocatable=total(columns.allocatable),
+            )
+        )
+
+    def result(self, end: float) -> TimelineResult:
+        return TimelineResult(tuple(self.log), tuple(self.lives), tuple(self.samples), end, self.warnings)
+
+
+def round_time(time: float) -> float:
+    """A time to the microsecond, as a whole number where it is one, so that it is always written alike."""
+    rounded = round(float(time), 6)
+    return int(rounded) if rounded.is_integer() else rounded

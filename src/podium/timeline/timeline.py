@@ -1,0 +1,172 @@
+"""A cluster over time: events happen, pods are scheduled, run, end, are lost and come back, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from podium.cluster import Cluster
+from podium.collector import collector_relaxed
+from podium.config import KubeSchedulerConfiguration
+from podium.errors import InputError
+from podium.loop.cycle import SchedulerLoop
+from podium.loop.events import Bind, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY
+from podium.loop.waiting import LONGEST
+from podium.manifests import Objects, expand_workloads
+from podium.model import Object, Pod
+from podium.timeline.clock import Drain
+from podium.timeline.events import TimedEvent, TimelineEvents, check_events, read_timeline
+from podium.timeline.result import History, TimelineResult
+from podium.timeline.world import Surroundings, World
+
+FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Timeline:
+    """A simulation: a cluster, what happens to it, and a scheduler that knows nothing of either being simulated.
+
+    The same objects, events and seed give the same history. Scheduling takes no simulated time.
+    """
+
+    def __init__(
+        self,
+        objects: Iterable[Object] = (),
+        events: TimelineEvents | str | Iterable[Mapping[str, Any]] = TimelineEvents(()),
+        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+        *,
+        surroundings: Surroundings | None = None,
+        **options: Any,
+    ) -> None:
+        """`events` may also be a file of them, or dicts; `options` are those of `Scheduler`: tie_break, seed ..."""
+        read = events if isinstance(events, TimelineEvents) else read_timeline(events)
+        surroundings = surroundings or Surroundings(controllers=not read.is_record)
+        given = objects if isinstance(objects, Objects) else Objects(objects)
+        there = expand_workloads(given) if surroundings.controllers else given
+        if not read.is_record:
+            # A recording may begin in the middle, and it says what did happen.
+            check_events(read.events, there)
+        cluster = Cluster.from_objects(there)
+        loop = SchedulerLoop(cluster, config, **options)
+        self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop.pods.values()))
+        self.world.settle_in()
+
+    def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
+        self.loop, self.epoch = loop, epoch
+        loop.extenders_bind = surroundings.extenders_bind
+        self.surroundings = surroundings
+        self.history = History(loop, surroundings.sample_every)
+        self.world = World(loop, self.history, surroundings, self.moment)
+        self.clock = self.world.clock
+        self.events = events
+        self.next_event = 0
+        """How many events have happened."""
+        self._moment = (-1, "")
+        # Long enough for every pod that waits to be tried once more.
+        self._keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
+
+    @classmethod
+    def around(
+        cls, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime
+    ) -> Timeline:
+        """A simulation of a loop that has its cluster already."""
+        timeline = cls.__new__(cls)
+        timeline._set_up(loop, events, surroundings, epoch)
+        return timeline
+
+    @property
+    def now(self) -> float:
+        """The simulated time, in seconds since the beginning."""
+        return self.clock.now
+
+    def moment(self) -> str:
+        """The simulated time on the calendar, to the second."""
+        second = int(self.clock.now)
+        if self._moment[0] != second:
+            self._moment = second, (self.epoch + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._moment[1]
+
+    def run(self, until: float | None = None) -> TimelineResult:
+        """Let time pass until a moment, in seconds, or until nothing more happens; then say what happened so far.
+
+        Nothing more happens when the pods that still wait have been tried once more in vain, minutes later. A timeline
+        that was run until some time can be run on.
+        """
+        with collector_relaxed():
+            while (at := self._next_time()) is not None and (until is None or at <= until):
+                self.history.sample_before(at)
+                self.clock.now = at
+                self._live_through_this_moment()
+        if until is not None:
+            self.clock.now = max(self.clock.now, until)
+        self.history.sample_until(self.clock.now)
+        return self.history.result(self.clock.now)
+
+    def close(self) -> None:
+        """Close connections to extenders."""
+        self.loop.close()
+
+    def _next_time(self) -> float | None:
+        """When the next thing happens. What failed is tried again for a while after something last happened."""
+        coming, planned = self._coming(), self.clock.next_time()
+        certain = [] if coming is None else [coming.time]
+        retries = [self.loop.next_wake_up()]
+        if self.clock.has_only(Drain):
+            retries.append(planned)
+        elif planned is not None:
+            certain.append(planned)
+        if self.loop.queue.has_next:
+            certain.append(self.clock.now)
+        limit = self.history.last_change + self._keeps_trying + (LONGEST if len(self.loop.waiting) else 0.0)
+        times = [time for time in retries if time is not None and (certain or time <= limit)]
+        return max(min((*certain, *times)), self.clock.now) if certain or times else None
+
+    def _coming(self) -> TimedEvent | None:
+        return self.events.events[self.next_event] if self.next_event < len(self.events.events) else None
+
+    def _live_through_this_moment(self) -> None:
+        """Everything that is due, then every event of this moment, then the scheduler, until it has nothing to do."""
+        while True:
+            while (due := self.clock.take_due()) is not None:
+                self.world.happen(due)
+            while (event := self._coming()) is not None and event.time <= self.clock.now:
+                self.next_event += 1
+                self.world.apply(event)
+            self.world.refresh_budgets()
+            if not self.loop.has_work(self.clock.now):
+                return
+            for instruction in self.loop.run_one(self.clock.now):
+                self._carry_out(instruction)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case Bind(pod, node, attempts):
+                self.world.bind(pod, node, attempts)
+            case Evict(pod, by, node):
+                self.world.preempt(pod, by, node)
+            case Nominate(pod, node):
+                self.world.nominate(pod, node)
+            case Unschedulable(pod, message, _, _):
+                self.history.unschedulable(pod.key, message, self.clock.now)
+            case Wait(pod, node, plugins, _):
+                self.history.remark(self.clock.now, "wait", pod=pod.key, node=node, plugins=plugins)
+
+
+def latest_moment(pods: Iterable[Pod]) -> datetime:
+    """When a simulation without dates of its own begins: when the last pod that is there was made or started."""
+    latest = FIRST_MOMENT
+    for pod in pods:
+        times = {
+            "status.startTime": pod.status.start_time,
+            "metadata.creationTimestamp": pod.metadata.creation_timestamp,
+        }
+        for field, time in times.items():
+            try:
+                moment = datetime.fromisoformat(time) if time else FIRST_MOMENT
+            except ValueError:
+                raise InputError(
+                    f"pod {pod.key}: {field} {time!r} is not a time; write it like 2026-01-31T09:30:00Z"
+                ) from None
+            latest = max(latest, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return latest

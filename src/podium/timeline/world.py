@@ -1,0 +1,402 @@
+"""Everything in a simulated cluster but the scheduler: what events do, how pods live and end, what comes of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podium.errors import InputError
+from podium.loop.cycle import SchedulerLoop
+from podium.loop.events import Event, EventType
+from podium.model import Deployment, Node, Object, Pod, PodDisruptionBudget, ReplicaSet
+from podium.timeline.clock import AnyDue, Create, Drain, Finish, Lose, Terminate, VirtualClock
+from podium.timeline.controllers import WORKLOADS, Controllers
+from podium.timeline.disruptions import UNREACHABLE_TAINTS, Disruptions, is_unreachable, patience, without_unreachable
+from podium.timeline.events import TimedEvent, Verb, lifetime_of
+from podium.timeline.result import History, Life, round_time
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What the simulation assumes of everything but the scheduler. Times are in seconds."""
+
+    extenders_bind: bool = False
+    """Whether extenders are asked to bind pods. They may do so for good, where the pods are not simulated to them."""
+    controllers: bool = True
+    """Whether workloads are turned into pods, and pods that are lost or evicted come back."""
+    recreate_after: float = 1.0
+    """How long a controller takes to make a new pod."""
+    termination: float = 1.0
+    """How long a pod takes to end when it is told to, unless its grace period is shorter."""
+    eviction_after: float = 300.0
+    """How long pods stay on a node that failed, unless their tolerations say otherwise."""
+    drain_retry: float = 5.0
+    """How long a drain waits before it tries again to evict pods that a budget protects."""
+    sample_every: float = 10.0
+    """How often the state of the cluster is sampled."""
+
+    def __post_init__(self) -> None:
+        for name in ("recreate_after", "termination", "eviction_after", "drain_retry"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(f"surroundings: {name} is a number of seconds from 0 on, not {getattr(self, name)}")
+        if not 0 < self.sample_every < float("inf"):
+            raise InputError(f"surroundings: sample_every is a number of seconds more than 0, not {self.sample_every}")
+
+
+RUNNING = "Running"
+
+NOT_THERE = "came to nothing: it was not there at the time"
+LIVES_ALREADY = "came to nothing: the pod was there already, and keeps the one it has"
+NO_SUCH_NODE = "which was not there at the time: the pod takes no room until that node comes"
+
+
+class World:
+    """The API server, the controllers and the kubelets of a simulated cluster, as far as the scheduler notices them."""
+
+    def __init__(
+        self, loop: SchedulerLoop, history: History, surroundings: Surroundings, moment: Callable[[], str]
+    ) -> None:
+        """`moment` says what time it is on the calendar."""
+        self.loop, self.history, self.surroundings, self._moment = loop, history, surroundings, moment
+        self.clock = VirtualClock()
+        self.controllers = Controllers(loop.cluster, loop.pods)
+        self.disruptions = Disruptions()
+        self.held: dict[str, int] = {}
+        """Pods whose lifetime is over, but whose node cannot be reached, with their serial numbers."""
+        self.leaving: dict[str, float] = {}
+        """When the pods are evicted that do not tolerate their node's taints any longer."""
+        self.draining: set[str] = set()
+
+    def settle_in(self) -> None:
+        """Take over the pods, nodes and budgets that are there from the beginning."""
+        for pod in self.loop.pods.values():
+            life = self.history.arrived(pod.key, self.clock.now, lifetime_of(pod))
+            if pod.spec.node_name:
+                self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
+                self._begin(pod, life)
+        for budget in self.loop.cluster.store.of(PodDisruptionBudget):
+            self.watch(budget)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def apply(self, event: TimedEvent) -> None:
+        """Let an event happen."""
+        item = event.object
+        self._note(str(event.verb), kind=type(item).__name__, name=item.key)
+        self._notice_vain(event)
+        if isinstance(item, Pod):
+            self._pod_event(event.verb, item, event.lifetime)
+        elif isinstance(item, Node):
+            self._node_event(event.verb, item)
+        else:
+            self._object_event(event.verb, item)
+
+    def _notice_vain(self, event: TimedEvent) -> None:
+        """Take note of an event that comes to nothing, or less than it says."""
+        item, name = event.object, event.object.key
+        is_there = self._is_there(item)
+        if event.verb not in (Verb.ADD, Verb.UPDATE):
+            if not is_there:
+                self.history.in_vain(event.where, f"{event.verb} of {type(item).__name__} {name}", NOT_THERE)
+        elif isinstance(item, Pod) and not item.finished:
+            node = item.spec.node_name
+            if is_there and event.says_lifetime:
+                self.history.in_vain(event.where, f"lifetime of Pod {name}", LIVES_ALREADY)
+            if not is_there and node and node not in self.loop.cluster.rows:
+                self.history.in_vain(event.where, f"Pod {name} is bound to Node {node},", NO_SUCH_NODE)
+
+    def _is_there(self, item: Object) -> bool:
+        if isinstance(item, Pod):
+            return item.key in self.loop.pods
+        if isinstance(item, Node):
+            return item.name in self.loop.cluster.rows
+        return self.loop.cluster.store.of(type(item)).get(item.name, item.namespace) is not None
+
+    def _pod_event(self, verb: Verb, pod: Pod, lifetime: float | None) -> None:
+        current = self.loop.pods.get(pod.key)
+        if verb is Verb.DELETE:
+            if current is not None:
+                self._end(current)
+        elif pod.finished:
+            if current is not None:
+                self._finish(current)
+        elif current is None:
+            self._create(self.controllers.prioritised(pod), lifetime)
+        else:
+            # Where a pod runs, and since when, is for the simulation to say.
+            metadata = replace(pod.metadata, uid=current.metadata.uid)
+            spec = replace(pod.spec, node_name=current.spec.node_name)
+            pod = self.controllers.prioritised(replace(pod, metadata=metadata, spec=spec, status=current.status))
+            self._update(pod)
+
+    def _node_event(self, verb: Verb, node: Node) -> None:
+        name = node.name
+        current = self.loop.cluster.node(name) if name in self.loop.cluster.rows else None
+        if verb in (Verb.ADD, Verb.UPDATE):
+            self._node_is(node)
+            if current is None and self.surroundings.controllers:
+                self._make(self.controllers.daemons_for(node))
+        elif current is None:
+            return
+        elif verb is Verb.DELETE:
+            self._node_gone(current)
+        elif verb is Verb.FAIL:
+            spec = current.spec
+            taints = [*without_unreachable(spec.taints), *UNREACHABLE_TAINTS]
+            self._node_is(replace(current, spec=replace(spec, taints=taints)))
+        else:
+            is_cordoned = verb is not Verb.UNCORDON
+            self._node_is(replace(current, spec=replace(current.spec, unschedulable=is_cordoned)))
+            if verb is Verb.DRAIN:
+                self.draining.add(name)
+                self._drain(name)
+            else:
+                self.draining.discard(name)
+
+    def _object_event(self, verb: Verb, item: Object) -> None:
+        is_gone = verb is Verb.DELETE
+        owned = self.controllers.owned_by(item) if is_gone and isinstance(item, WORKLOADS) else []
+        made = self.controllers.made_by(item) if is_gone and self.surroundings.controllers else []
+        for gone in (item, *made) if is_gone else ():
+            self._report(EventType.DELETE, gone)
+        if not is_gone:
+            self._report(EventType.UPDATE, item)
+        if isinstance(item, PodDisruptionBudget):
+            if is_gone:
+                self.disruptions.budget_gone(item)
+            else:
+                self.watch(item)
+        elif self.surroundings.controllers and isinstance(item, WORKLOADS):
+            for pod in owned:
+                self._end(pod)
+            if not is_gone:
+                self._scale(item)
+
+    def _scale(self, workload: Object) -> None:
+        scaled = self.controllers.scale(workload)
+        self._make(scaled.missing)
+        for pod in scaled.surplus:
+            self._end(pod)
+        if isinstance(workload, Deployment):
+            for item in self.loop.cluster.store.of(ReplicaSet).within(workload.namespace):
+                owner = item.metadata.controller
+                is_own = owner is not None and (owner.kind, owner.name) == ("Deployment", workload.name)
+                if is_own and item.spec.replicas and item.spec.replicas != workload.spec.replicas:
+                    spec = replace(item.spec, replicas=workload.spec.replicas)
+                    self._report(EventType.UPDATE, replace(item, spec=spec))
+
+    def _make(self, items: Iterable[Object]) -> None:
+        for item in items:
+            if isinstance(item, Pod):
+                self._note("create", pod=item.key)
+                self._create(item, lifetime_of(item))
+            else:
+                self._report(EventType.UPDATE, item)
+
+    # -- what is due -------------------------------------------------------------------------------------------------
+
+    def happen(self, due: AnyDue) -> None:
+        """Let something happen that was planned."""
+        match due:
+            case Create(new, lifetime, replaces):
+                if new.key not in self.loop.pods:
+                    self._note("create", pod=new.key, replaces=replaces)
+                    self._create(new, lifetime)
+            case Drain(node):
+                if node in self.draining and node in self.loop.cluster.rows:
+                    self._drain(node)
+            case Finish(key, serial) | Terminate(key, serial) | Lose(key, serial):
+                life, pod = self.history.current.get(key), self.loop.pods.get(key)
+                if life is not None and pod is not None and life.serial == serial:
+                    self._pod_due(due, pod, life)
+
+    def _pod_due(self, due: AnyDue, pod: Pod, life: Life) -> None:
+        if isinstance(due, Terminate):
+            self._note("gone", pod=pod.key, node=life.node)
+            self._end(pod)
+        elif isinstance(due, Finish):
+            if self._is_unreachable(life.node):
+                self.held[pod.key] = life.serial
+            elif not pod.terminating:
+                self._finish(pod)
+        elif self.leaving.get(pod.key) == self.clock.now and not pod.terminating:
+            self._note("evict", pod=pod.key, node=life.node, reason="taint")
+            self._evict(pod)
+
+    # -- pods --------------------------------------------------------------------------------------------------------
+
+    def bind(self, pod: Pod, node: str, attempts: int) -> None:
+        """The scheduler bound a pod: it runs from now on."""
+        pod = self.loop.pods[pod.key]
+        life = self.history.bound(pod.key, node, attempts, self.clock.now)
+        self._note("bind", pod=pod.key, node=node, waited=round_time(life.waited or 0.0), attempts=attempts)
+        status = replace(pod.status, phase=RUNNING, start_time=self._moment(), nominated_node_name="")
+        pod = replace(pod, spec=replace(pod.spec, node_name=node), status=status)
+        self._update(pod)
+        if node in self.loop.cluster.rows:
+            self._begin(pod, life)
+        else:
+            # The node went while the pod waited at Permit.
+            self._lose(pod)
+
+    def preempt(self, pod: Pod, by: Pod, node: str) -> None:
+        """The scheduler wants a pod gone to make room for another one."""
+        if not pod.terminating:
+            self._note("evict", pod=pod.key, node=node, reason="preempted", by=by.key)
+            self._evict(pod)
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """The scheduler noted the node that a pod waits for."""
+        current = self.loop.pods.get(pod.key)
+        if current is not None and not current.spec.node_name:
+            self._note("nominate", pod=pod.key, node=node)
+            self._update(replace(current, status=replace(current.status, nominated_node_name=node)))
+
+    def _create(self, pod: Pod, lifetime: float | None) -> None:
+        life = self.history.arrived(pod.key, self.clock.now, lifetime)
+        self._report(EventType.ADD, pod)
+        self.controllers.note(pod)
+        self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
+        if pod.spec.node_name:
+            self.history.bound(pod.key, pod.spec.node_name, 0, self.clock.now)
+            self._begin(pod, life)
+
+    def _update(self, pod: Pod) -> None:
+        self._report(EventType.UPDATE, pod)
+        self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
+
+    def _begin(self, pod: Pod, life: Life) -> None:
+        """A pod starts to run, or goes on to end if it was told to before."""
+        if pod.terminating:
+            self.clock.plan(self.surroundings.termination, Terminate(pod.key, life.serial))
+        if life.lifetime is not None:
+            self.clock.plan(life.lifetime, Finish(pod.key, life.serial))
+        self._watch_taints(pod, life)
+
+    def _evict(self, pod: Pod) -> None:
+        """Tell a pod to end; its controller makes another one, a StatefulSet once the first is gone."""
+        self.disruptions.evicted(pod)
+        grace = pod.spec.termination_grace_period_seconds
+        takes = self.surroundings.termination if grace is None else min(self.surroundings.termination, grace)
+        life = self.history.current[pod.key]
+        self._update(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self._moment())))
+        self.clock.plan(takes, Terminate(pod.key, life.serial))
+        owner = pod.metadata.controller
+        is_ordered = owner is not None and owner.kind == "StatefulSet"
+        self._recreate(pod, life, takes if is_ordered else 0.0)
+
+    def _recreate(self, pod: Pod, life: Life, after: float) -> None:
+        new = self.controllers.replacement(pod) if self.surroundings.controllers else None
+        if new is not None:
+            self.clock.plan(after + self.surroundings.recreate_after, Create(new, life.lifetime, pod.key))
+
+    def _finish(self, pod: Pod) -> None:
+        """A pod has done what it had to do."""
+        life = self.history.current[pod.key]
+        self._note("finish", pod=pod.key, node=life.node)
+        self._end(pod)
+        new = self.controllers.next_of_job(pod) if self.surroundings.controllers else None
+        if new is not None:
+            self.clock.plan(self.surroundings.recreate_after, Create(new, life.lifetime, pod.key))
+
+    def _end(self, pod: Pod) -> None:
+        """A pod is no more."""
+        self.history.ended(pod.key, self.clock.now)
+        self.held.pop(pod.key, None)
+        self.leaving.pop(pod.key, None)
+        self.disruptions.pod_gone(pod)
+        self.controllers.forget(pod)
+        self._report(EventType.DELETE, pod)
+
+    def _is_healthy(self, pod: Pod) -> bool:
+        return bool(pod.spec.node_name) and not pod.terminating and not self._is_unreachable(pod.spec.node_name)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def _node_is(self, node: Node) -> None:
+        was_unreachable = self._is_unreachable(node.name)
+        self._report(EventType.UPDATE, node)
+        on_node = self._on(node.name)
+        if is_unreachable(node) != was_unreachable:
+            for pod in on_node:
+                self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
+        for pod in on_node:
+            life = self.history.current[pod.key]
+            self._watch_taints(pod, life)
+            if was_unreachable and not is_unreachable(node) and self.held.pop(pod.key, None) == life.serial:
+                self.clock.plan(0.0, Finish(pod.key, life.serial))
+
+    def _node_gone(self, node: Node) -> None:
+        """A node is gone, and the pods on it are lost."""
+        lost = self._on(node.name)
+        self.draining.discard(node.name)
+        self._report(EventType.DELETE, node)
+        for pod in lost:
+            self._lose(pod)
+
+    def _lose(self, pod: Pod) -> None:
+        """A pod is gone with its node; its controller makes another one, unless that one would belong there too."""
+        life = self.history.current[pod.key]
+        self._note("lost", pod=pod.key, node=life.node)
+        self._end(pod)
+        if not pod.terminating and not _is_daemon(pod):
+            self._recreate(pod, life, 0.0)
+
+    def _drain(self, name: str) -> None:
+        """Evict the pods of a node that budgets let go, and come back later for the others."""
+        is_blocked = False
+        for pod in self._on(name):
+            if pod.terminating or _is_daemon(pod):
+                continue
+            if self.disruptions.may_evict(pod):
+                self._note("evict", pod=pod.key, node=name, reason="drain")
+                self._evict(pod)
+            else:
+                is_blocked = True
+        if is_blocked:
+            self.clock.plan(self.surroundings.drain_retry, Drain(name))
+        else:
+            self.draining.discard(name)
+
+    def _watch_taints(self, pod: Pod, life: Life) -> None:
+        """Plan when a pod has to leave a node it does not tolerate, unless it has to anyway before that."""
+        cluster = self.loop.cluster
+        taints = cluster.node(life.node).spec.taints if life.node in cluster.rows else []
+        seconds = patience(pod.spec.tolerations, taints, self.surroundings.eviction_after) if taints else None
+        if seconds is None:
+            self.leaving.pop(pod.key, None)
+        elif self.leaving.get(pod.key, float("inf")) > self.clock.now + seconds:
+            self.leaving[pod.key] = self.clock.now + seconds
+            self.clock.plan(seconds, Lose(pod.key, life.serial))
+
+    def _is_unreachable(self, name: str) -> bool:
+        return name in self.loop.cluster.rows and is_unreachable(self.loop.cluster.node(name))
+
+    def _on(self, name: str) -> list[Pod]:
+        row = self.loop.cluster.rows.get(name)
+        return [] if row is None else [self.loop.pods[placed.pod.key] for placed in self.loop.cluster.placed_on(row)]
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def refresh_budgets(self) -> None:
+        """Let budgets say how many more pods they let go."""
+        if self.disruptions:
+            for budget in list(self.disruptions.take_changed()):
+                self._report(EventType.UPDATE, budget)
+
+    def watch(self, budget: PodDisruptionBudget) -> None:
+        """Keep a budget's status up to date from now on."""
+        pods = {key: (pod, self._is_healthy(pod)) for key, pod in self.loop.pods.items()}
+        self.disruptions.budget_is(budget, pods)
+
+    def _report(self, type_: EventType, item: Object) -> None:
+        self.loop.handle(Event(type_, item), self.clock.now)
+
+    def _note(self, event: str, **what: object) -> None:
+        self.history.note(self.clock.now, event, **what)
+
+
+def _is_daemon(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind == "DaemonSet"
