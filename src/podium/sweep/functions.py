@@ -22,12 +22,23 @@ def sources_of(folder: Path) -> Sources:
 
 def make_importable(sources: Sources) -> None:
     """Let this process import files that were sent to it."""
-    if not sources:
-        return
-    folder = mkdtemp(prefix="podium-sweep-")
-    for name, text in sources.items():
-        (Path(folder) / name).write_bytes(text)
-    sys.path.insert(0, folder)
+    if sources:
+        folder = Path(mkdtemp(prefix="podium-sweep-"))
+        for name, text in sources.items():
+            (folder / name).write_bytes(text)
+        import_from(folder, sources)
+
+
+def import_from(folder: Path, sources: Sources) -> None:
+    """Let modules come from a folder, also those that came from elsewhere before, as in an earlier sweep."""
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+    for name in sources:
+        loaded = sys.modules.get(Path(name).stem)
+        if loaded is not None and getattr(loaded, "__file__", None) != str(folder / name):
+            del sys.modules[Path(name).stem]
+    importlib.invalidate_caches()
 
 
 def function_named(name: str) -> Callable[..., Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +17,16 @@ from podium.manifests import Objects, expand_workloads, load, load_documents
 from podium.plugins import IN_TREE
 from podium.releases import CURRENT, release_of
 from podium.sweep.configuration import configured
-from podium.sweep.functions import Sources, function_named, make_importable, sources_of
-from podium.sweep.space import SEED, Axis, Point
+from podium.sweep.functions import Sources, function_named, import_from, make_importable, sources_of
+from podium.sweep.space import SEED, Point
 from podium.sweep.spec import SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import Trace, read_trace
 
 FIXED = ""
 """The label of what is the same for all runs."""
+SETTINGS = ("args.", "weight.")
+"""How axes begin that change a configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +175,7 @@ def registry_of(spec: SweepSpec) -> Registry:
 
 def _check(spec: SweepSpec, inputs: Inputs) -> None:
     """Refuse functions, plugins and configurations that cannot be used, before anything runs."""
-    if str(spec.folder.resolve()) not in sys.path:
-        sys.path.insert(0, str(spec.folder.resolve()))
+    import_from(spec.folder.resolve(), inputs.sources)
     fields = [("prepare", spec.prepare)] if spec.prepare else []
     for field_name, name in (*fields, *(("measures", each) for each in spec.measures)):
         try:
@@ -187,7 +186,7 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         registry = registry_of(spec)
     except InputError as error:
         raise spec.document.error(("plugins",), str(error)) from None
-    for point in _one_at_a_time(spec):
+    for where, point in _one_at_a_time(spec):
         document = document_of(spec, inputs, point)
         if document is None:
             continue
@@ -195,19 +194,19 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         try:
             release_of(release).set_up(document, registry=registry)
         except (ConfigError, InputError) as error:
-            where = ("axes", "config", point["config"]) if "config" in point else ("config",)
             raise spec.document.error(where, str(error)) from None
 
 
-def _one_at_a_time(spec: SweepSpec) -> Iterator[Point]:
-    """A point of the space, and those that differ from it in one axis."""
-    rng = random.Random(0)
-    first = {axis.name: axis.drawn(rng) for axis in spec.space.axes}
-    yield first
-    for axis in spec.space.axes:
-        if axis.name != SEED:
-            labels = axis.values if isinstance(axis, Axis) else (axis.label(axis.low), axis.label(axis.high))
-            yield from ({**first, axis.name: label} for label in labels)
+def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Point]]:
+    """Points of the space, in the first of which every axis has its first value; others differ from it in one axis.
+
+    Each comes with the field that is to blame if it cannot be used.
+    """
+    labels = {axis.name: axis.extremes for axis in spec.space.axes if axis.name != SEED}
+    first = {name: values[0] for name, values in labels.items()}
+    yield ("config",), {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
+    for name, values in labels.items():
+        yield from ((("axes", name, label), {**first, name: label}) for label in values)
 
 
 def setting(spec: SweepSpec, point: Point, name: str, default: Any = None) -> Any:
@@ -219,6 +218,6 @@ def setting(spec: SweepSpec, point: Point, name: str, default: Any = None) -> An
 
 def document_of(spec: SweepSpec, inputs: Inputs, point: Point) -> dict[str, Any] | None:
     """The configuration of a run."""
-    settings = {name: spec.space.value(point, name) for name in point if name.startswith(("args.", "weight."))}
+    settings = {name: spec.space.value(point, name) for name in point if name.startswith(SETTINGS)}
     config = inputs.configs.get(point.get("config", FIXED))
     return configured(config, settings, int(setting(spec, point, SEED, 0)))

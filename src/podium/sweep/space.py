@@ -26,6 +26,9 @@ class Axis:
     name: str
     values: Mapping[str, Any]
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def suggested(self, trial: Trial) -> str:
         return str(trial.suggest_categorical(self.name, list(self.values)))
 
@@ -34,6 +37,11 @@ class Axis:
 
     def value(self, label: str) -> Any:
         return self.values[label]
+
+    @property
+    def extremes(self) -> Sequence[str]:
+        """The labels that have to be fine for all others to be."""
+        return list(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,16 @@ class RangeAxis:
     log: bool
     whole: bool
 
+    def __len__(self) -> int:
+        """How many numbers a grid tries."""
+        assert self.step is not None
+        return math.floor((self.high - self.low) / self.step) + 1
+
     @property
     def values(self) -> Mapping[str, Any]:
         """What a grid tries."""
         assert self.step is not None
-        numbers = (self.low + place * self.step for place in range(math.floor((self.high - self.low) / self.step) + 1))
+        numbers = (self.low + place * self.step for place in range(len(self)))
         return {self.label(number): self.value(self.label(number)) for number in numbers}
 
     def suggested(self, trial: Trial) -> str:
@@ -74,6 +87,11 @@ class RangeAxis:
 
     def value(self, label: str) -> Any:
         return int(label) if self.whole else float(label)
+
+    @property
+    def extremes(self) -> Sequence[str]:
+        """The labels that have to be fine for all others to be."""
+        return [self.label(self.low), self.label(self.high)]
 
 
 AnyAxis = Axis | RangeAxis
@@ -131,4 +149,4 @@ class Space:
 
 def grid_size(axes: Sequence[AnyAxis]) -> int:
     """How many combinations there are."""
-    return math.prod(len(axis.values) for axis in axes)
+    return math.prod(map(len, axes))
