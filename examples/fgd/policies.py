@@ -1,12 +1,12 @@
 """The six policies of "Beware of Fragmentation" (USENIX ATC 2023); each scores nodes from 0 to 100 by its rule."""
 
-from collections import Counter
+from zlib import crc32
 
 import numpy as np
 from gpu_share import GPU_MILLI, MOST, WHOLE, GpuShare
+from typical_pods import TypicalPods
 
-from podium import SUCCESS, Cluster, CycleState, Nodes, PreScorePlugin, ScorePlugin, Status
-from podium.model.selectors import required_node_affinity
+from podium import SUCCESS, CycleState, Nodes, PreScorePlugin, ScorePlugin, Status
 
 LARGEST_CPU = 128_000  # milli-cpu of the largest node of the paper
 LARGEST_GPU = MOST * WHOLE
@@ -17,24 +17,23 @@ def cpu_left(nodes: Nodes):
 
 
 class Random(GpuShare, PreScorePlugin, ScorePlugin):
-    """Any node, and any GPU."""
+    """Any node, and any GPU: by a seed and the pod's name, so that the same run gives the same choices."""
 
     name = "Random"
     reads = None
 
-    def __init__(self, args=None):
-        super().__init__(args)
-        self._random = np.random.default_rng((args or {}).get("seed", 0))
-
     def pre_score(self, state: CycleState, pod, nodes: Nodes) -> Status:
-        state[self.name] = self._random.choice(nodes.rows)
+        state[self.name] = self._any(nodes.rows, crc32(pod.key.encode()))
         return SUCCESS
 
     def score(self, state: CycleState, pod, nodes: Nodes):
         return np.where(nodes.rows == state[self.name], 100, 0)
 
     def choose(self, asked, left, node: Nodes):
-        return self._random.choice(np.flatnonzero(left >= asked[1]))
+        return self._any(np.flatnonzero(left >= asked[1]), *node.rows, *left)
+
+    def _any(self, choices, *about):
+        return np.random.default_rng([(self.args or {}).get("seed", 0), *about]).choice(choices)
 
 
 class DotProd(GpuShare, ScorePlugin):
@@ -104,9 +103,7 @@ class FGD(GpuShare, ScorePlugin):
     """The node, and on it the GPU, of which the pod makes least unusable for the pods that are typical here."""
 
     name = "FGD"
-    COVERED = 0.95  # share of the pods that the typical ones make up
     _typical = None
-    _size = 0
 
     def score(self, state: CycleState, pod, nodes: Nodes):
         return self._scores(self.key(state.info), self.left(nodes), cpu_left(nodes), nodes).max(0)
@@ -117,44 +114,17 @@ class FGD(GpuShare, ScorePlugin):
 
     def _scores(self, asked, left, cpu, nodes: Nodes):
         """By GPU and node: 50 if the pod leaves the fragmentation as it is there, more if it makes it less."""
-        (size, *_), milli = self._typical_pods(nodes.cluster), asked[1]
-        fits = left >= size
+        if self._typical is None or self._typical.version != nodes.cluster.node_set_version:
+            self._typical = TypicalPods(nodes.cluster, self.key)
+        milli, typical = asked[1], self._typical
+        fits = left >= typical.size
         usable, fitting = (left * fits).sum(1, keepdims=True), fits.sum(1, keepdims=True)
-        now = self._unusable(left.sum(0), usable, fitting, cpu, nodes)
+        now = typical.unusable(left.sum(0), usable, fitting, cpu, nodes)
         if 0 < milli < WHOLE:
-            still = left - milli >= size
+            still = left - milli >= typical.size
             usable, fitting = usable - left * fits + (left - milli) * still, fitting - fits + still
         else:
-            whole, taken = left >= WHOLE, milli // WHOLE
-            usable, fitting = usable - np.minimum(whole.sum(0), taken) * WHOLE, fitting - taken
-        then = self._unusable(left.sum(0) - milli, usable, fitting, cpu - asked[0], nodes)
+            usable, fitting = usable - milli, fitting - milli // WHOLE
+        then = typical.unusable(left.sum(0) - milli, usable, fitting, cpu - asked[0], nodes)
         gain = np.where(left >= min(milli, WHOLE), now - then, -np.inf)
         return (100 / (1 + np.exp(-np.round(gain, 6) / 1000))).astype(np.int64)
-
-    def _unusable(self, left, usable, fitting, cpu, nodes: Nodes):
-        """GPU milli that a typical pod cannot use, on average, where `usable` is on `fitting` GPUs with enough left."""
-        _, number, kind_of, asked_cpu, frequency, allowed = self._typical_pods(nodes.cluster)
-        chance = kind_of @ (frequency * nodes.take(allowed) * (asked_cpu <= cpu))
-        return left - (chance[:, None] * usable * (fitting >= number)).sum(0)
-
-    def _typical_pods(self, cluster: Cluster):
-        """The most frequent of the pods there are, pending or not: what they ask for, and where they may go."""
-        if self._typical is None or self._size != cluster.columns.size:
-            self._size = cluster.columns.size
-            infos = [cluster.info_of(pod) for pod in (*cluster.pending.values(), *(pod for pod, _ in cluster.placed()))]
-            counts = Counter((*self.key(info), required_node_affinity(info.pod)) for info in infos)
-            most = sorted(counts.items(), key=lambda item: (item[1], item[0][:2]), reverse=True)
-            before = np.cumsum([0, *(count for _, count in most)])
-            typical = most[: np.searchsorted(before, self.COVERED * len(infos))]
-            cpu, milli, affinity = zip(*(asked for asked, _ in typical), strict=True)
-            frequency = np.array([count for _, count in typical]) / sum(count for _, count in typical)
-            kinds = sorted({*milli} - {0})
-            self._typical = (
-                np.minimum(kinds, WHOLE)[:, None, None],
-                np.maximum(np.array(kinds) // WHOLE, 1)[:, None, None],
-                np.equal.outer(kinds, milli).astype(float),
-                np.array(cpu)[:, None],
-                frequency[:, None],
-                np.array([cluster.nodes.matching(each) for each in affinity]),
-            )
-        return self._typical

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 from gpu_share import GPU_MILLI
 from msgspec.structs import replace
 
@@ -33,16 +34,14 @@ def arrivals(objects: Objects, seed: int) -> list:
 
 def allocation(simulation: Simulation) -> dict[str, float]:
     """Percent of the GPUs that are allocated when the tasks so far asked for 60 ... 130 percent of them."""
-    capacity = simulation.total.allocatable[GPU_MILLI]
-    arrived = allocated = 0
-    found: dict[int, list[float]] = {percent: [] for percent in MEASURED}
-    for placement in simulation.placements:
-        arrived += milli(placement.pod)
-        allocated += milli(placement.pod) if placement.node else 0
-        percent = round(100 * arrived / capacity)
-        if percent in found:
-            found[percent].append(100 * allocated / capacity)
-    return {f"allocated_{percent}": sum(values) / len(values) for percent, values in found.items() if values}
+    asked = np.array([milli(placement.pod) for placement in simulation.placements])
+    was_placed = np.array([placement.node is not None for placement in simulation.placements])
+    capacity = simulation.total.allocatable[GPU_MILLI] / 100
+    arrived, allocated = asked.cumsum() / capacity, (asked * was_placed).cumsum() / capacity
+    # As the paper does: the mean while it is that many percent, rounded; else what it was last.
+    at = {percent: allocated[arrived.round() == percent] for percent in MEASURED}
+    last = {percent: allocated[arrived <= percent][-1:] for percent in MEASURED}
+    return {f"allocated_{percent}": (at[percent] if len(at[percent]) else last[percent]).mean() for percent in MEASURED}
 
 
 def milli(task: Pod) -> int:
