@@ -13,10 +13,10 @@ def test_the_files_are_taken_by_simulate_and_by_a_timeline(tmp_path: Path) -> No
     out = tmp_path / "trace"
     done = run("import", "openb", *write_tables(tmp_path), "--out", str(out))
     assert done.exit_code == 0
-    assert done.stdout.startswith(f"{out}: 3 nodes, 3 pods\n- ")
-    assert run("simulate", "-f", str(out / "nodes.json"), "-f", str(out / "pods.json")).exit_code == 0
+    assert done.stdout.startswith(f"{out}: 3 nodes, 3 pods, 3 events\n- ")
+    assert run("simulate", "-f", str(out / "cluster.json"), "-f", str(out / "pods.json")).exit_code == 0
 
-    result = Timeline(load(str(out / "nodes.json")), str(out / "events.jsonl")).run()
+    result = Timeline(load(str(out / "cluster.json")), str(out / "events.jsonl")).run()
     ended = {life.pod: life.ended for life in result.lives}
     assert ended == {"default/share": 100, "default/whole": 90, "default/plain": None}
 

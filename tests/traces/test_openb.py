@@ -26,19 +26,19 @@ def test_nodes_and_pods_ask_for_gpu_milli(tmp_path: Path, packed: bool) -> None:
 
 
 def test_the_models_a_task_names_are_a_node_affinity(tmp_path: Path) -> None:
-    _, whole, _ = read_trace("openb", write_tables(tmp_path)).arrivals
-    affinity = whole.pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    _, whole, _ = read_trace("openb", write_tables(tmp_path)).events
+    affinity = whole.object["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert affinity["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == ["T4", "G2"]
 
 
 def test_a_lifetime_counts_from_when_the_task_was_scheduled(tmp_path: Path) -> None:
-    arrivals = read_trace("openb", write_tables(tmp_path)).arrivals
-    assert [(each.time, each.lifetime) for each in arrivals] == [(10, 90), (30, 60), (40, None)]
+    events = read_trace("openb", write_tables(tmp_path)).events
+    assert [(each.time, each.lifetime) for each in events] == [(10, 90), (30, 60), (40, None)]
 
 
 def test_tables_without_times_say_so(tmp_path: Path) -> None:
     trace = read_trace("openb", write_tables(tmp_path, pods="name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n"))
-    assert [(each.time, each.lifetime) for each in trace.arrivals] == [(0, None)]
+    assert [(each.time, each.lifetime) for each in trace.events] == [(0, None)]
     assert trace.assumed[-2:] == [
         "1 tasks have no creation_time: they come at second 0",
         "1 tasks have no deletion_time: they run on",
@@ -72,5 +72,7 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, nodes: str, pods: str, mes
 def test_a_format_needs_its_files() -> None:
     with pytest.raises(InputError, match=r"openb needs NODES.csv PODS.csv: 2 files, not 1"):
         read_trace("openb", ["x"])
-    with pytest.raises(InputError, match="format 'opemb' is unknown; use openb"):
+    with pytest.raises(
+        InputError, match="format 'opemb' is unknown; use openb, alibaba-2018, google"
+    ):
         read_trace("opemb", [])

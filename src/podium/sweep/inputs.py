@@ -22,6 +22,7 @@ from podium.sweep.space import SEED, Point
 from podium.sweep.spec import SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import Trace, read_trace
+from podium.traces.trace import event_line
 
 FIXED = ""
 """The label of what is the same for all runs."""
@@ -152,7 +153,7 @@ def load_inputs(spec: SweepSpec) -> Inputs:
         events |= {label: _events(trace) for label, trace in traces.items()}
     inputs = Inputs(
         clusters=loading.clusters(),
-        traces={label: load(list(t.nodes)) if spec.is_timeline else t.objects() for label, t in traces.items()},
+        traces={label: load(list(t.beginning)) if spec.is_timeline else t.objects() for label, t in traces.items()},
         events=events,
         configs=loading.configs(),
         sources=sources,
@@ -163,9 +164,7 @@ def load_inputs(spec: SweepSpec) -> Inputs:
 
 
 def _events(trace: Trace) -> TimelineEvents:
-    return read_timeline(
-        {"time": each.time, "event": "add", "object": each.pod, "lifetime": each.lifetime} for each in trace.arrivals
-    )
+    return read_timeline(event_line(event, is_record=trace.is_record) for event in trace.events)
 
 
 def registry_of(spec: SweepSpec) -> Registry:

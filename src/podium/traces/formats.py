@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from podium.errors import InputError
-from podium.traces import openb
+from podium.traces import alibaba_2018, google_2019, kwok_record, openb, simkube
 from podium.traces.tables import Advance
 from podium.traces.trace import Trace
 
@@ -21,6 +21,10 @@ class Format(NamedTuple):
 
 FORMATS: Mapping[str, Format] = {
     "openb": Format(openb.read, ("NODES.csv", "PODS.csv")),
+    "alibaba-2018": Format(alibaba_2018.read, ("machine_meta.csv", "batch_task.csv")),
+    "google-2019": Format(google_2019.read, ("machine_events.json", "instance_events.json")),
+    "simkube": Format(simkube.read, ("TRACE",)),
+    "kwok-record": Format(kwok_record.read, ("FILE",)),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from podium.errors import InputError
 from podium.traces.tables import Advance, Row, rows
-from podium.traces.trace import Arrival, Manifest, Trace, node, pod
+from podium.traces.trace import Manifest, Trace, TraceEvent, node, pod
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""
@@ -37,7 +37,7 @@ def read(files: Sequence[str], advance: Advance) -> Trace:
     nodes = [_node(row) for row in rows(nodes_file, NODE_COLUMNS, advance)]
     if not nodes:
         raise InputError("has no nodes", nodes_file)
-    return Trace(nodes, list(_arrivals(pods_file, advance, assumed)), assumed)
+    return Trace(nodes, list(_tasks(pods_file, advance, assumed)), assumed)
 
 
 def _node(row: Row) -> Manifest:
@@ -50,7 +50,7 @@ def _node(row: Row) -> Manifest:
     return node(row.name("sn"), allocatable, {GPU_MODEL: model} if model else {})
 
 
-def _arrivals(file: str, advance: Advance, assumed: list[str]) -> Iterator[Arrival]:
+def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
     untimed = unended = 0
     for row in rows(file, POD_COLUMNS, advance):
         time, lifetime = row.number("creation_time", 0), None
@@ -61,7 +61,7 @@ def _arrivals(file: str, advance: Advance, assumed: list[str]) -> Iterator[Arriv
             lifetime = max(row.number("deletion_time") - since, 0)
         else:
             unended += 1
-        yield Arrival(time, _pod(row), lifetime)
+        yield TraceEvent(time, _pod(row), lifetime)
     if untimed:
         assumed.append(f"{untimed} tasks have no creation_time: they come at second 0")
     if unended:

@@ -66,15 +66,8 @@ class Row:
 
 def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[Row]:
     """The rows of a table that has these columns at least; `header` names the columns of one without a first line."""
-    try:
-        with _opened(path) as (raw, text):
-            yield from _rows(path, needed, advance, header, raw, text)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
-    except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+    with opened(path) as (raw, text):
+        yield from _rows(path, needed, advance, header, raw, text)
 
 
 def size(paths: Sequence[str]) -> int:
@@ -90,16 +83,23 @@ def size(paths: Sequence[str]) -> int:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
-    """A file to read as text, and the raw file that says how far the reading is."""
-    with open(path, "rb") as raw:
-        is_packed = raw.read(2) == GZIP_MAGIC
-        raw.seek(0)
-        if not is_packed:
-            yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-            return
-        with gzip.open(raw, "rt", encoding="utf-8-sig", newline="") as text:
-            yield raw, text
+def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
+    """A file to read as text, plain or gzip, and the raw file that says how far the reading is."""
+    try:
+        with open(path, "rb") as raw:
+            is_packed = raw.read(2) == GZIP_MAGIC
+            raw.seek(0)
+            if not is_packed:
+                yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+                return
+            with gzip.open(raw, "rt", encoding="utf-8-sig", newline="") as text:
+                yield raw, text
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), path) from None
 
 
 def _rows(

@@ -1,4 +1,4 @@
-"""A trace as files that every command takes: nodes, pods and events."""
+"""A trace as files that every command takes: a cluster, pods and events."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from podium.errors import InputError
-from podium.traces.trace import Trace
+from podium.traces.trace import Trace, event_line
 
-NODES, PODS, EVENTS = "nodes.json", "pods.json", "events.jsonl"
+CLUSTER, PODS, EVENTS = "cluster.json", "pods.json", "events.jsonl"
 
 _encode = msgspec.json.encode
 
@@ -21,12 +21,13 @@ class Written(NamedTuple):
 
     nodes: int
     pods: int
+    events: int
 
 
 def write_trace(trace: Trace, directory: str) -> Written:
-    """Write the nodes, the pods as if all were pending, and the pods as they come and go, each into a file.
+    """Write what is there at the beginning, the new pods as if all were pending, and all events, each into a file.
 
-    Pods are written one at a time: a trace need not fit into memory. If something is wrong with the trace, no file
+    Events are written one at a time: a trace need not fit into memory. If something is wrong with the trace, no file
     is written at all.
     """
     folder = Path(directory)
@@ -34,7 +35,7 @@ def write_trace(trace: Trace, directory: str) -> Written:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix=".import-") as unfinished:
             written = _write(trace, Path(unfinished))
-            for name in (NODES, PODS, EVENTS):
+            for name in (CLUSTER, PODS, EVENTS):
                 (Path(unfinished) / name).replace(folder / name)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), directory) from None
@@ -42,15 +43,17 @@ def write_trace(trace: Trace, directory: str) -> Written:
 
 
 def _write(trace: Trace, folder: Path) -> Written:
-    nodes, number = list(trace.nodes), 0
-    (folder / NODES).write_bytes(_encode({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    beginning = list(trace.beginning)
+    (folder / CLUSTER).write_bytes(_encode({"apiVersion": "v1", "kind": "List", "items": beginning}))
+    happened = new = 0
     with open(folder / PODS, "wb") as pods, open(folder / EVENTS, "wb") as events:
         pods.write(b'{"apiVersion":"v1","kind":"List","items":[')
-        for number, arrival in enumerate(trace.arrivals, 1):
-            pods.write((b",\n" if number > 1 else b"\n") + _encode(arrival.pod))
-            event = {"time": arrival.time, "event": "add", "object": arrival.pod}
-            if arrival.lifetime is not None:
-                event["lifetime"] = arrival.lifetime
-            events.write(_encode(event) + b"\n")
+        for event in trace.events:
+            happened += 1
+            events.write(_encode(event_line(event, is_record=trace.is_record)) + b"\n")
+            if event.is_new_pod:
+                pods.write((b",\n" if new else b"\n") + _encode(event.object))
+                new += 1
         pods.write(b"\n]}\n")
-    return Written(len(nodes), number)
+    nodes = sum(1 for item in beginning if item["kind"] == "Node")
+    return Written(nodes, new, happened)
