@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -148,19 +149,23 @@ def test_the_sweep_is_the_whole_study(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_count(read_sweep(str(FOLDER / "sweep.yaml"))) == 13 * 6 * 10
 
 
-def test_a_run_of_the_study_on_a_small_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "fgd"
-    shutil.copytree(FOLDER, folder)
+def small_trace(folder: Path) -> None:
+    """Five nodes of eight GPUs, and sixty tasks."""
     rng, header = random.Random(0), "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
     tasks = [f"t{n},{rng.choice([2, 6, 12])}000,4096,1,{rng.choice([200, 460, 1000])}," for n in range(60)]
     nodes = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{n},96000,393216,8,G2\n" for n in range(5))
-    openb = tmp_path / "openb"
-    openb.mkdir()
-    write_tables(openb, nodes, header + "\n".join(tasks))
+    folder.mkdir()
+    write_tables(folder, nodes, header + "\n".join(tasks))
+
+
+def test_a_run_of_the_study_on_a_small_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "fgd"
+    shutil.copytree(FOLDER, folder)
+    small_trace(tmp_path / "openb")
     document = yaml.safe_load((folder / "sweep.yaml").read_text())
     document["axes"] |= {"trace": {"small": {"openb": ["$OPENB/nodes.csv", "$OPENB/pods.csv"]}}, "seed": [42, 43]}
     (folder / "sweep.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
-    monkeypatch.setenv("OPENB", str(openb))
+    monkeypatch.setenv("OPENB", str(tmp_path / "openb"))
     spec = read_sweep(str(folder / "sweep.yaml"))
     with in_process() as workers:
         result = sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
@@ -169,6 +174,25 @@ def test_a_run_of_the_study_on_a_small_trace(tmp_path: Path, monkeypatch: pytest
     assert set(means) == {*POLICIES}
     assert means["FGD"] >= means["Random"]
     assert all(50 < mean <= 100 for mean in means.values())
+
+
+def test_what_docs_research_says_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (FOLDER.parents[1] / "docs" / "research.md").read_text()
+    blocks = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    folder = tmp_path / "fgd"
+    shutil.copytree(FOLDER, folder)
+    small_trace(tmp_path / "openb")
+    for _, file, text in blocks:
+        if file:
+            (folder / file).write_text(text)
+    monkeypatch.setenv("OPENB", str(tmp_path / "openb"))
+    monkeypatch.chdir(folder)
+    *_, snippet = [text for language, file, text in blocks if language == "python" and not file]
+    names: dict[str, Any] = {}
+    exec(compile(snippet, "docs/research.md", "exec"), names)
+    assert len(names["frame"]) == 4
+    (policy,) = (text for language, _, text in blocks if "class BestFit" in text)
+    assert policy in (FOLDER / "policies.py").read_text()
 
 
 def test_tasks_arrive_until_they_ask_for_130_percent(tmp_path: Path) -> None:

@@ -72,7 +72,5 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, nodes: str, pods: str, mes
 def test_a_format_needs_its_files() -> None:
     with pytest.raises(InputError, match=r"openb needs NODES.csv PODS.csv: 2 files, not 1"):
         read_trace("openb", ["x"])
-    with pytest.raises(
-        InputError, match="format 'opemb' is unknown; use openb, alibaba-2018, google"
-    ):
+    with pytest.raises(InputError, match="format 'opemb' is unknown; use openb, alibaba-2018, google"):
         read_trace("opemb", [])
