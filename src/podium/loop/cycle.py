@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
+from podium.engine import Scheduler
 from podium.framework import SUCCESS, Code, Status
 from podium.framework.events import Action, ClusterEvent
 from podium.loop.attempts import Assumed, CycleScheduler, Failure
@@ -55,6 +56,7 @@ class SchedulerLoop:
         """
         self.cluster = cluster
         self.extenders_bind = extenders_bind
+        self._given = config, options
         self.scheduler = CycleScheduler(cluster, config, **options)
         settings = self.scheduler.config
         self.queue = SchedulingQueue(
@@ -75,6 +77,11 @@ class SchedulerLoop:
         for pod in cluster.pending.values():
             if self.is_responsible(pod):
                 self.queue.add(pod, now)
+
+    def scheduler_on(self, cluster: Cluster) -> Scheduler:
+        """A scheduler of the same configuration for another cluster, such as a copy to try something on."""
+        config, options = self._given
+        return Scheduler(cluster, config, **{**options, "tie_break": "first"})
 
     def close(self) -> None:
         """Close connections to extenders."""

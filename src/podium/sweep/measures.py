@@ -50,6 +50,10 @@ def _of_timeline(result: TimelineResult) -> Numbers:
         "p95_wait": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
         "end": result.end,
     }
+    if result.scaling is not None:
+        scaling = result.scaling
+        found |= {"cost": scaling["cost"], "node_hours": scaling["nodeHours"]}
+        found |= {"nodes_added": scaling["added"], "nodes_removed": scaling["removed"]}
     for resource in ("cpu", "memory"):
         used = sum(sample.utilisation(resource) * span for sample, span in spans)
         found[f"{resource}_utilisation"] = used / total if total else 0.0
