@@ -4,6 +4,7 @@
     ├── InputError          a file or an object cannot be used; says which one and what to do
     │   ├── QuantityError   a resource quantity that Kubernetes would not accept
     │   ├── SelectorError   a label or node selector that Kubernetes would not accept
+    │   ├── CelError        a CEL expression that does not compile, or fails on a device
     │   └── ConfigError     a scheduler configuration that kube-scheduler would not start with
     ├── PluginError         a plugin broke its contract, or failed; names the plugin
     └── ExtenderError       a call to an extender failed; names the extender
@@ -39,6 +40,10 @@ class QuantityError(InputError):
 
 class SelectorError(InputError):
     """A selector with an unknown operator, or values that do not fit it."""
+
+
+class CelError(InputError):
+    """A CEL expression that does not compile, or an evaluation of one that failed."""
 
 
 class ConfigError(InputError):

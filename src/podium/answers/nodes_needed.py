@@ -21,10 +21,10 @@ from podium.framework import Registry
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.resources import pod_resources
+from podium.model.well_known_labels import HOSTNAME
 from podium.plugins import IN_TREE
 from podium.releases import CURRENT
 
-HOSTNAME = "kubernetes.io/hostname"
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000
 """How many mixes are tried at most, and how many pods are decided for that."""
 

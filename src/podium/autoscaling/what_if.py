@@ -23,7 +23,6 @@ class WhatIf:
     ) -> None:
         self.cluster, self._scheduler_on, self._daemons = cluster.fork(), scheduler_on, daemons
         self._scheduler = scheduler_on(self.cluster)
-        self._hopeless: set[object] = set()
         self.claimed: set[str] = set()
         """The nodes that pods were put on by `fits`."""
 
@@ -33,7 +32,6 @@ class WhatIf:
     def add(self, node: Node) -> None:
         """A node joins, with its daemon pods."""
         self.cluster.add(node)
-        self._hopeless.clear()
         for item in self._daemons(node):
             if isinstance(item, Pod):
                 self._place(item)
@@ -45,16 +43,11 @@ class WhatIf:
         self.cluster.remove(node)
 
     def fits(self, pod: Pod) -> bool:
-        """Whether a pod finds a node; it is on that node from now on. Pods that are alike fail alike."""
-        kind = self.cluster.infos.of(pod)
-        if kind in self._hopeless:
-            return False
+        """Whether a pod finds a node; it is on that node from now on."""
         node = self._place(pod)
-        if node is None:
-            self._hopeless.add(kind)
-            return False
-        self.claimed.add(node)
-        return True
+        if node is not None:
+            self.claimed.add(node)
+        return node is not None
 
     def fit(self, pods: Sequence[Pod]) -> bool:
         """Whether all pods find nodes."""

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
+from podium.cluster.recently_used import RecentlyUsed
 from podium.model import Pod, PodAffinity, PodAffinityTerm
 from podium.model.resources import PodResources, pod_resources, resize_infeasible
 from podium.model.selectors import Labels, Selector, label_selector
@@ -209,8 +210,8 @@ class PodInfos:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._known: dict[bytes, PodInfo] = {}
-        self._specs: dict[bytes, bytes] = {}
+        self._known: RecentlyUsed[PodInfo] = RecentlyUsed(self.LIMIT)
+        self._specs: RecentlyUsed[bytes] = RecentlyUsed(self.LIMIT)
         self._last: tuple[Pod, PodInfo] | None = None
 
     def of(self, pod: Pod) -> PodInfo:
@@ -218,12 +219,10 @@ class PodInfos:
             return self._last[1]
         spec = _spec_signature(pod)
         key = _meta_signature(pod) + spec
-        info = self._known.get(key)
+        info: PodInfo | None = self._known[key]
         if info is None:
-            if len(self._known) >= self.LIMIT:
-                self._known.clear()
-                self._specs.clear()
-            info = self._known[key] = PodInfo(key, self._specs.setdefault(spec, spec), pod, self._columns)
+            spec = self._specs.get_or_make(spec, lambda: spec)
+            info = self._known[key] = PodInfo(key, spec, pod, self._columns)
         self._last = pod, info
         return info
 

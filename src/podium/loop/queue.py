@@ -9,11 +9,10 @@ from enum import IntEnum
 
 from podium.cluster import Cluster
 from podium.framework import SUCCESS, Framework, Plugin, Status
-from podium.framework.events import ANYTHING, Action, ClusterEvent
+from podium.framework.events import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import pod_changes
 from podium.loop.hints import PluginHints
 from podium.loop.queued_pod import BackoffQueue, Heap, InFlight, QueuedPod
-from podium.loop.registration import Rejected
 from podium.model import Pod
 
 FLUSH_AFTER = 300.0
@@ -299,9 +298,9 @@ class SchedulingQueue:
         interested = self._interested_in(event, queued.pod.spec.scheduler_name, rejectors)
         if queued.is_gated and all(hints.plugin.name != queued.gating_plugin for hints in interested):
             return strategy
+        waiting = WaitingPod(queued.pod, queued.info, self._cluster)
         for hints in interested:
-            rejected = Rejected(queued.pod, queued.info, hints.plugin, self._cluster)
-            if hints.may_help(rejected, event):
+            if hints.may_help(waiting, event):
                 if hints.plugin.name in queued.pending_plugins:
                     return Strategy.IMMEDIATELY
                 strategy = Strategy.AFTER_BACKOFF

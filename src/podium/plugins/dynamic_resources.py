@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
+from podium.framework.events import Action, EventHint
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    PodView,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
@@ -19,7 +21,6 @@ from podium.framework.plugin import (
     PreFilterResult,
     ReservePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.model import Pod
@@ -31,15 +32,15 @@ class DynamicResources(
     """Let pods without resourceClaims through, and refuse to decide about pods with them."""
 
     name = "DynamicResources"
+    title = "Devices"
     reads = Aspect(0)
     REASON_CLAIMS = "the pod has resourceClaims, which are not modelled: remove them, or disable DynamicResources"
     REASON_NO_CLAIMS = "no new claims to deallocate"
     REASON_NO_STATE = "not found"
     """kube-scheduler's words when an earlier PreFilter plugin rejected the pod, so that this one never saw it."""
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return bool(info.pod.spec.resource_claims)
+    def sign(self, pod: PodView) -> Hashable:
+        return bool(pod.spec.resource_claims)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return SUCCESS
@@ -64,3 +65,6 @@ class DynamicResources(
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin, of_spec
+from podium.cluster import Aspect, Nodes
+from podium.framework.events import Action, EventHint
+from podium.framework.plugin import CycleState, FilterPlugin, PodView
 from podium.framework.status import Verdict
 from podium.model import Pod
 
@@ -19,9 +20,8 @@ class NodeName(FilterPlugin):
     reads = Aspect.LABELS
     REASON = "node(s) didn't match the requested node name"
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.pod.spec.node_name
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.spec.node_name
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         wanted = pod.spec.node_name
@@ -30,3 +30,6 @@ class NodeName(FilterPlugin):
         row = nodes.cluster.rows.get(wanted)
         # Unresolvable: evicting pods cannot rename a node.
         return Verdict.unresolvable(~nodes.among([] if row is None else [row]), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD),)

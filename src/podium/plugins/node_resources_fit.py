@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, NodeInfo, Nodes
 from podium.cluster.columns import Ints, highest, is_any, lowest
 from podium.config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
     FilterPlugin,
+    PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.model import Pod
-from podium.model.resources import is_extended_resource, is_scalar_resource
-from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
+from podium.model import Node, Pod
+from podium.model.quantity import MAX_INT64, int64
+from podium.model.resources import PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
+from podium.plugins.normalize import divisors, round_half_away
 
 UNRESOLVABLE = 1 << 62
 
@@ -74,6 +76,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Reject nodes without room for the pod's requests; score by how much of a node is, or would be, in use."""
 
     name = "NodeResourcesFit"
+    title = "Fit"
     reads = Aspect.RESOURCES
 
     def __init__(self, args: object = None) -> None:
@@ -86,9 +89,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
         self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.resources
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.resources
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -190,8 +192,37 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _resource_score(self, requested: int, capacity: int) -> int:
         part = requested if requested < capacity else capacity
         scaled = (capacity - part if self._wants_least else part) * MAX_NODE_SCORE
-        score = (scaled if scaled < LIMIT else int64(scaled)) // capacity
+        score = (scaled if scaled <= MAX_INT64 else int64(scaled)) // capacity
         return score if self._curve is None else int(np.take(self._curve, score))
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Pod", Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self.frees_resources),
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self.offers_resources),
+        )
+
+    def frees_resources(self, waiting: WaitingPod, old: Pod, new: Pod | None) -> bool:
+        """Whether a pod on a node is gone, or requests less of what the waiting pod requests."""
+        if new is None:
+            return is_placed(old)
+        if waiting.is_same(new):
+            return True
+        if not new.spec.node_name:
+            return False
+        before, after = pod_resources(old).used, pod_resources(new).used
+        wanted = waiting.info.resources.requests
+        return any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in wanted.items())
+
+    def offers_resources(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the waiting pod would fit the node if that were empty, and the node is new or has grown."""
+        wanted = {name: amount for name, amount in waiting.info.resources.requests.items() if amount}
+        offered = node_allocatable(new)
+        if offered[PODS] < 1 or any(amount > offered.get(name, 0) for name, amount in wanted.items()):
+            return False
+        if old is None:
+            return True
+        before = node_allocatable(old)
+        return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
 
 
 def _describe(needs: list[tuple[str, int]], code: int) -> Status:

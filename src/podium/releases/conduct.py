@@ -10,6 +10,7 @@ from podium.config.types import KubeSchedulerConfiguration
 from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Registry
+from podium.model.quantity import int64
 
 DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER = "DefaultProvider", "ClusterAutoscalerProvider"
 PROVIDERS = (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER)
@@ -20,7 +21,7 @@ class UnscaledExtender(Extender):
 
     def weighted(self, score: int) -> int:
         """What a raw score adds to the node's total: the score times the extender's weight."""
-        return (score * self.weight + 2**63) % 2**64 - 2**63
+        return int64(score * self.weight)
 
 
 class FitError(NamedTuple):

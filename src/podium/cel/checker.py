@@ -1,0 +1,236 @@
+"""Finds the type of every part of an expression and the overloads a call may reach; refuses what cannot be right."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from podium.cel import types as t
+from podium.cel.lexer import fail
+from podium.cel.overloads import Library, Overload
+from podium.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    qualified_name,
+)  # fmt: skip
+from podium.cel.types import Substitution, Type, list_of, map_of, optional_of, unwrap_optional
+from podium.cel.values import TypeValue, type_name
+
+# Names of types that may be written in an expression, and what they describe.
+_TYPES: dict[str, Type] = {each.name: each for each in (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.NULL)}
+_TYPES |= {each.name: each for each in (t.DURATION, t.TIMESTAMP, t.IP, t.CIDR, t.DYN)}
+_TYPES |= {
+    "list": list_of(t.DYN),
+    "map": map_of(t.DYN, t.DYN),
+    "type": Type("type"),
+    "optional_type": optional_of(t.DYN),
+}
+_DEVICE = "device"
+
+
+class Checker:
+    """Checks one expression; `check` fills in its nodes."""
+
+    def __init__(self, text: str, library: Library, device_fields: dict[str, Type]) -> None:
+        self.text = text
+        self.library = library
+        self.device_fields = device_fields
+        self.bound = Substitution()
+        self.scopes: list[dict[str, Type]] = [{_DEVICE: t.DEVICE}]
+        self.variables = 0
+        self.seen: list[Node] = []
+
+    def check(self, root: Node) -> Type:
+        """The type of the whole expression; afterwards every node has its own, without variables."""
+        self.visit(root)
+        for node in self.seen:
+            node.type = self.bound.resolve(node.type, True)
+        return root.type
+
+    def fail(self, node: Node, message: str) -> NoReturn:
+        fail(self.text, node.at, message)
+
+    def visit(self, node: Node) -> Type:
+        match node:
+            case Literal():
+                found = Type(type_name(node.value))
+            case Ident():
+                found = self.ident(node)
+            case Select():
+                found = self.select(node)
+            case Call():
+                found = self.call(node)
+            case ListLiteral():
+                found = self.list_literal(node)
+            case MapLiteral():
+                found = self.map_literal(node)
+            case Fold():
+                found = self.fold(node)
+            case _:
+                raise AssertionError(node)
+        node.type = found
+        self.seen.append(node)
+        return found
+
+    def lookup(self, name: str) -> Type | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def ident(self, node: Ident) -> Type:
+        if (found := self.lookup(node.name)) is not None:
+            return found
+        if (described := _TYPES.get(node.name)) is None:
+            self.fail(node, f"undeclared reference to '{node.name}' (in container '')")
+        node.constant = TypeValue(described.name)
+        return t.type_of_type(described)
+
+    def select(self, node: Select) -> Type:
+        name = qualified_name(node)
+        if name and self.lookup(name.split(".")[0]) is None and (described := _TYPES.get(name)) is not None:
+            node.constant = TypeValue(described.name)
+            return t.type_of_type(described)
+        operand, optional = unwrap_optional(self.bound.resolve(self.visit(node.operand)))
+        found = self.field(node, operand)
+        if optional or node.optional:
+            found = optional_of(found)
+        return t.BOOL if node.test_only else found
+
+    def field(self, node: Select, operand: Type) -> Type:
+        if operand.name == "map":
+            return operand.parameters[1]
+        if t.is_struct(operand):
+            if operand == t.DEVICE and node.name in self.device_fields:
+                return self.device_fields[node.name]
+            self.fail(node, f"undefined field '{node.name}'")
+        if operand.is_variable:
+            self.bound.assign((t.DYN,), (operand,))
+        elif not operand.is_dyn:
+            self.fail(node, f"type '{operand}' does not support field selection")
+        return t.DYN
+
+    def call(self, node: Call) -> Type:
+        arguments = [self.visit(each) for each in node.arguments]
+        if node.target is not None:
+            prefix = qualified_name(node.target)
+            if prefix and f"{prefix}.{node.function}" in self.library:
+                node.function, node.target = f"{prefix}.{node.function}", None
+            else:
+                arguments.insert(0, self.visit(node.target))
+        if (declared := self.library.get(node.function)) is None:
+            self.fail(node, f"undeclared reference to '{node.function}' (in container '')")
+        if node.function in ("_&&_", "_||_"):
+            return self.logical(node, arguments, declared)
+        return self.resolve(node, tuple(arguments), declared)
+
+    def logical(self, node: Call, arguments: list[Type], declared: list[Overload]) -> Type:
+        for argument, found in zip(node.arguments, arguments, strict=True):
+            if not self.bound.assign((found,), (t.BOOL,)):
+                self.fail(argument, f"expected type 'bool' but found '{found}'")
+        node.overloads = declared
+        return t.BOOL
+
+    def resolve(self, node: Call, arguments: tuple[Type, ...], declared: list[Overload]) -> Type:
+        """The result of the overloads that may apply: the first one's, or dyn if they do not agree."""
+        result: Type | None = None
+        node.overloads = []
+        for overload in declared:
+            if overload.member != (node.target is not None):
+                continue
+            wanted, returned = self.instantiate(overload)
+            if not self.bound.assign(arguments, wanted):
+                continue
+            node.overloads.append(overload)
+            returned = self.bound.resolve(returned)
+            if result is None:
+                result = returned
+            elif not result.is_dyn and returned != result:
+                result = t.DYN
+        if result is None:
+            shown = [str(self.bound.resolve(each, True)) for each in arguments]
+            call = f"{shown[0]}.({', '.join(shown[1:])})" if node.target is not None else f"({', '.join(shown)})"
+            self.fail(node, f"found no matching overload for '{node.function}' applied to '{call}'")
+        return result
+
+    def instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+        """Arguments and result of an overload with variables of their own for this call."""
+        fresh = Substitution()
+        self.variables += 1
+
+        def rename(found: Type) -> Type:
+            if found.is_variable:
+                return fresh.setdefault(found, Type(f"{found.name}{self.variables}"))
+            return Type(found.name, tuple(map(rename, found.parameters))) if found.parameters else found
+
+        return tuple(map(rename, overload.arguments)), rename(overload.result)
+
+    def new_variable(self) -> Type:
+        self.variables += 1
+        return Type(f"~{self.variables}")
+
+    def join(self, previous: Type | None, found: Type) -> Type:
+        """The common type of the elements so far."""
+        if previous is None:
+            return found
+        # Elements of several types make a list of dyn, which is refused later unless it is for format().
+        return t.more_general(previous, found) if self.bound.assign((previous,), (found,)) else t.DYN
+
+    def unwrapped(self, node: Node, optional: bool) -> Type:
+        found = self.visit(node)
+        if not optional:
+            return found
+        inside, was_optional = unwrap_optional(found)
+        if not was_optional and not inside.is_dyn:
+            self.fail(node, f"expected type 'optional_type({inside})' but found '{inside}'")
+        return inside
+
+    def list_literal(self, node: ListLiteral) -> Type:
+        element: Type | None = None
+        for index, each in enumerate(node.elements):
+            element = self.join(element, self.unwrapped(each, index in node.optional))
+        return list_of(element or self.new_variable())
+
+    def map_literal(self, node: MapLiteral) -> Type:
+        key_type: Type | None = None
+        value_type: Type | None = None
+        for key, value, optional in node.entries:
+            key_type = self.join(key_type, self.visit(key))
+            value_type = self.join(value_type, self.unwrapped(value, optional))
+        return map_of(key_type or self.new_variable(), value_type or self.new_variable())
+
+    def fold(self, node: Fold) -> Type:
+        over = self.visit(node.range)
+        initial = self.visit(node.initial)
+        over = self.bound.resolve(over)
+        first, second = self.loop_variables(node, over)
+        self.scopes.append({node.accumulator: initial})
+        self.scopes.append({node.variable: first} | ({node.second_variable: second} if node.second_variable else {}))
+        self.visit(node.condition)
+        self.demand(node.condition, t.BOOL)
+        self.visit(node.step)
+        self.demand(node.step, initial)
+        self.scopes.pop()
+        result = self.visit(node.result)
+        self.scopes.pop()
+        return self.bound.resolve(result)
+
+    def loop_variables(self, node: Fold, over: Type) -> tuple[Type, Type]:
+        if over.name == "list":
+            return (t.INT, over.parameters[0]) if node.second_variable else (over.parameters[0], t.DYN)
+        if over.name == "map":
+            return over.parameters[0], over.parameters[1]
+        if over.name != "dyn" and not over.is_variable:
+            problem = "cannot be range of a comprehension (must be list, map, or dynamic)"
+            self.fail(node.range, f"expression of type '{over}' {problem}")
+        self.bound.assign((t.DYN,), (over,))
+        return t.DYN, t.DYN
+
+    def demand(self, node: Node, wanted: Type) -> None:
+        if not self.bound.assign((wanted,), (node.type,)):
+            self.fail(node, f"expected type '{wanted}' but found '{node.type}'")

@@ -1,0 +1,141 @@
+"""Device selectors: CEL expressions over one device, as DeviceClasses and ResourceClaims carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+
+from podium.cel.checker import Checker
+from podium.cel.environment import V1_37, Environment, device_fields, functions_of
+from podium.cel.functions import kubernetes
+from podium.cel.parser import parse
+from podium.cel.planner import Planner
+from podium.cel.steps import CostLimitError, Run
+from podium.cel.syntax import Call, Fold, ListLiteral, Node, walk
+from podium.cel.types import BOOL
+from podium.cel.validators import validate
+from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
+from podium.errors import CelError
+
+AttributeScalar = bool | int | str | Semver
+AttributeValue = AttributeScalar | list[bool] | list[int] | list[str] | list[Semver]
+CapacityValue = str | int | float | Fraction
+
+# Within these the cost limit is known to be out of reach: the API admits no longer expressions, and an expression
+# with names for values, where a part may be evaluated several times, is short and has few parts.
+_MAX_LENGTH = 10 * 1024
+_MAX_NAMED_LENGTH = 1024
+_MAX_NAMED_NODES = 512
+_NANO = 10**9
+
+
+class Device:
+    """A device as expressions see it, made once and evaluated many times."""
+
+    __slots__ = ("fields",)
+
+    def __init__(
+        self,
+        driver: str,
+        attributes: Mapping[str, AttributeValue],
+        capacity: Mapping[str, CapacityValue],
+        allow_multiple: bool | None = None,
+    ) -> None:
+        amounts = {name: _amount(value) for name, value in capacity.items()}
+        self.fields: dict[str, Value] = {
+            "driver": driver,
+            "allowMultipleAllocations": bool(allow_multiple),
+            "attributes": _by_domain(driver, attributes),
+            "capacity": _by_domain(driver, amounts),
+        }
+
+
+def _amount(value: CapacityValue) -> Amount:
+    if isinstance(value, Fraction):
+        return Amount(int(value * _NANO), 0 if value.denominator == 1 else -9)
+    return kubernetes.to_amount(value)
+
+
+def _by_domain(driver: str, values: Mapping[str, Value]) -> DomainMap:
+    """Values by domain and name; a name without a domain belongs to the driver's."""
+    own: dict[str, Value] = {}
+    grouped = DomainMap()
+    for name, value in values.items():
+        if "/" in name:
+            domain, _, rest = name.partition("/")
+            grouped.setdefault(domain, {})[rest] = value
+        else:
+            own[name] = value
+    if own:
+        grouped[driver] = own | grouped[driver]
+    return grouped
+
+
+def parse_version(text: str) -> Semver:
+    """The version attribute of a device; raises CelError."""
+    try:
+        return kubernetes.parse_semver(text)
+    except EvalError as error:
+        raise CelError(f"parse semantic version: {error}") from None
+
+
+class DeviceSelector:
+    """A compiled selector. Raises CelError, with the place marked, for an expression that does not compile."""
+
+    __slots__ = ("_run", "_slots", "expression")
+
+    def __init__(self, expression: str, environment: Environment = V1_37) -> None:
+        self.expression = expression
+        self._run, count = _compile(expression, environment)
+        self._slots: list[Value] = [None] * (count - 2)
+
+    def matches(
+        self,
+        driver: str,
+        attributes: Mapping[str, AttributeValue],
+        capacity: Mapping[str, CapacityValue],
+        allow_multiple: bool | None = None,
+    ) -> bool:
+        """Whether the device matches; raises CelError if the expression fails on it."""
+        return self.matches_device(Device(driver, attributes, capacity, allow_multiple))
+
+    def matches_device(self, device: Device) -> bool:
+        """Whether a prepared device matches; raises CelError if the expression fails on it."""
+        try:
+            result = self._run([0, device.fields, *self._slots])
+        except EvalError as error:
+            raise CelError(str(error)) from None
+        except CostLimitError:
+            raise CelError("operation cancelled: actual cost limit exceeded") from None
+        except RecursionError:
+            raise CelError("expression recursion limit exceeded") from None
+        if type(result) is not bool:
+            raise CelError("CEL result could not be converted to bool")
+        return result
+
+
+@lru_cache(maxsize=4_096)
+def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
+    """The closure of an expression and how many slots it needs."""
+    try:
+        root = parse(expression, escaped_names=environment.newer_cel)
+        found = Checker(expression, functions_of(environment), device_fields(environment)).check(root)
+        validate(expression, root)
+        if found not in (BOOL, environment.attribute_type):
+            raise CelError(f"must evaluate to bool or the unknown type, not {found}")
+        planner = Planner(not _is_cheap(expression, root), strict_optionals=environment.newer_cel)
+        return planner.plan(root).run, planner.slots
+    except RecursionError:
+        raise CelError("compilation failed: expression recursion limit exceeded") from None
+
+
+def _is_cheap(expression: str, root: Node) -> bool:
+    """Whether the cost limit is out of reach: no loops, and only calls whose cost follows their arguments."""
+    nodes = list(walk(root))
+    names = [node for node in nodes if isinstance(node, Fold)]
+    if any(not isinstance(node.range, ListLiteral) or node.range.elements for node in names):
+        return False
+    if len(expression) > (_MAX_NAMED_LENGTH if names else _MAX_LENGTH) or (names and len(nodes) > _MAX_NAMED_NODES):
+        return False
+    return all(overload.small for node in nodes if isinstance(node, Call) for overload in node.overloads)

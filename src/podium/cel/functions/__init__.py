@@ -1,0 +1,1 @@
+"""The functions expressions may call, library by library."""

@@ -1,0 +1,383 @@
+"""Turns a checked expression into Python closures, once; each takes the slots of one evaluation and gives a value.
+
+Slot 0 counts the cost, slot 1 holds the device, and every variable has a slot of its own. Errors are exceptions.
+Where `counted` is off, nothing is added to the cost: the selector asks for that when the limit is out of reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from podium.cel.attributes import Qualifier, plan_attribute
+from podium.cel.calls import applied, counted, dispatch, equality, instantiated, member_of_constants, price_of
+from podium.cel.macros import ACCUMULATOR
+from podium.cel.regex import compile_pattern
+from podium.cel.steps import Run, Slots, Step, charge, constant
+from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, is_index
+from podium.cel.values import EvalError, Optional, Value, from_key, to_key
+
+LIST_COST, MAP_COST = 10, 30
+
+_UNSET = object()
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
+_PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
+
+
+class Planner:
+    """Plans one expression. `strict_optionals`: orValue of a value that is not optional fails."""
+
+    def __init__(self, counted: bool, strict_optionals: bool) -> None:
+        self.counted = counted
+        self.strict_optionals = strict_optionals
+        self.slots = 2
+        self.scopes: list[dict[str, tuple[int, Step | None]]] = [{"device": (1, None)}]
+
+    def charged(self, run: Run, price: int) -> Run:
+        """The closure, with a cost to be paid after it, also after an error."""
+        if not self.counted or not price:
+            return run
+
+        def paying(slots: Slots) -> Value:
+            try:
+                value = run(slots)
+            except EvalError:
+                charge(slots, price)
+                raise
+            charge(slots, price)
+            return value
+
+        return paying
+
+    def plan(self, node: Node) -> Step:
+        match node:
+            case Literal():
+                return constant(node.value)
+            case Ident() if node.constant is None:
+                return Step(self.charged(self.variable(node.name), 1))
+            case Ident() | Select() if node.constant is not None:
+                return constant(node.constant)
+            case Select():
+                return self.attribute(node)
+            case Call():
+                return self.call(node)
+            case ListLiteral():
+                return self.list_literal(node)
+            case MapLiteral():
+                return self.map_literal(node)
+            case Fold():
+                return Step(self.fold(node))
+        raise AssertionError(node)
+
+    def variable(self, name: str) -> Run:
+        slot, initial = next(scope[name] for scope in reversed(self.scopes) if name in scope)
+        if initial is None:
+            return lambda slots: slots[slot]
+        compute = initial.run
+
+        def accumulated(slots: Slots) -> Value:
+            """An accumulator: computed when it is first asked for, and an error raises where it is used."""
+            value = slots[slot]
+            if value is _UNSET:
+                try:
+                    value = compute(slots)
+                except EvalError as error:
+                    value = error
+                slots[slot] = value
+            if type(value) is EvalError:
+                raise value
+            return value
+
+        return accumulated
+
+    def part(self, node: Node) -> Step:
+        """A node that is the key or the branch of another chain: a chain itself costs nothing there but its keys."""
+        if isinstance(node, Ident) and node.constant is None:
+            return Step(self.variable(node.name))
+        if (isinstance(node, Select) and node.constant is None) or is_index(node):
+            return self.attribute(node, 0)
+        return self.plan(node)
+
+    def attribute(self, node: Node, price: int = 1) -> Step:
+        """A chain of selections and indices, from its root on."""
+        qualifiers: list[Qualifier] = []
+        root = node
+        while True:
+            if isinstance(root, Select) and root.constant is None:
+                qualifiers.insert(0, Qualifier(constant(root.name).run, root.name, root.optional, root.test_only))
+                root = root.operand
+            elif isinstance(root, Call) and is_index(root):
+                index = self.part(root.arguments[1])
+                key = index.value if index.constant else None
+                qualifiers.insert(0, Qualifier(index.run, key, root.function == "_[?_]", False))
+                root = root.arguments[0]
+            else:
+                break
+            if qualifiers[0].test_only and len(qualifiers) > 1:
+                break
+        on_device = isinstance(root, Ident) and self.is_device(root)
+        is_ternary = isinstance(root, Call) and root.function == "_?_:_"
+        run = plan_attribute(self.part(root).run, qualifiers, on_device, charge if self.counted else None)
+        return Step(self.charged(run, 0 if qualifiers[-1].test_only or is_ternary else price))
+
+    def is_device(self, node: Ident) -> bool:
+        return next(scope for scope in reversed(self.scopes) if node.name in scope) is self.scopes[0]
+
+    def call(self, node: Call) -> Step:
+        special = {
+            "_&&_": self.all_of, "_||_": self.any_of, "_?_:_": self.conditional, "orValue": self.or_value,
+            "or": self.or_value, "@not_strictly_false": self.not_strictly_false,
+        }.get(node.function)  # fmt: skip
+        if special is not None:
+            return Step(special(node))
+        if is_index(node):
+            return self.attribute(node)
+        arguments = [node.target, *node.arguments] if node.target is not None else node.arguments
+        steps = [self.plan(each) for each in arguments]
+        if node.function == "@in" and len(node.overloads) == 1 and (member := member_of_constants(steps)) is not None:
+            return member
+        return self.function(node, steps, arguments)
+
+    def function(self, node: Call, steps: list[Step], arguments: list[Node]) -> Step:
+        if node.function in ("_==_", "_!=_"):
+            implementation: Callable[..., Value] = equality(node, steps)
+        else:
+            implementation = dispatch(node, arguments)
+        if node.function in _PATTERN_FUNCTIONS and steps[1].constant:
+            instantiated(compile_pattern, steps[1].value)
+        if node.function in _CONVERSIONS and len(steps) == 1 and steps[0].constant:
+            return constant(instantiated(implementation, steps[0].value))
+        if not self.counted and all(step.constant or step.folded for step in steps):
+            try:
+                value = implementation(*(step.value for step in steps))
+                return Step(lambda _slots: value, False, value, True)
+            except EvalError:
+                pass
+        runs = [step.run for step in steps]
+        return Step(counted(implementation, runs, price_of(node)) if self.counted else applied(implementation, runs))
+
+    def all_of(self, node: Call) -> Run:
+        return self.logical(node, False)
+
+    def any_of(self, node: Call) -> Run:
+        return self.logical(node, True)
+
+    def logical(self, node: Call, decisive: bool) -> Run:
+        """`&&` or `||`: the decisive value of any term wins, even over errors of terms before and after it."""
+        terms = [self.plan(each).run for each in node.arguments]
+
+        def run(slots: Slots) -> Value:
+            failure: EvalError | None = None
+            for term in terms:
+                try:
+                    value = term(slots)
+                except EvalError as error:
+                    failure = failure or error
+                    continue
+                if value is decisive:
+                    return decisive
+                if type(value) is not bool:
+                    failure = failure or EvalError("no such overload")
+            if failure is not None:
+                raise failure
+            return not decisive
+
+        return run
+
+    def conditional(self, node: Call) -> Run:
+        condition = self.plan(node.arguments[0]).run
+        first, second = self.part(node.arguments[1]).run, self.part(node.arguments[2]).run
+
+        def run(slots: Slots) -> Value:
+            chosen = condition(slots)
+            if chosen is True:
+                return first(slots)
+            if chosen is False:
+                return second(slots)
+            raise EvalError("no such overload")
+
+        return run
+
+    def or_value(self, node: Call) -> Run:
+        """`orValue` and `or` of an optional: the alternative is evaluated only if it is needed."""
+        assert node.target is not None
+        operand, alternative = self.plan(node.target).run, self.plan(node.arguments[0]).run
+        unwrap, strict = node.function == "orValue", self.strict_optionals
+
+        def run(slots: Slots) -> Value:
+            value = operand(slots)
+            if type(value) is not Optional:
+                if strict:
+                    raise EvalError("no such overload")
+                return value
+            if value.present:
+                return value.value if unwrap else value
+            return alternative(slots)
+
+        return run
+
+    def not_strictly_false(self, node: Call) -> Run:
+        operand = self.plan(node.arguments[0]).run
+
+        def run(slots: Slots) -> Value:
+            try:
+                return operand(slots) is not False
+            except EvalError:
+                return True
+
+        return self.charged(run, 1)
+
+    def list_literal(self, node: ListLiteral) -> Step:
+        steps = [self.plan(each) for each in node.elements]
+        if all(step.constant for step in steps) and not node.optional:
+            return constant([step.value for step in steps])
+        runs = [step.run for step in steps]
+        if not node.optional:
+            return Step(self.charged(lambda slots: [run(slots) for run in runs], LIST_COST))
+
+        def build(slots: Slots) -> Value:
+            elements: list[Value] = []
+            for index, run in enumerate(runs):
+                value = run(slots)
+                if index in node.optional:
+                    if type(value) is not Optional:
+                        raise EvalError("cannot initialize optional list element from non-optional value")
+                    elements += [value.value] if value.present else []
+                else:
+                    elements.append(value)
+            return elements
+
+        return Step(self.charged(build, LIST_COST))
+
+    def map_literal(self, node: MapLiteral) -> Step:
+        entries = [(self.plan(key), self.plan(value), optional) for key, value, optional in node.entries]
+
+        def build(slots: Slots) -> Value:
+            built: dict[Value, Value] = {}
+            for key_step, value_step, optional in entries:
+                key, value = to_key(key_step.run(slots)), value_step.run(slots)
+                if optional:
+                    if type(value) is not Optional:
+                        raise EvalError("cannot initialize optional entry from non-optional value")
+                    if not value.present:
+                        built.pop(key, None)
+                        continue
+                    value = value.value
+                built[key] = value
+            return built
+
+        if all(key.constant and value.constant and not optional for key, value, optional in entries):
+            try:
+                return constant(build([]))
+            except EvalError:
+                pass
+        return Step(self.charged(build, MAP_COST))
+
+    def new_slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    def fold(self, node: Fold) -> Run:
+        over, initial = self.plan(node.range), self.plan(node.initial)
+        slot, first, second = self.new_slot(), self.new_slot(), self.new_slot()
+        collects = isinstance(node.initial, (ListLiteral, MapLiteral)) and node.accumulator == ACCUMULATOR
+        if collects:
+            make = list if isinstance(node.initial, ListLiteral) else dict
+            initial = Step(lambda _slots: make())
+        self.scopes.append({node.accumulator: (slot, initial)})
+        loops = not (over.constant and not over.value)
+        self.scopes.append({node.variable: (first, None), node.second_variable: (second, None)})
+        condition = self.plan(node.condition)
+        step = self.adding(node.step, slot) if collects else self.plan(node.step).run
+        self.scopes.pop()
+        result = self.plan(node.result).run
+        self.scopes.pop()
+
+        def bind(slots: Slots) -> Value:
+            slots[slot] = _UNSET
+            return result(slots)
+
+        if not loops:
+            return bind
+        always = condition.constant and condition.value is True
+        return _loop(over.run, (slot, first, second), bool(node.second_variable), None if always else condition.run,
+                     step, result)  # fmt: skip
+
+    def adding(self, node: Node, slot: int) -> Run:
+        """A step that adds to the list or map of a macro, in place: nothing else has seen it yet."""
+        if isinstance(node, Call) and node.function == "_?_:_":
+            kept, added = self.plan(node.arguments[0]).run, self.adding(node.arguments[1], slot)
+            same = self.part(node.arguments[2]).run
+
+            def choose(slots: Slots) -> Value:
+                keep = kept(slots)
+                if type(keep) is not bool:
+                    raise EvalError("no such overload")
+                return added(slots) if keep else same(slots)
+
+            return choose
+        assert isinstance(node, Call)
+        accumulated = self.plan(node.arguments[0]).run
+        if node.function == "_+_":
+            assert isinstance(node.arguments[1], ListLiteral)
+            element = self.plan(node.arguments[1].elements[0])
+
+            def append(slots: Slots) -> Value:
+                value = element.run(slots)
+                elements = accumulated(slots)
+                elements.append(value)
+                return elements
+
+            return self.charged(append, 1 if element.constant else 1 + LIST_COST)
+        return self.charged(self.inserting(node, accumulated), 1)
+
+    def inserting(self, node: Call, accumulated: Run) -> Run:
+        parts = [self.plan(each).run for each in node.arguments[1:]]
+
+        def insert(slots: Slots) -> Value:
+            if len(parts) == 2:
+                new = {to_key(parts[0](slots)): parts[1](slots)}
+            else:
+                new = parts[0](slots)
+                if not isinstance(new, dict):
+                    raise EvalError("no such overload")
+            built = accumulated(slots)
+            for key, value in new.items():
+                if key in built:
+                    raise EvalError(f"insert failed: key {from_key(key)} already exists")
+                built[key] = value
+            return built
+
+        return insert
+
+
+def _loop(over: Run, places: tuple[int, int, int], pairs: bool, condition: Run | None, step: Run, result: Run) -> Run:
+    slot, first, second = places
+
+    def run(slots: Slots) -> Value:
+        elements = over(slots)
+        slots[slot] = _UNSET
+        for key, value in _entries(elements, pairs):
+            slots[first] = key
+            slots[second] = value
+            if condition is None:
+                slots[slot] = step(slots)
+                continue
+            if condition(slots) is False:
+                break
+            try:
+                slots[slot] = step(slots)
+            except EvalError as error:
+                slots[slot] = error
+        return result(slots)
+
+    return run
+
+
+def _entries(elements: Value, pairs: bool) -> Any:
+    """What the loop variables go through: index or key and value with two of them, element or key with one."""
+    if isinstance(elements, dict):
+        return [(from_key(key), value) for key, value in elements.items()]
+    if type(elements) is not list:
+        raise EvalError("got a value that is no list or map as the range of a comprehension")
+    return list(enumerate(elements)) if pairs else [(each, None) for each in elements]

@@ -1,0 +1,280 @@
+"""Values an expression works with at run time, their types, and when they are equal or less.
+
+bool, int, float, str, bytes, None, list and dict stand for themselves; `Uint` keeps uint apart from int. A map with
+bool keys holds `BOOL_KEYS` in their place, because Python takes True for 1 and CEL does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from podium.cel.types import Type
+
+MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
+
+# A value of the language. What Python type each stands for is told in the module's docstring.
+Value = Any
+
+
+class EvalError(Exception):
+    """An error of an evaluation, which `||`, `&&` and the quantifiers may absorb."""
+
+
+class Uint(int):
+    """An unsigned 64-bit integer."""
+
+    __slots__ = ()
+
+
+class Duration(NamedTuple):
+    """A span of time in nanoseconds."""
+
+    nanos: int
+
+
+class Timestamp(NamedTuple):
+    """A point in time: nanoseconds since 1970 in UTC."""
+
+    nanos: int
+
+
+class TypeValue(NamedTuple):
+    """A type as a value, as `type(x)` gives it; equal types have equal names."""
+
+    name: str
+
+
+class Amount(NamedTuple):
+    """A quantity in nanos. `scale` is the power of ten of the int64 Kubernetes holds, if it holds one.
+
+    `computed` marks the result of add and sub, which Kubernetes refuses on the right of `==`.
+    """
+
+    nanos: int
+    scale: int | None
+    computed: bool = False
+
+
+class Ip(NamedTuple):
+    """An IP address."""
+
+    address: IPv4Address | IPv6Address
+
+
+class Cidr(NamedTuple):
+    """An address with a prefix length; host bits may be set."""
+
+    address: IPv4Address | IPv6Address
+    bits: int
+
+
+class Url(NamedTuple):
+    """A URL in its parts; `text` is how it prints."""
+
+    text: str
+    scheme: str
+    host: str
+    path: str
+    query: str
+
+
+class Format(NamedTuple):
+    """A named format: what is wrong with a text, and the size of its pattern, which decides the cost."""
+
+    name: str
+    problems: Callable[[str], list[str]]
+    pattern_size: int
+
+
+class Semver:
+    """A semantic version; the build metadata does not count in comparisons."""
+
+    __slots__ = ("core", "key", "text")
+
+    def __init__(self, text: str, core: tuple[int, int, int], prerelease: tuple[int | str, ...]) -> None:
+        self.text = text
+        self.core = core
+        # Without a pre-release a version comes after all its pre-releases; numbers come before words.
+        parts = tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in prerelease)
+        self.key = (core, not prerelease, parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Semver) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"Semver({self.text!r})"
+
+
+class Optional:
+    """A value that may be absent."""
+
+    __slots__ = ("present", "value")
+
+    def __init__(self, present: bool, value: Value = None) -> None:
+        self.present = present
+        self.value = value
+
+
+NONE = Optional(False)
+
+
+class BoolKey:
+    """Stands for a bool among the keys of a map."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+
+BOOL_KEYS = {True: BoolKey(True), False: BoolKey(False)}
+
+
+class DomainMap(dict[str, dict[str, Value]]):
+    """Attributes or capacities by domain; an unknown domain is an empty map."""
+
+    def __missing__(self, key: str) -> dict[str, Value]:
+        return {}
+
+
+_NAMES: dict[type, str] = {
+    bool: "bool", int: "int", Uint: "uint", float: "double", str: "string", bytes: "bytes", type(None): "null_type",
+    list: "list", dict: "map", DomainMap: "map", Optional: "optional_type", TypeValue: "type",
+    Duration: "google.protobuf.Duration", Timestamp: "google.protobuf.Timestamp", Amount: "kubernetes.Quantity",
+    Semver: "kubernetes.Semver", Url: "kubernetes.URL", Format: "kubernetes.NamedFormat", Ip: "net.IP",
+    Cidr: "net.CIDR",
+}  # fmt: skip
+
+
+def type_name(value: Value) -> str:
+    """The name of a value's type."""
+    return _NAMES[type(value)]
+
+
+def fits(value: Value, wanted: Type) -> bool:
+    """Whether a value may be an argument of the wanted type; a list or map is judged by its first element."""
+    if wanted.is_dyn or wanted.is_variable:
+        return True
+    if _NAMES[type(value)] != wanted.name:
+        return False
+    if wanted.name == "list":
+        return not value or fits(value[0], wanted.parameters[0])
+    if wanted.name == "map" and value:
+        first = next(iter(value))
+        return fits(from_key(first), wanted.parameters[0]) and fits(value[first], wanted.parameters[1])
+    return True
+
+
+KEY_TYPES = frozenset({str, int, Uint, float, bool})
+
+
+def to_key(value: Value) -> Value:
+    """What stands for a value among the keys of a map."""
+    kind = type(value)
+    if kind is str or kind is int or kind is Uint or kind is float:
+        return value
+    if kind is bool:
+        return BOOL_KEYS[value]
+    raise EvalError(f"unsupported key type: {type_name(value)}")
+
+
+def from_key(key: Value) -> Value:
+    """The value a key of a map stands for."""
+    return key.value if type(key) is BoolKey else key
+
+
+def keys_of(mapping: Mapping[Value, Value]) -> Iterator[Value]:
+    """The keys of a map, as values."""
+    return map(from_key, mapping)
+
+
+def equal(one: Value, other: Value) -> bool:
+    """Whether two values are equal. Numbers are compared across their types; otherwise other types are unequal.
+
+    Raises EvalError where Kubernetes does: a quantity, version, address, URL or format against something else.
+    """
+    if one is None or other is None:
+        return one is other
+    return _EQUALITY[type(one)](one, other)
+
+
+def contains(elements: list[Value], wanted: Value) -> bool:
+    """Whether a list has an equal element; elements it cannot be compared with do not count."""
+    for each in elements:
+        try:
+            if equal(wanted, each):
+                return True
+        except EvalError:
+            continue
+    return False
+
+
+def compare(one: Value, other: Value) -> int:
+    """-1, 0 or 1; raises EvalError for values that have no order."""
+    kind, other_kind = type(one), type(other)
+    if kind in _NUMBERS and other_kind in _NUMBERS:
+        if one != one or other != other:
+            raise EvalError("NaN values cannot be ordered")
+    elif kind is not other_kind or kind not in _ORDERED:
+        raise EvalError("no such overload")
+    return -1 if one < other else int(one > other)
+
+
+_NUMBERS = frozenset({int, Uint, float})
+_ORDERED = frozenset({bool, str, bytes, Duration, Timestamp})
+
+
+def _same(one: Value, other: Value) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _same_number(one: Value, other: Value) -> bool:
+    return type(other) in _NUMBERS and bool(one == other)
+
+
+def _same_kind_only(one: Value, other: Value) -> bool:
+    if type(one) is not type(other) or (type(other) is Amount and other.computed):
+        raise EvalError("no such overload")
+    if type(one) is Amount:
+        return bool(one.nanos == other.nanos)
+    return bool((one.name == other.name) if type(one) is Format else (one == other))
+
+
+def _not_unequal(one: Value, other: Value) -> bool:
+    """Equality of elements: those that cannot be compared are not unequal."""
+    try:
+        return equal(one, other)
+    except EvalError:
+        return True
+
+
+def _same_list(one: list[Value], other: Value) -> bool:
+    return type(other) is list and len(one) == len(other) and all(map(_not_unequal, one, other))
+
+
+def _same_map(one: dict[Value, Value], other: Value) -> bool:
+    if not isinstance(other, dict) or len(one) != len(other):
+        return False
+    default = type(other) is DomainMap
+    return all((default or key in other) and _not_unequal(value, other[key]) for key, value in one.items())
+
+
+def _same_optional(one: Optional, other: Value) -> bool:
+    if type(other) is not Optional or one.present != other.present:
+        return False
+    return not one.present or equal(one.value, other.value)
+
+
+_EQUALITY: dict[type, Callable[[Any, Value], bool]] = {
+    bool: _same, int: _same_number, Uint: _same_number, float: _same_number, str: _same, bytes: _same,
+    list: _same_list, dict: _same_map, DomainMap: _same_map, Optional: _same_optional, TypeValue: _same,
+    Duration: _same, Timestamp: _same,
+    Amount: _same_kind_only, Semver: _same_kind_only, Url: _same_kind_only, Format: _same_kind_only,
+    Ip: _same_kind_only, Cidr: _same_kind_only,
+}  # fmt: skip
