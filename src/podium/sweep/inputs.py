@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium import __version__
+from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
 from podium.errors import ConfigError, InputError
 from podium.framework import Registry
@@ -37,6 +38,7 @@ class Inputs:
     clusters: Mapping[str, Objects]
     traces: Mapping[str, Objects]
     events: Mapping[str, TimelineEvents]
+    node_groups: Mapping[str, NodeGroups]
     configs: Mapping[str, Mapping[str, Any] | None]
     sources: Sources
     digest: str
@@ -44,9 +46,11 @@ class Inputs:
     _built: dict[tuple[str, str], Cluster] = field(default_factory=dict)
 
     def objects(self, cluster: str, trace: str) -> Objects:
+        """What is there at the beginning; nothing where the events bring everything."""
         both = [found for found in (self.clusters.get(cluster), self.traces.get(trace)) if found is not None]
-        first, *others = both
-        return first.replaced([*first, *(item for other in others for item in other)], ()) if others else first
+        if len(both) == 1:
+            return both[0]
+        return Objects(item for found in both for item in found)
 
     def built(self, cluster: str, trace: str) -> Cluster:
         """The cluster of these objects with the pods of workloads, built once."""
@@ -123,6 +127,9 @@ class _Loading:
     def events(self) -> dict[str, TimelineEvents]:
         return {label: read_timeline(self.path(value, where)) for label, where, value in self.named("events")}
 
+    def node_groups(self) -> dict[str, NodeGroups]:
+        return {label: read_node_groups(self.path(value, where)) for label, where, value in self.named("nodeGroups")}
+
     def configs(self) -> dict[str, Mapping[str, Any] | None]:
         found: dict[str, Mapping[str, Any] | None] = {}
         for label, where, value in self.named("config"):
@@ -155,6 +162,7 @@ def load_inputs(spec: SweepSpec) -> Inputs:
         clusters=loading.clusters(),
         traces={label: load(list(t.beginning)) if spec.is_timeline else t.objects() for label, t in traces.items()},
         events=events,
+        node_groups=loading.node_groups(),
         configs=loading.configs(),
         sources=sources,
         digest=loading.digest,

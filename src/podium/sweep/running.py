@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
+from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError, PodiumError
@@ -54,7 +55,10 @@ class Job(NamedTuple):
         if spec.is_timeline:
             events = self.inputs.events[point.get("events", trace)]
             objects = self._prepared(self.inputs.objects(cluster, trace), seed)
+            groups = self.inputs.node_groups.get(point.get("nodeGroups", FIXED))
             with closing(Timeline(objects, events, **options)) as timeline:
+                if groups is not None:
+                    Autoscaler(timeline, groups)
                 return timeline.run(spec.until)
         return simulate(self._cluster(cluster, trace, seed), messages=False, **options)
 

@@ -16,8 +16,7 @@ from podium.sweep.space import SEED, AnyAxis, Axis, RangeAxis, Space, grid_size
 
 METHODS = ("grid", "random", "optuna")
 RUNS = ("simulation", "timeline")
-FILES = ("cluster", "config", "events")
-VARIED = (*FILES, "trace", "release", "tieBreak", SEED)
+VARIED = ("cluster", "config", "events", "nodeGroups", "trace", "release", "tieBreak", SEED)
 """What an axis may vary, besides `args.PLUGIN.FIELD` and `weight.PLUGIN`."""
 MOST_RUNS = 1_000_000
 
@@ -96,12 +95,14 @@ def read_sweep(file: str) -> SweepSpec:
 
 
 def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
-    if not varied & {"cluster", "trace"}:
+    if not varied & {"cluster", "trace", "events"}:
         top.refuse("", "needs a `cluster` or a `trace`, for all runs or as an axis")
     if spec.is_timeline and not varied & {"events", "trace"}:
         top.refuse("run", "is timeline; it needs `events` or a `trace`")
     if not spec.is_timeline and "events" in varied:
         top.refuse("events", "are for timelines; leave out `run: simulation`")
+    if "nodeGroups" in varied and not spec.is_timeline:
+        top.refuse("nodeGroups", "are for timelines; set `run: timeline`")
     if spec.until is not None and not spec.is_timeline:
         top.refuse("until", "is for timelines; set `run: timeline`")
     for name, check in (("release", release_of), ("tieBreak", tie_break)):
