@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml
 	touch $@
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
 
 types: $(STAMP)
 	$(BIN)/mypy

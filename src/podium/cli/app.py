@@ -23,11 +23,13 @@ from podium.cli import (
     example,
     explain,
     extender,
+    import_trace,
     recorded,
     run,
     serve,
     shadow,
     simulate,
+    sweep,
     tune,
     why_not,
 )
@@ -162,6 +164,8 @@ app.command()(shadow.shadow)
 app.command()(run.run)
 app.command()(serve.serve)
 app.command()(extender.extender)
+app.command()(sweep.sweep)
+app.command("import")(import_trace.import_trace)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)
