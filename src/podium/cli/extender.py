@@ -82,7 +82,7 @@ def extender(
     objects = read_objects(files) if files else Objects()
     mention(objects, verbose=False)
     chosen = choose_release(release, None, objects)
-    given = find_config(config, objects, chosen.name)
+    given = find_config(config, objects, chosen)
     framework = extender_framework(
         registry, [*wanted, *registry.asked_for], given.document, release=chosen.name, options=given.options
     )

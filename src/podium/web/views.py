@@ -75,7 +75,7 @@ class Views:
             "pods": len(self._pods),
             "pending": len(cluster.pending),
             "release": self.subject.release,
-            "releases": [*OLD_RELEASES, *RELEASE_NAMES],
+            "releases": [*RELEASE_NAMES, *OLD_RELEASES],
             "canTurn": not release_of(self.subject.release).is_old,
             "profiles": [
                 {
