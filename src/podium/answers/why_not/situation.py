@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.framework import Framework, Registry
 from podium.framework.suggested_change import Change
 from podium.model import Node, Pod
-from podium.releases import CURRENT
 
 
 class Situation:
@@ -23,7 +23,7 @@ class Situation:
         pod: Pod,
         config: KubeSchedulerConfiguration,
         registry: Registry,
-        release: str = CURRENT,
+        release: AnyRelease = CURRENT,
     ) -> None:
         self.cluster = cluster.fork()
         self.cluster.remove(pod)
