@@ -31,6 +31,7 @@ from podium.cli import (
     simulate,
     sweep,
     tune,
+    upgrade,
     why_not,
 )
 from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
@@ -118,7 +119,7 @@ def fail(problem: Exception | str) -> int:
 app = typer.Typer(
     cls=Commands,
     name="podium",
-    help="Decide where Kubernetes pods go, exactly as kube-scheduler v1.36 would, and show why.",
+    help="Decide where Kubernetes pods go, exactly as kube-scheduler would, and show why.",
     epilog="Exit codes: 0 all went well, 1 something does not fit or agree, 2 bad input, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,
@@ -155,6 +156,7 @@ app.command()(simulate.simulate)
 app.command()(why_not.why_not)
 app.command()(capacity.capacity)
 app.command()(compare.compare)
+app.command()(upgrade.upgrade)
 app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
@@ -169,5 +171,6 @@ app.command("import")(import_trace.import_trace)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)
+app.command()(upgrade.releases)
 app.command()(example.demo)
 app.command()(example.example)

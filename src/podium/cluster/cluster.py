@@ -14,7 +14,7 @@ from podium.cluster.columns import Columns, Ints, Mask
 from podium.cluster.images import Images
 from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
-from podium.cluster.pods import PodInfo, PodInfos
+from podium.cluster.pods import PodInfo, PodInfos, counts_alike
 from podium.cluster.ports import Ports
 from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
@@ -185,7 +185,10 @@ class Cluster:
         """Let pods count for what they do in another release; a scheduler sees to that itself."""
         if self.infos.rules is rules:
             return
+        alike = counts_alike(self.infos.rules, rules)
         self.infos = self.infos.counted_as(rules)
+        if alike:
+            return
         for key, (pod, info) in self._compiled.items():
             if info.varies:
                 self._compiled[key] = pod, self.infos.of(pod)
