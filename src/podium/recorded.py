@@ -162,6 +162,12 @@ def decide(
     return {"name": case.name} | accepted | answer
 
 
+class _Recording(Scheduler):
+    """A scheduler that stops where the recordings do, after Reserve: no claim has its devices yet."""
+
+    settles = False
+
+
 def prepare(
     case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> tuple[Scheduler, list[Pod]]:
@@ -171,7 +177,7 @@ def prepare(
             raise InputError(f"pod {number} of case {case.name!r} is a {item['kind']}; move it to its objects")
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
     options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
-    scheduler = Scheduler(
+    scheduler = _Recording(
         cluster,
         case.config,
         registry=registry,

@@ -179,7 +179,7 @@ def _audited(scheduler: _Auditor, staying: _Staying, pod: Pod, node: str) -> Aud
     cluster = scheduler.cluster
     staying.row = cluster.rows[node]
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    cluster.remove(pod)
+    held = cluster.end(pod)
     try:
         feasible = 0 if goes_with_node(pod) else scheduler.fitting_if_best(unbound, node)
         if feasible:
@@ -187,7 +187,7 @@ def _audited(scheduler: _Auditor, staying: _Staying, pod: Pod, node: str) -> Aud
         # Explaining takes its time: it is for those that would not stay.
         return _explained(scheduler.decide(unbound), pod, node)
     finally:
-        put_back(cluster, pod, node)
+        put_back(cluster, pod, node, held)
 
 
 def _explained(decision: Decision, pod: Pod, node: str) -> Audited:

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 from podium.cluster import Cluster, PodInfo
 from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.model import Pod
+from podium.manifests.claim_templates import claims_for
+from podium.model import Pod, ResourceClaim, ResourceClaimTemplate
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 
-def put_back(cluster: Cluster, pod: Pod, node: str) -> None:
-    """Put a pod back on the node it was on, whether it says so itself or was only placed there."""
+def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
+    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
+
+    `held` are the claims that its end changed, as they were before.
+    """
     if pod.spec.node_name:
         cluster.add(pod)
     else:
         cluster.assume(pod, node)
+    for claim in held:
+        cluster.update(claim)
+
+
+def with_claims(pod: Pod, cluster: Cluster) -> Pod:
+    """A new pod with the claims that are made from templates for it; they are in the cluster from now on."""
+    if not pod.spec.resource_claims:
+        return pod
+    pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
+    for claim in claims:
+        cluster.update(claim)
+    return pod
 
 
 class Placing:
@@ -23,7 +42,7 @@ class Placing:
         self.scheduler = scheduler
         self.changes = 0
         """Counts the pods that were placed or left."""
-        self._failed: dict[tuple[PodInfo, str], str | None] = {}
+        self._failed: dict[tuple[PodInfo, str, Hashable], str | None] = {}
         """The kinds that do not fit, and why, as far as somebody asked."""
 
     def place(self, pod: Pod) -> str | None:
@@ -56,5 +75,6 @@ class Placing:
         self.changes += 1
         self._failed.clear()
 
-    def _kind(self, pod: Pod) -> tuple[PodInfo, str]:
-        return self.scheduler.cluster.info_of(pod), pod.spec.scheduler_name
+    def _kind(self, pod: Pod) -> tuple[PodInfo, str, Hashable]:
+        cluster = self.scheduler.cluster
+        return cluster.info_of(pod), pod.spec.scheduler_name, claims_key(pod, cluster.store)

@@ -35,6 +35,9 @@ class Scheduler:
     volume is taken to be there and usable everywhere.
     """
 
+    settles = True
+    """Whether a pod that is placed counts as bound: a claim that it got devices for has them for the next pod, too."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -210,6 +213,9 @@ class Scheduler:
         status = self._reserve(evaluation, self.cluster.names[row])
         if status != SUCCESS:
             self.cluster.forget(evaluation.pod)
+        elif self.settles:
+            for plugin in evaluation.plan.outline.reserve:
+                plugin.settle(evaluation.state, evaluation.pod, self.cluster.names[row])
         return status
 
     def _reserve(self, evaluation: Evaluation, node_name: str) -> Status:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,6 +19,7 @@ from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
 from podium.plugins import IN_TREE
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 from podium.plugins.storage.bindable_volumes import BindableVolumes
 from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, claim_name, class_of_claim
 from podium.plugins.storage.csi_migration import DRIVERS
@@ -241,10 +242,11 @@ class _Simulated:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._failures: dict[tuple[PodInfo, str], str] = {}
+        self._failures: dict[tuple[PodInfo, str, Hashable], str] = {}
 
     def decide(self, pod: Pod) -> Placement:
-        kind = (self._scheduler.cluster.infos.of(pod), pod.spec.scheduler_name)
+        cluster = self._scheduler.cluster
+        kind = (cluster.infos.of(pod), pod.spec.scheduler_name, claims_key(pod, cluster.store))
         # The claims of ephemeral volumes go by the pod's name, so that no two such pods are equal.
         is_alone = any(volume.ephemeral is not None for volume in pod.spec.volumes)
         if kind in self._failures and not is_alone:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from podium.cluster import PodInfo
@@ -12,6 +13,7 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Status
 from podium.loop.queued_pod import NO_PLUGINS
 from podium.model import Pod
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 EXTENDER = "Extender"
 """Stands for all extenders among the plugins that rejected a pod."""
@@ -60,7 +62,8 @@ class CycleScheduler(Scheduler):
     Until something changes in the cluster, pods of one kind fail alike: that is found out once.
     """
 
-    _failures: dict[PodInfo, Failure]
+    settles = False
+    _failures: dict[tuple[PodInfo, Hashable], Failure]
     _failures_version: tuple[int, ...] = ()
     _nomination_changes = 0
 
@@ -70,7 +73,8 @@ class CycleScheduler(Scheduler):
         version = self._version()
         if version != self._failures_version:
             self._failures, self._failures_version = {}, version
-        known = self._failures.get(info)
+        kind = info, claims_key(pod, self.cluster.store)
+        known = self._failures.get(kind)
         if known is not None and not self.nominations.node_of(pod):
             return known
         try:
@@ -81,7 +85,7 @@ class CycleScheduler(Scheduler):
             return found
         failure = self._diagnose(pod)
         if failure.nominated is None and not failure.is_error and not self.nominations.node_of(pod):
-            self._failures[info] = failure
+            self._failures[kind] = failure
         return failure
 
     def nominate(self, pod: Pod, node: str) -> None:

@@ -10,6 +10,7 @@ from podium.cluster.ports import ANY_IP
 from podium.config.plugin_args import SYSTEM_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework.events import Action, ClusterEvent
 from podium.framework.plugin import Plugin
+from podium.loop.device_hints import DEVICE_HINTS
 from podium.loop.registration import Registration, Rejected, always, is_placed, never
 from podium.loop.storage_hints import STORAGE_HINTS
 from podium.model import Node, Pod, Taint
@@ -213,7 +214,6 @@ def _hard_constraints(rejected: Rejected) -> list[_Spread]:
 
 HINTS: dict[str, tuple[Registration, ...]] = {
     "DefaultPreemption": (Registration("Pod", DELETE, never),),
-    "DynamicResources": (Registration("Node", ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),),
     "InterPodAffinity": (
         Registration("Pod", ADD | Action.UPDATE_POD_LABEL | DELETE, changes_affinity),
         Registration("Node", ADD | Action.UPDATE_NODE_LABEL, changes_topology),
@@ -243,6 +243,7 @@ HINTS: dict[str, tuple[Registration, ...]] = {
         Registration("Pod", Action.UPDATE_POD_TOLERATION, about_itself),
     ),
     **STORAGE_HINTS,
+    **DEVICE_HINTS,
 }
 """Per in-tree plugin, the events that may help the pods it rejected."""
 
@@ -254,9 +255,10 @@ class PluginHints:
         self.plugin = plugin
         says_itself = type(plugin).is_schedulable_after is not Plugin.is_schedulable_after
         is_in_tree = IN_TREE.get(plugin.name) is type(plugin)
-        self.goes_by_spec = is_in_tree and not says_itself
-        """Whether pods with the same spec get the same answer."""
-        self._registrations = with_taints(HINTS.get(plugin.name, ())) if self.goes_by_spec else None
+        has_hints = is_in_tree and not says_itself
+        self.goes_by_spec = has_hints and plugin.name not in DEVICE_HINTS
+        """Whether pods with the same spec get the same answer; claims are a pod's own."""
+        self._registrations = with_taints(HINTS.get(plugin.name, ())) if has_hints else None
 
     def is_interested(self, event: ClusterEvent) -> bool:
         if self._registrations is None:

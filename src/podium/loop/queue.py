@@ -281,7 +281,7 @@ class SchedulingQueue:
         """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
         for plugin in sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin):
-            status: Status = plugin.pre_enqueue(queued.pod)
+            status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
             if status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name

@@ -37,11 +37,13 @@ def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, p
     if pod.finished:
         return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
     spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
-    scheduler.cluster.remove(pod)
+    held = scheduler.cluster.end(pod)
     try:
         return _in_detail(scheduler, replace(pod, spec=spec), pod.spec.node_name, preempt=preempt)
     finally:
         scheduler.cluster.add(pod)
+        for claim in held:
+            scheduler.cluster.update(claim)
 
 
 def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:

@@ -15,7 +15,7 @@ from podium.config import KubeSchedulerConfiguration, PluginRef
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.framework import Registry
-from podium.model import ContainerImage, Node, Pod, Taint, Toleration
+from podium.model import ContainerImage, Node, Pod, ResourceClaim, Taint, Toleration
 from podium.plugins.node_unschedulable import CORDONED
 from podium.wording import joined
 
@@ -32,7 +32,7 @@ class Situation:
         release: AnyRelease = CURRENT,
     ) -> None:
         self.cluster = cluster.fork()
-        self.cluster.remove(pod)
+        self.cluster.end(pod)
         self.pod, self.config, self.registry, self.release = pod, config, registry, release
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
@@ -106,8 +106,13 @@ class Situation:
         found = self.cluster.find_pod(key)
         if found is not None:
             before = found[0]
-            self._undo.append(lambda: self.cluster.add(before))
-            self.cluster.remove(before)
+            held = self.cluster.end(before)
+            self._undo.append(lambda: self._put_back(before, held))
+
+    def _put_back(self, pod: Pod, held: list[ResourceClaim]) -> None:
+        self.cluster.add(pod)
+        for claim in held:
+            self.cluster.update(claim)
 
 
 EACH = 10

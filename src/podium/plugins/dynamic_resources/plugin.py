@@ -180,11 +180,14 @@ class DynamicResources(
         if devices is not None:
             devices.unreserve()
 
-    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def settle(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Write the devices into the claims, and the pod into their reservations."""
         devices: PodDevices | None = state.get(self.name)
         if devices is not None:
             devices.bind()
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        self.settle(state, pod, node_name)
         return SUCCESS
 
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.device_claims import EXTENDED_RESOURCE_CLAIM
 from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
 from podium.plugins.dynamic_resources.allocation import allocation_of
 from podium.plugins.dynamic_resources.extended_resources import (
-    CLAIM_ANNOTATION,
     ExtendedRequests,
     backed_resources,
     extended_claim,
@@ -69,7 +69,7 @@ class PodDevices:
     def _find_left_over(self) -> ResourceClaim | None:
         """A claim that was made for this pod's extended resources before."""
         for claim in self._cluster.store.of(ResourceClaim):
-            if claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true" and any(
+            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and any(
                 owner.name == self._pod.name and owner.controller and owner.uid == self._pod.metadata.uid
                 for owner in claim.metadata.owner_references
             ):
@@ -215,8 +215,8 @@ class PodDevices:
         pod = self._pod
         consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
         decided = {pending.name: pending for pending in self._reserved}
-        for claim in [*self.claims, *(p.claim for p in self._reserved if p.claim.metadata.uid == "")]:
-            pending = decided.pop(claim.name, None)
+        for claim in {claim.name: claim for claim in (*self.claims, *(each.claim for each in self._reserved))}.values():
+            pending = decided.get(claim.name)
             self._bind(claim, None if pending is None else pending.allocation, consumer)
         self.unreserve()
 
@@ -269,7 +269,7 @@ def _special_claim(pod: Pod) -> ResourceClaim:
         name=name,
         namespace=pod.namespace,
         uid=f"ResourceClaim/{pod.namespace}/{name}",
-        annotations={CLAIM_ANNOTATION: "true"},
+        annotations={EXTENDED_RESOURCE_CLAIM: "true"},
         owner_references=[owner],
     )
     return ResourceClaim(metadata=metadata)
