@@ -13,6 +13,7 @@ from podium.framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -20,6 +21,7 @@ from podium.framework import (
     Status,
     Verdict,
 )
+from podium.framework.fast_paths import ForSomePods
 from podium.model import Pod, Service
 
 
@@ -46,8 +48,8 @@ class Labelled(FilterPlugin, ScorePlugin):
     name = "Labelled"
     reads = Aspect.LABELS
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.labels.get("color", "")
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.labels.get("color", "")
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         unwanted = node.labels.get("rack") == "r2" and pod.metadata.labels.get("color") == "blue"
@@ -63,8 +65,8 @@ class Headroom(PreScorePlugin, ScorePlugin):
     name = "Headroom"
     reads = Aspect.RESOURCES | Aspect.LABELS
 
-    def key(self, info: PodInfo) -> Hashable:
-        return "app" in info.labels
+    def sign(self, pod: PodView) -> Hashable:
+        return "app" in pod.labels
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         return SUCCESS if "app" in pod.metadata.labels else SKIP
@@ -80,8 +82,8 @@ class Served(FilterPlugin):
     name = "Served"
     reads = Aspect.OBJECTS | Aspect.PODS
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.namespace
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.namespace
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         is_full = nodes.requested("pods") > 3
@@ -89,7 +91,7 @@ class Served(FilterPlugin):
         return Verdict.reject(is_full & no_service, "node(s) had no service")
 
 
-class Fenced(PreFilterPlugin, FilterPlugin):
+class Fenced(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Narrows the nodes, by what the cluster looks like at the moment."""
 
     name = "Fenced"
@@ -114,8 +116,8 @@ class Packed(FilterPlugin, ScorePlugin):
     name = "Packed"
     reads = Aspect.RESOURCES
 
-    def key(self, info: PodInfo) -> Hashable:
-        return len(info.pod.spec.containers)
+    def sign(self, pod: PodView) -> Hashable:
+        return len(pod.spec.containers)
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         is_full = node.requested("pods") >= 6

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from podium.framework import ClusterEvent as ClusterEvent
     from podium.framework import Code as Code
     from podium.framework import CycleState as CycleState
+    from podium.framework import EventHint as EventHint
     from podium.framework import FilterPlugin as FilterPlugin
     from podium.framework import PermitPlugin as PermitPlugin
     from podium.framework import Plugin as Plugin
+    from podium.framework import PodView as PodView
     from podium.framework import PostBindPlugin as PostBindPlugin
     from podium.framework import PostFilterPlugin as PostFilterPlugin
     from podium.framework import PostFilterResult as PostFilterResult
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from podium.framework import ScorePlugin as ScorePlugin
     from podium.framework import Status as Status
     from podium.framework import Verdict as Verdict
-    from podium.framework import of_spec as of_spec
+    from podium.framework import WaitingPod as WaitingPod
     from podium.loop import SchedulerLoop as SchedulerLoop
     from podium.manifests import Objects as Objects
     from podium.manifests import expand_workloads as expand_workloads
@@ -116,7 +118,9 @@ _NAMES = {
         "Status",
         "Verdict",
         "WAIT",
-        "of_spec",
+        "EventHint",
+        "WaitingPod",
+        "PodView",
     ),
     "podium.manifests": (
         "Objects",
@@ -151,6 +155,7 @@ __all__ = [
     "ConfigError",
     "CycleState",
     "Decision",
+    "EventHint",
     "ExtenderError",
     "FilterPlugin",
     "InputError",
@@ -163,6 +168,7 @@ __all__ = [
     "PluginError",
     "PluginScores",
     "PodInfo",
+    "PodView",
     "PodiumError",
     "PostBindPlugin",
     "PostFilterPlugin",
@@ -187,11 +193,11 @@ __all__ = [
     "TimelineResult",
     "Usage",
     "Verdict",
+    "WaitingPod",
     "__version__",
     "check_plugin",
     "expand_workloads",
     "load",
-    "of_spec",
     "read_timeline",
     "simulate",
 ]

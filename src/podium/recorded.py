@@ -149,7 +149,8 @@ def decide(
     try:
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
-            decisions = [scheduler.place(pod, preempt=case.preempt) for pod in pods]
+            # The recordings stop after Reserve.
+            decisions = [scheduler.place(pod, preempt=case.preempt, bind=False) for pod in pods]
             chosen = release_of(release)
             answer: dict[str, Any] = {"decisions": [chosen.shape(decision) for decision in decisions]}
             if chosen.is_old:
@@ -162,12 +163,6 @@ def decide(
     return {"name": case.name} | accepted | answer
 
 
-class _Recording(Scheduler):
-    """A scheduler that stops where the recordings do, after Reserve: no claim has its devices yet."""
-
-    settles = False
-
-
 def prepare(
     case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> tuple[Scheduler, list[Pod]]:
@@ -177,7 +172,7 @@ def prepare(
             raise InputError(f"pod {number} of case {case.name!r} is a {item['kind']}; move it to its objects")
     cluster = Cluster.from_objects(load(case.objects) if case.objects else ())
     options = Options(provider=case.provider, feature_gates=case.feature_gates, env=case.env)
-    scheduler = _Recording(
+    scheduler = Scheduler(
         cluster,
         case.config,
         registry=registry,

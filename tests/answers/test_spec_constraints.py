@@ -58,7 +58,7 @@ def test_what_pins_a_pending_pod(fields: dict[str, Any], expected: tuple[str, st
     found = failed(*nodes("a1 b1 c1"), *storage(), *others, web("w", "a1", **fields))
 
     (pod,) = found.of(Fate.PENDING)
-    (pin,) = pod.pins
+    (pin,) = pod.constraints
     assert (pin.kind, pin.what, pin.nodes, pin.alone) == expected
 
 
@@ -66,4 +66,4 @@ def test_two_pins_hold_a_pod_that_neither_holds_alone() -> None:
     both: dict[str, Any] = {"node_selector": {HOSTNAME: "a1"}, **CLAIM}
     (pod,) = failed(*nodes("a1 b1"), *storage(), web("w", "a1", **both)).of(Fate.PENDING)
 
-    assert [(pin.kind, pin.alone) for pin in pod.pins] == [("node affinity", False)]
+    assert [(pin.kind, pin.alone) for pin in pod.constraints] == [("node affinity", False)]

@@ -13,7 +13,7 @@ import yaml
 from builders import make_node, make_pod
 from cli.running import config, node, pod, run, written
 from podium.answers import OBJECTIVES, Tuning, tune
-from podium.answers.tuning.search_space import ConfigurationPanel, Knobs
+from podium.answers.tuning.search_space import ConfigurationSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError
@@ -53,9 +53,9 @@ def test_packs_the_fleet_on_fewer_nodes_and_says_how_many(tuned: Tuning) -> None
 
 def test_what_was_found_is_what_the_document_says(tuned: Tuning) -> None:
     cluster = Cluster.from_objects(load(fleet()))
-    panel = ConfigurationPanel(tuned.document, IN_TREE)
+    space = ConfigurationSpace(tuned.document, IN_TREE)
 
-    assert panel.today == tuned.best.knobs
+    assert space.today == tuned.best.settings
     comparison = tune(cluster, replay=True, config=tuned.document, trials=1).comparison
     assert comparison.before.measures == tuned.comparison.after.measures
 
@@ -141,7 +141,7 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         tune(small(), trials=1)
 
 
-# -- turning knobs -------------------------------------------------------------------------------------------------
+# -- turning settings -------------------------------------------------------------------------------------------------
 
 API = "kubescheduler.config.k8s.io/"
 DOCUMENTS: dict[str, dict[str, Any] | None] = {
@@ -179,34 +179,34 @@ DOCUMENTS: dict[str, dict[str, Any] | None] = {
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_a_document_says_what_was_turned_and_nothing_else(document: dict[str, Any] | None) -> None:
     before = json.dumps(document)
-    panel = ConfigurationPanel(document, IN_TREE)
-    turned = Knobs(
-        {plugin: place + 3 for place, plugin in enumerate(panel.today.weights)},
+    space = ConfigurationSpace(document, IN_TREE)
+    turned = TunedSettings(
+        {plugin: place + 3 for place, plugin in enumerate(space.today.weights)},
         "RequestedToCapacityRatio",
         ((0, 0), (50, 3), (100, 10)),
     )
 
-    after = ConfigurationPanel(panel.document(turned), IN_TREE)
+    after = ConfigurationSpace(space.document(turned), IN_TREE)
 
     assert after.today == turned
-    assert after.config(panel.today) == panel.config(panel.today)
+    assert after.config(space.today) == space.config(space.today)
     assert json.dumps(document) == before
 
 
 def test_the_profile_that_is_named_is_tuned() -> None:
     document = config(profiles=[{"schedulerName": "one"}, {"schedulerName": "two"}])
-    panel = ConfigurationPanel(document, IN_TREE, "two")
+    space = ConfigurationSpace(document, IN_TREE, "two")
 
-    after = panel.document(Knobs({**panel.today.weights, "ImageLocality": 9}, "MostAllocated"))
+    after = space.document(TunedSettings({**space.today.weights, "ImageLocality": 9}, "MostAllocated"))
 
     assert after["profiles"][0] == {"schedulerName": "one"}
-    assert ConfigurationPanel(after, IN_TREE, "two").today.weights["ImageLocality"] == 9
+    assert ConfigurationSpace(after, IN_TREE, "two").today.weights["ImageLocality"] == 9
 
 
 def test_without_fit_there_is_no_strategy() -> None:
     document = config(profiles=[{"plugins": {"score": {"disabled": [{"name": "NodeResourcesFit"}]}}}])
 
-    assert {trial.knobs.strategy for trial in tune(small(), config=document, trials=3).trials} == {None}
+    assert {trial.settings.strategy for trial in tune(small(), config=document, trials=3).trials} == {None}
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import yaml
 from builders import make_node, make_pod
 from cli.running import node, pod, run, written
 from podium.answers import tune
-from podium.answers.tuning.policy_search_space import PolicyPanel, V1Alpha2Panel
-from podium.answers.tuning.search_space import Knobs
+from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
+from podium.answers.tuning.search_space import TunedSettings
 from podium.cluster import Cluster
 from podium.engine import simulate
 from podium.engine.release import PROVIDERS, Options, release_of
@@ -72,14 +72,14 @@ def test_the_same_in_any_number_of_processes() -> None:
 def test_what_the_owner_of_a_node_wants_is_left_alone(release: str) -> None:
     found = tune(small(), release=release, trials=3)
 
-    assert "NodePreferAvoidPodsPriority" not in found.today.knobs.weights
+    assert "NodePreferAvoidPodsPriority" not in found.today.settings.weights
     assert {"name": "NodePreferAvoidPodsPriority", "weight": 10000} in found.document["priorities"]
 
 
 def test_v1_8_has_no_ratio_to_choose() -> None:
     tried = tune(small(), release="v1.8", trials=12).trials
 
-    assert {trial.knobs.strategy for trial in tried} == {"LeastRequestedPriority", "MostRequestedPriority"}
+    assert {trial.settings.strategy for trial in tried} == {"LeastRequestedPriority", "MostRequestedPriority"}
 
 
 def test_a_v1alpha2_configuration_stays_one() -> None:
@@ -104,15 +104,15 @@ def test_bad_input(options: dict[str, Any], kind: type[Exception], said: str) ->
         tune(small(), release="v1.14", trials=1, **options)
 
 
-# -- turning knobs -----------------------------------------------------------------------------------------------------
+# -- turning settings ----------------------------------------------------------------------------------------------
 
 RATIO = argument("Mine", "requestedToCapacityRatioArguments", 4, shape=[{"utilization": 100, "score": 10}])
 LIKES = [argument(f"Likes{label}", "labelPreference", 3, label=label, presence=True) for label in ("rack", "disk")]
 
 
-def turned(panel: PolicyPanel | V1Alpha2Panel, strategy: str | None) -> Knobs:
-    weights = {name: place + 3 for place, name in enumerate(panel.today.weights)}
-    return Knobs(weights, strategy, SHAPE if strategy and strategy.startswith("Requested") else None)
+def turned(space: PolicySpace | V1Alpha2Space, strategy: str | None) -> TunedSettings:
+    weights = {name: place + 3 for place, name in enumerate(space.today.weights)}
+    return TunedSettings(weights, strategy, SHAPE if strategy and strategy.startswith("Requested") else None)
 
 
 @pytest.mark.parametrize("release", ["v1.14", "v1.18"])
@@ -120,11 +120,11 @@ def turned(panel: PolicyPanel | V1Alpha2Panel, strategy: str | None) -> Knobs:
 def test_a_priority_becomes_another_of_its_kind_and_the_rest_stays(release: str, strategy: str) -> None:
     document = policy(["GeneralPredicates"], [RATIO, {"name": "EqualPriority", "weight": 9}])
     before = json.dumps(document)
-    panel = PolicyPanel(document, IN_TREE, None, release)
+    space = PolicySpace(document, IN_TREE, None, release)
 
-    after = panel.document(turned(panel, strategy))
+    after = space.document(turned(space, strategy))
 
-    assert (panel.today.strategy, panel.today.shape) == ("RequestedToCapacityRatioPriority", ((100, 10),))
+    assert (space.today.strategy, space.today.shape) == ("RequestedToCapacityRatioPriority", ((100, 10),))
     assert after == {
         **document,
         "priorities": [{"name": strategy, "weight": 3}, {"name": "EqualPriority", "weight": 9}],
@@ -134,51 +134,55 @@ def test_a_priority_becomes_another_of_its_kind_and_the_rest_stays(release: str,
 
 @pytest.mark.parametrize("release", ["v1.14", "v1.18"])
 def test_a_ratio_is_given_its_shape(release: str) -> None:
-    panel = PolicyPanel(policy((), ["LeastRequestedPriority"]), IN_TREE, None, release)
+    space = PolicySpace(policy((), ["LeastRequestedPriority"]), IN_TREE, None, release)
 
-    again = PolicyPanel(panel.document(turned(panel, panel.strategies[-1])), IN_TREE, None, release)
+    again = PolicySpace(space.document(turned(space, space.strategies[-1])), IN_TREE, None, release)
 
-    assert again.today == Knobs({"RequestedToCapacityRatioPriority": 3}, "RequestedToCapacityRatioPriority", SHAPE)
+    assert again.today == TunedSettings(
+        {"RequestedToCapacityRatioPriority": 3}, "RequestedToCapacityRatioPriority", SHAPE
+    )
 
 
 def test_two_priorities_for_resources_are_no_choice() -> None:
     both = policy((), ["LeastRequestedPriority", "MostRequestedPriority"])
 
-    assert PolicyPanel(both, IN_TREE, None, "v1.14").today.strategy is None
+    assert PolicySpace(both, IN_TREE, None, "v1.14").today.strategy is None
 
 
 def test_preferences_of_one_kind_have_one_weight_in_v1_18() -> None:
-    separate = PolicyPanel(policy((), LIKES), IN_TREE, None, "v1.14")
-    shared = PolicyPanel(policy((), LIKES), IN_TREE, None, "v1.18")
+    separate = PolicySpace(policy((), LIKES), IN_TREE, None, "v1.14")
+    shared = PolicySpace(policy((), LIKES), IN_TREE, None, "v1.18")
 
     assert separate.today.weights == {"Likesrack": 3, "Likesdisk": 3}
     assert shared.today.weights == {"Likesrack": 3}
-    after = shared.document(Knobs({"Likesrack": 7}, None))
+    after = shared.document(TunedSettings({"Likesrack": 7}, None))
     assert [entry["weight"] for entry in after["priorities"]] == [7, 7]
 
 
 def test_priorities_that_are_left_out_are_the_defaults_and_none_in_v1_8() -> None:
     left_out = policy(["GeneralPredicates"], None)
 
-    assert "LeastRequestedPriority" in PolicyPanel(left_out, IN_TREE, None, "v1.14").today.weights
+    assert "LeastRequestedPriority" in PolicySpace(left_out, IN_TREE, None, "v1.14").today.weights
     with pytest.raises(InputError, match="nothing to tune"):
-        PolicyPanel(left_out, IN_TREE, None, "v1.8")
+        PolicySpace(left_out, IN_TREE, None, "v1.8")
 
 
-@pytest.mark.parametrize("strategy", V1Alpha2Panel.strategies)
+@pytest.mark.parametrize("strategy", V1Alpha2Space.strategies)
 def test_score_plugins_of_v1alpha2(strategy: str) -> None:
     enabled = [{"name": "NodeLabel", "weight": 2}]
     profile = {"schedulerName": "two", "plugins": {"score": {"enabled": enabled}}, "pluginConfig": []}
     document = {**V1ALPHA2, "profiles": [{"schedulerName": "one"}, profile]}
     before = json.dumps(document)
-    panel = V1Alpha2Panel(document, IN_TREE, "two", "v1.18")
-    knobs = turned(panel, strategy)
+    space = V1Alpha2Space(document, IN_TREE, "two", "v1.18")
+    settings = turned(space, strategy)
 
-    again = V1Alpha2Panel(panel.document(knobs), IN_TREE, "two", "v1.18")
+    again = V1Alpha2Space(space.document(settings), IN_TREE, "two", "v1.18")
 
-    expected = {(strategy if name == panel.today.strategy else name): knobs.weights[name] for name in knobs.weights}
-    assert (again.today.weights, again.today.strategy, again.today.shape) == (expected, strategy, knobs.shape)
-    assert panel.document(panel.today) == document
+    expected = {
+        (strategy if name == space.today.strategy else name): settings.weights[name] for name in settings.weights
+    }
+    assert (again.today.weights, again.today.strategy, again.today.shape) == (expected, strategy, settings.shape)
+    assert space.document(space.today) == document
     assert json.dumps(document) == before
 
 

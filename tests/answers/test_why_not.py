@@ -303,11 +303,12 @@ def test_a_running_pod_is_decided_as_if_it_did_not_run() -> None:
     assert asked([node("a1"), running], running).goes_there
 
 
-def test_daemons_and_critical_pods_are_not_evicted() -> None:
-    daemon = make_pod("agent", node="a1", requests={"cpu": "2"}, owner={"kind": "DaemonSet", "name": "agent"})
+def test_pods_of_the_node_and_critical_pods_are_not_evicted() -> None:
+    daemon = make_pod("agent", node="a1", requests={"cpu": "1"}, owner={"kind": "DaemonSet", "name": "agent"})
+    mirror = make_pod("proxy", node="a1", requests={"cpu": "1"}, owner={"kind": "Node", "name": "a1"})
     critical = make_pod("dns", node="a1", requests={"cpu": "2"}, priority=2_000_000_000)
 
-    assert texts(asked([node("a1"), daemon, critical], make_pod(requests={"cpu": "1"}))) == [
+    assert texts(asked([node("a1"), daemon, mirror, critical], make_pod(requests={"cpu": "1"}))) == [
         "drop the pod's cpu request"
     ]
 

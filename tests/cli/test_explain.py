@@ -78,7 +78,7 @@ def test_a_finished_pod_is_said_to_be_finished(tmp_path: Path) -> None:
 
     result = run("explain", "web", "-f", cluster)
 
-    assert result.exit_code == 0
+    assert result.exit_code == 2
     assert "it has finished (Failed)" in result.stdout
 
 
@@ -87,7 +87,7 @@ def test_several_files_and_stdin_add_up(tmp_path: Path) -> None:
 
     result = run("explain", "web", "-f", nodes, "-f", "-", stdin=pods)
 
-    assert result.stdout.startswith("Pod default/web goes to n1, the only one of 1 node")
+    assert result.stdout.startswith("Pod default/web goes to n1, the only node")
 
 
 TWO_PROFILES = config(

@@ -10,6 +10,7 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.engine import Scheduler
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Registry, ScorePlugin, Status, Verdict
+from podium.framework.fast_paths import ByNodeLabels
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.node_resources_fit import NodeResourcesFit
@@ -44,7 +45,7 @@ class Spare(ScorePlugin):
         return np.clip(used // 100, 0, 100) if used.max() >= 0 else used
 
 
-class ByRack(FilterPlugin, ScorePlugin):
+class ByRack(ByNodeLabels, FilterPlugin, ScorePlugin):
     """Has both forms and goes by a label."""
 
     name = "ByRack"

@@ -8,37 +8,37 @@ import numpy as np
 import pytest
 
 from builders import make_config, make_node, make_pod
-from podium import of_spec
+from podium import PodView
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine import Scheduler
-from podium.engine.plan.cache import Frame, Plans, RecentlyUsed
+from podium.engine.plan.cache import Frame, Plans
 from podium.engine.plan.plan import Plan
 from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.taint_toleration import TaintToleration
 
-ASKED: list[str] = []
+ASKED: list[int] = []
 
 
 class Counted(TaintToleration):
-    """Notes for which pods its key is worked out."""
+    """Notes which specs it is asked to sign."""
 
     name = "Counted"
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        ASKED.append(info.labels["app"])
-        return super().key(info)
+    def sign(self, pod: PodView) -> Hashable:
+        ASKED.append(len(pod.spec.tolerations))
+        return super().sign(pod)
 
 
 class Trusting(TaintToleration):
-    """Goes by a label, too, and says so in a key that is not marked any more."""
+    """Goes by a label, too, and signs it."""
 
     name = "Trusting"
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.labels["app"], super().key(info)
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.labels["app"], super().sign(pod)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         if pod.metadata.labels["app"] == "trusted":
@@ -55,18 +55,18 @@ def scheduler_with(plugin: str) -> Scheduler:
     return Scheduler(cluster, make_config({"plugins": plugins}), registry=REGISTRY, tie_break="first")
 
 
-def test_a_key_of_the_spec_is_worked_out_once_for_all_pods_with_that_spec() -> None:
+def test_a_signature_of_the_spec_alone_is_made_once_for_all_pods_with_that_spec() -> None:
     ASKED.clear()
     scheduler = scheduler_with("Counted")
     for number in range(3):
         assert scheduler.schedule(make_pod(f"p{number}", labels={"app": f"a{number}"})) is None
     tolerant = make_pod("t", labels={"app": "tolerant"}, tolerations=[{"operator": "Exists"}])
     assert scheduler.schedule(tolerant) == "n"
-    assert ASKED == ["a0", "tolerant"]
+    assert ASKED == [0, 1]
 
 
 @pytest.mark.parametrize("first", ["trusted", "other"])
-def test_a_key_that_was_overridden_is_asked_for_every_pod(first: str) -> None:
+def test_a_signature_that_reads_labels_is_made_for_every_combination_of_labels(first: str) -> None:
     scheduler = scheduler_with("Trusting")
     apps = [first, "other", "trusted", "other"]
     placed = [scheduler.schedule(make_pod(f"p{place}", labels={"app": app})) for place, app in enumerate(apps)]

@@ -8,7 +8,8 @@ import pytest
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.select import best, tie_break
+from podium.engine.feasible_rows import Ranking
+from podium.engine.select import tie_break
 from podium.errors import InputError
 
 CLUSTER = Cluster.from_objects(map(make_node, ("c", "a", "d", "b")))
@@ -53,8 +54,8 @@ def test_an_unknown_tie_break_is_an_error() -> None:
 
 
 def test_the_highest_rows() -> None:
-    assert best(np.array([5, 9, 9, 1]), None).tolist() == [1, 2]
-    assert best(np.array([9, 5, 9]), np.array([4, 6, 8])).tolist() == [4, 8]
+    assert Ranking(np.array([5, 9, 9, 1]), None, []).best.tolist() == [1, 2]
+    assert Ranking(np.array([9, 5, 9]), np.array([4, 6, 8]), []).best.tolist() == [4, 8]
 
 
 @pytest.mark.parametrize("name", ["random", "round-robin", "first"])

@@ -21,10 +21,9 @@ from builders import (
 )
 from podium.cluster import Cluster
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
-from podium.framework import ClusterEvent
+from podium.framework import ClusterEvent, WaitingPod
 from podium.loop.events import node_changes, object_change, pod_changes
-from podium.loop.hints import HINTS, PluginHints
-from podium.loop.registration import Rejected
+from podium.loop.hints import PluginHints
 from podium.model import (
     Node,
     NodeAffinity,
@@ -312,8 +311,8 @@ def wakes(plugin: str, pod: Pod, old: Object | None, new: Object | None, args: o
     hints = PluginHints(IN_TREE[plugin](args))
     # A pod that changes itself is looked at as it is now.
     pod = new if isinstance(new, Pod) and new.key == pod.key else pod
-    rejected = Rejected(pod, cluster.infos.of(pod), hints.plugin, cluster)
-    return any(hints.is_interested(event) and hints.may_help(rejected, event) for event in events_of(old, new))
+    waiting = WaitingPod(pod, cluster.infos.of(pod), cluster)
+    return any(hints.is_interested(event) and hints.may_help(waiting, event) for event in events_of(old, new))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.name}")
@@ -324,7 +323,8 @@ def test_an_event_is_worth_another_try(case: Case) -> None:
 def test_every_plugin_that_can_reject_a_pod_has_hints() -> None:
     points = IN_TREE.points
     rejecting = {"preEnqueue", "preFilter", "filter", "reserve", "permit"}
-    assert {name for name in IN_TREE if points[name] & rejecting} - {"DefaultBinder"} == set(HINTS)
+    registering = {name for name, plugin in IN_TREE.items() if plugin().events_to_register() is not None}
+    assert {name for name in IN_TREE if points[name] & rejecting} == registering
 
 
 # -- what an update amounts to -----------------------------------------------------------------------------------------

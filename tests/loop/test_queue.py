@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from builders import make_node, make_pod
 from loop.driving import with_plugins
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.framework import Action, ClusterEvent, FilterPlugin, Plugin, PreEnqueuePlugin, QueueSortPlugin, Status
+from podium.framework import (
+    Action,
+    ClusterEvent,
+    EventHint,
+    FilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    Status,
+)
 from podium.framework.plugin import QueuedPod as Ordered
 from podium.framework.status import SUCCESS
 from podium.loop import SchedulingQueue
@@ -217,8 +227,8 @@ class Never(FilterPlugin):
 
     name = "Never"
 
-    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
-        return False
+    def events_to_register(self) -> Sequence[EventHint]:
+        return ()
 
 
 class Nodes(FilterPlugin):
@@ -226,8 +236,8 @@ class Nodes(FilterPlugin):
 
     name = "Nodes"
 
-    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
-        return event.resource == "Node" and pod.name == "pod"
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD, lambda waiting, old, new: waiting.pod.name == "pod"),)
 
 
 class Silent(FilterPlugin):
@@ -322,8 +332,8 @@ class Curfew(PreEnqueuePlugin):
     def pre_enqueue(self, pod: Pod) -> Status:
         return SUCCESS if Curfew.is_over else Status.unschedulable("curfew")
 
-    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
-        return event.resource == "Node"
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD),)
 
 
 @pytest.mark.parametrize(("event", "is_in"), [(NODE_ADDED, True), (POD_GONE, False)])

@@ -42,7 +42,7 @@ def shop() -> Simulation:
 
 def test_the_text() -> None:
     assert text(shop()) == [
-        "6 pending pods: 5 fit, 1 do not.",
+        "6 pending pods: 5 fit, 1 does not.",
         "",
         "WORKLOAD                PODS  PLACED  ON",
         "shop StatefulSet/train     3       2  a x2",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from podium.framework import (
     SUCCESS,
     WAIT,
     CycleState,
+    EventHint,
     FilterPlugin,
     Plugin,
+    PodView,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -26,8 +28,8 @@ from podium.framework import (
     ScorePlugin,
     Status,
     Verdict,
-    of_spec,
 )
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods, NormalizesByMax
 from podium.framework.plugin import QueuedPod
 from podium.model import Pod
 
@@ -158,9 +160,8 @@ class NormalizesWrong(Scores):
         return scores - 1
 
 
-class NormalizesBySum(ScorePlugin):
+class NormalizesBySum(NormalizesByMax):
     name = "NormalizesBySum"
-    normalizes_by_max = True
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         return nodes.allocatable("cpu")
@@ -283,7 +284,7 @@ class TwoScores(Scores):
         return 7
 
 
-class ByMoreLabels(ScorePlugin):
+class ByMoreLabels(ByNodeLabels, ScorePlugin):
     name = "ByMoreLabels"
 
     def score_labels(self, state: CycleState) -> tuple[str, ...]:
@@ -354,38 +355,37 @@ class ReadsInPreFilter(PreFilterPlugin, Reads):
         return np.full(len(nodes), state[self.name])
 
 
-class KeyTooSmall(Reads):
-    name = "KeyTooSmall"
+class SignsTooLittle(Reads):
+    name = "SignsTooLittle"
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.namespace
-
-    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        return len(pod.metadata.labels)
-
-
-class KeyNotOfSpec(Reads):
-    name = "KeyNotOfSpec"
-
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return len(info.labels)
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.namespace
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return len(pod.metadata.labels)
+
+
+class RegistersKinds(FilterPlugin):
+    name = "RegistersKinds"
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return ["Node"]  # type: ignore[list-item]
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS
 
 
 class Unhashable(Reads):
     name = "Unhashable"
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.labels  # type: ignore[return-value]
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.labels
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return 0
 
 
-class Unconcerned(FilterPlugin):
+class Unconcerned(ForSomePods, FilterPlugin):
     name = "Unconcerned"
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
@@ -395,7 +395,7 @@ class Unconcerned(FilterPlugin):
         return Status.unschedulable("node(s) were there")
 
 
-class UnconcernedPreFilter(PreFilterPlugin):
+class UnconcernedPreFilter(ForSomePods, PreFilterPlugin):
     name = "UnconcernedPreFilter"
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
@@ -405,7 +405,7 @@ class UnconcernedPreFilter(PreFilterPlugin):
         return PreFilterResult()
 
 
-class UnconcernedPreScore(PreScorePlugin):
+class UnconcernedPreScore(ForSomePods, PreScorePlugin):
     name = "UnconcernedPreScore"
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:

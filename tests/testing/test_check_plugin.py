@@ -86,7 +86,7 @@ def test_labels_named_in_the_code_are_on_some_nodes() -> None:
         (broken.FloatScores, "returns float64[7] from score: return an int64 array, one number for each node"),
         (broken.TooHigh, "after normalizing, scores are in 0..100"),
         (broken.NormalizesWrong, "returns an invalid score -1: after normalizing, scores are in 0..100"),
-        (broken.NormalizesBySum, "has normalizes_by_max, but 2000 becomes 100 on one node and 14 on many"),
+        (broken.NormalizesBySum, "is a NormalizesByMax plugin, but 2000 becomes 100 on one node and 14 on many"),
         (broken.PreFiltersStatus, "from pre_filter: return a PreFilterResult"),
         (broken.PreFiltersWaiting, "returns Wait from pre_filter: allowed are Success, Error, Skip, Unschedulable"),
         (broken.PreFiltersList, "returns node_names from pre_filter that are no frozenset of names"),
@@ -123,18 +123,14 @@ def test_labels_named_in_the_code_are_on_some_nodes() -> None:
             "PreFilter, PreScore and the answers for other nodes are not asked for again, but after",
         ),
         (
-            broken.KeyTooSmall,
-            "must say in `key` all it reads of a pod: pods asked-0 and asked-1 have the key 'default', but",
-        ),
-        (
-            broken.KeyNotOfSpec,
-            "has a `key` of_spec, which must not look at anything but the spec: pod asked-1 has the key 2, but in "
-            "another namespace and without labels and owners, 0",
+            broken.SignsTooLittle,
+            "must return from `sign` all it reads of a pod: pods asked-0 and asked-1 have the signature 'default', but",
         ),
         (broken.Unconcerned, "nothing to do with pod asked-0, but its filter rejects nodes"),
         (broken.UnconcernedPreFilter, "nothing to do with pod asked-0, but its pre_filter does not return SKIP"),
         (broken.UnconcernedPreScore, "nothing to do with pod asked-0, but its pre_score does not return SKIP"),
-        (broken.Unhashable, "fails in hashing what key returns: TypeError"),
+        (broken.RegistersKinds, "returns ['Node'] from events_to_register: return EventHints, or None"),
+        (broken.Unhashable, "fails in hashing what sign returns: TypeError"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

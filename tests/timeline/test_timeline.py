@@ -274,12 +274,14 @@ def test_a_drain_waits_for_budgets() -> None:
         *(at(0, "add", pod(f"web-{number}", owner="ReplicaSet/web")) for number in range(2)),
         at(0, "add", pod("bare")),
         at(0, "add", pod("daemon", owner="DaemonSet/logs", cpu="0")),
+        at(0, "add", pod("mirror", annotations={"kubernetes.io/config.mirror": "x"}, cpu="0", nodeName="a")),
+        at(0, "add", pod("static", owner="Node/a", cpu="0", nodeName="a")),
         at(10, "drain", node("a", cpu="4")),
         at(11, "add", node("b", cpu="4")),
         at(12, "add", pod("web-2", owner="ReplicaSet/web")),
     ]
     result = simulate([make_node("a", cpu="4")], *events)
-    # What the budget does not protect leaves at once, the rest as others take its place; daemons stay.
+    # What the budget does not protect leaves at once, the rest as others take its place; the pods of the node stay.
     assert story(result, "evict", "bind")[4:] == [
         "10 evict bare a drain",
         "12 bind web-2 b",

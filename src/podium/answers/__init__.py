@@ -5,10 +5,11 @@ from podium.answers.capacity import Capacity, Fits, capacity, pods_of, without_n
 from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, compare
 from podium.answers.conditions import Condition
 from podium.answers.disruption.disruption import BudgetImpact, Disrupted, Disruption, Fate, Settings, drain, fail
-from podium.answers.disruption.failure_search import WorstCase, nodes_matching, worst_domain, worst_nodes
+from podium.answers.disruption.failure_search import WorstCase, worst_domain, worst_nodes
 from podium.answers.measures import Measures, measure
+from podium.answers.node_lookup import find_node, find_nodes, nodes_matching
 from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, nodes_needed
-from podium.answers.spec_constraints import Pin
+from podium.answers.spec_constraints import SpecConstraint
 from podium.answers.tuning.trials import OBJECTIVES
 from podium.answers.tuning.tune import Trial, Tuning, tune
 from podium.answers.why_not import Change, Suggestion
@@ -34,8 +35,8 @@ __all__ = [
     "NodeMix",
     "NodeTemplate",
     "NodesNeeded",
-    "Pin",
     "Settings",
+    "SpecConstraint",
     "SpreadChange",
     "Suggestion",
     "Trial",
@@ -48,6 +49,8 @@ __all__ = [
     "compare",
     "drain",
     "fail",
+    "find_node",
+    "find_nodes",
     "measure",
     "nodes_matching",
     "nodes_needed",

@@ -12,19 +12,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.answers.compare import points_of
-from podium.answers.measures import MIRROR, goes_with_node
 from podium.answers.placement import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
-from podium.engine.plugin_faults import BLAME_PLUGINS
 from podium.engine.release import CURRENT, AnyRelease
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Pod
+from podium.model.pod_kinds import belongs_to_node, is_static
 from podium.plugins import IN_TREE
 
 STATIC = "a static pod: its node runs it"
@@ -134,18 +133,13 @@ class _Staying:
         """Nothing to restore."""
 
 
-class _Auditor(Scheduler):
-    """Finds out, without a word about the other nodes, whether a pod would get the node it has."""
-
-    def fitting_if_best(self, pod: Pod, node: str) -> int:
-        """How many nodes fit the pod, if this one is the best of them; else 0."""
-        try:
-            with BLAME_PLUGINS:
-                evaluation, extended = self._evaluate(pod, everywhere=False)
-                row = None if evaluation is None else self._select(evaluation, extended)
-        except (InputError, PluginError, ExtenderError):
-            return 0
-        return 0 if evaluation is None or row != self.cluster.rows[node] else evaluation.feasible.count
+def _fitting_if_best(scheduler: Scheduler, pod: Pod, node: str) -> int:
+    """How many nodes fit the pod, if this one is the best of them; else 0. Fast: no reasons are collected."""
+    try:
+        attempt = scheduler.attempt(pod)
+    except (InputError, PluginError, ExtenderError):
+        return 0
+    return attempt.feasible_count if attempt.node == node else 0
 
 
 def audit(
@@ -164,7 +158,7 @@ def audit(
     staying = _Staying()
     cluster = cluster.fork()
     found = []
-    scheduler = _Auditor(cluster, config, registry=registry, release=release, tie_break=staying)
+    scheduler = Scheduler(cluster, config, registry=registry, release=release, tie_break=staying)
     with closing(scheduler):
         for pod, node in list(cluster.placed()):
             found.append(_audited(scheduler, staying, pod, node))
@@ -172,16 +166,16 @@ def audit(
     return Audit(tuple(found))
 
 
-def _audited(scheduler: _Auditor, staying: _Staying, pod: Pod, node: str) -> Audited:
+def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Audited:
     """One pod decided again; afterwards it is where it was."""
-    if MIRROR in pod.metadata.annotations:
+    if is_static(pod):
         return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
     cluster = scheduler.cluster
     staying.row = cluster.rows[node]
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
     held = cluster.end(pod)
     try:
-        feasible = 0 if goes_with_node(pod) else scheduler.fitting_if_best(unbound, node)
+        feasible = 0 if belongs_to_node(pod) else _fitting_if_best(scheduler, unbound, node)
         if feasible:
             return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node, feasible=feasible)
         # Explaining takes its time: it is for those that would not stay.
@@ -199,9 +193,9 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
         status = decision.rejected.get(node) or decision.absent
         reason = why(status) if status is not None else decision.message
         # There is no other node for a DaemonSet's pod.
-        goes_to = None if goes_with_node(pod) else best
+        goes_to = None if belongs_to_node(pod) else best
         return Audited(*about, Finding.UNFIT, best=goes_to, feasible=feasible, reason=reason)
-    if goes_with_node(pod):
+    if belongs_to_node(pod):
         return Audited(*about, Finding.SKIPPED, best=node, feasible=feasible, reason=OF_DAEMON_SET)
     if best == node or best is None:
         return Audited(*about, Finding.AGREES, best=node, feasible=feasible)

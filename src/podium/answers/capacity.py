@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from podium.answers.node_lookup import find_nodes
 from podium.answers.placement import with_claims
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
@@ -133,9 +134,7 @@ def as_template(pod: Pod) -> Pod:
 def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:
     """A copy of the cluster in which some nodes are not there; InputError for one it does not have."""
     cluster = cluster.fork()
-    for name in excluded:
-        if name not in cluster.rows:
-            raise InputError(f"node {name!r} is to be excluded, but is not in the cluster")
+    for name in find_nodes(cluster, excluded):
         cluster.remove(cluster.node(name))
     return cluster
 

@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from podium.answers.measures import (
-    ZONE,
     Measures,
     WorkloadKey,
     domains,
-    goes_with_node,
     in_domains,
     measure,
     workloads,
 )
-from podium.answers.placement import Placing
+from podium.answers.placement import place
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.framework import Registry, Status
 from podium.manifests import workload_of
 from podium.model import Pod
+from podium.model.pod_kinds import belongs_to_node
+from podium.model.well_known_labels import ZONE
 from podium.plugins import IN_TREE
 
 
@@ -284,11 +284,10 @@ class _Run:
         nodes: dict[str, str | None] = {}
         messages: dict[str, str] = {}
         with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
-            placing = Placing(scheduler)
             for pod in self._pods(scheduler):
-                nodes[pod.key] = placing.place(pod)
+                nodes[pod.key] = place(scheduler, pod)
                 if nodes[pod.key] is None:
-                    messages[pod.key] = placing.why(pod)
+                    messages[pod.key] = scheduler.message(pod)
             cluster = scheduler.cluster
         return Outcome(self.way.name, nodes, messages, measure(cluster, len(messages)), cluster)
 
@@ -298,13 +297,13 @@ class _Run:
         `other`, if given, is asked what it would decide in the same situation.
         """
         with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
-            placing, asked = Placing(scheduler), other.scheduler(scheduler.cluster) if other else None
+            asked = other.scheduler(scheduler.cluster) if other else None
             for pod in self._pods(scheduler):
                 if pod.key in pods:
                     chosen = asked.decide(pod).node if asked else None
                     yield _Explained(pod, Standing.of(scheduler.place(pod), pods[pod.key]), chosen)
                 else:
-                    placing.place(pod)
+                    place(scheduler, pod)
             if asked:
                 asked.close()
 
@@ -325,7 +324,7 @@ def ready(cluster: Cluster, replay: bool) -> Cluster:
     """A copy to place pods on: with `replay`, the running ones are pending again."""
     cluster = cluster.fork()
     if replay:
-        for pod in [pod for pod, _ in cluster.placed() if not goes_with_node(pod)]:
+        for pod in [pod for pod, _ in cluster.placed() if not belongs_to_node(pod)]:
             cluster.end(pod)
             cluster.add(replace(pod, spec=replace(pod.spec, node_name="")))
     return cluster

@@ -17,16 +17,15 @@ from numpy.typing import NDArray
 from podium.cluster import Cluster
 from podium.cluster.columns import Mask
 from podium.manifests import workload_of
-from podium.model import Pod
+from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
+from podium.model.well_known_labels import ZONE
 
 Floats = NDArray[np.float64]
 
-ZONE = "topology.kubernetes.io/zone"
 NODE = "node"
 """Stands for the nodes themselves where a label could be named."""
-MIRROR = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +86,9 @@ def measure(cluster: Cluster, pending: int | None = None) -> Measures:
 # -- packing and imbalance -----------------------------------------------------------------------------------------
 
 
-def goes_with_node(pod: Pod) -> bool:
-    """Whether the pod is there because the node is: a DaemonSet's, or the mirror of a static one."""
-    owner = pod.metadata.controller
-    return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
-
-
 def rows_in_use(cluster: Cluster) -> Mask:
     """Whether each node, in the order of `cluster.nodes`, has a pod that does not go with its node."""
-    used = {name for pod, name in cluster.placed() if not goes_with_node(pod)}
+    used = {name for pod, name in cluster.placed() if not belongs_to_node(pod)}
     return np.fromiter((name in used for name in cluster.nodes.names), np.bool_, cluster.node_count)
 
 
@@ -139,7 +132,7 @@ def workloads(cluster: Cluster) -> Workloads:
     """The pods of each workload per node; those that go with their nodes, and those on their own, left out."""
     found: dict[WorkloadKey, Counter[str]] = {}
     for pod, node in cluster.placed():
-        if pod.metadata.controller is not None and not goes_with_node(pod):
+        if pod.metadata.controller is not None and not belongs_to_node(pod):
             found.setdefault(WorkloadKey(pod.namespace, workload_of(pod)), Counter())[node] += 1
     return found
 

@@ -16,15 +16,15 @@ from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.resources import pod_resources
+from podium.model.well_known_labels import HOSTNAME
 from podium.plugins import IN_TREE
 
-HOSTNAME = "kubernetes.io/hostname"
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000
 """How many mixes are tried at most, and how many pods are decided for that."""
 

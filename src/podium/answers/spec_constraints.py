@@ -29,7 +29,7 @@ OTHERS, SPREAD, VOLUME, PORT = "anti-affinity of others", "spread", "volume", "h
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class SpecConstraint:
     """One constraint of a pod that rules out nodes."""
 
     kind: str
@@ -44,7 +44,7 @@ class Pin:
         return {"kind": self.kind, "what": self.what, "nodes": self.nodes, "alone": self.alone}
 
 
-def pins(scheduler: Scheduler, pod: Pod) -> tuple[Pin, ...]:
+def spec_constraints(scheduler: Scheduler, pod: Pod) -> tuple[SpecConstraint, ...]:
     """The constraints that keep a pending pod from nodes, what rules out most of them first.
 
     Room and taints are no constraints of the pod: the scheduler's message names them.
@@ -55,7 +55,7 @@ def pins(scheduler: Scheduler, pod: Pod) -> tuple[Pin, ...]:
     for kind, count in counts.most_common():
         lift = _LIFTS.get(kind)
         alone = lift is not None and scheduler.decide(replace(pod, spec=lift(pod.spec))).node is not None
-        found.append(Pin(kind, _WORDS[kind](pod, scheduler.cluster), count, alone))
+        found.append(SpecConstraint(kind, _WORDS[kind](pod, scheduler.cluster), count, alone))
     return tuple(found)
 
 

@@ -76,7 +76,7 @@ def _chain(root: Run, qualifiers: list[Qualifier], charge: Charge) -> Run:
                 return found is not _MISSING
             if found is _MISSING:
                 if optional:
-                    return NONE
+                    return False if test_only else NONE
                 raise EvalError(f"index out of bounds: {key}" if type(value) is list else f"no such key: {key}")
             value = found
         return Optional(True, value) if optional else value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from podium.cel import cost
-from podium.cel.overloads import Cost
+from podium.cel.overloads import Cost, Overload
 from podium.cel.steps import Run, Slots, Step, charge, constant
-from podium.cel.syntax import Call
-from podium.cel.types import Type
+from podium.cel.syntax import Call, Literal, Node, Select, is_index
+from podium.cel.types import DEVICE, STRING, Type, has_variable
 from podium.cel.values import EvalError, Format, Semver, Uint, Value, equal, fits, to_key
 from podium.errors import CelError
 
@@ -18,7 +18,7 @@ _SIMPLE = frozenset({bool, int, Uint, float, str})
 def equality(node: Call, steps: list[Step]) -> Callable[[Value, Value], bool]:
     wanted = node.function == "_==_"
     texts = any(step.constant and type(step.value) is str for step in steps[1:])
-    if texts and node.arguments[0].type.name == "string":
+    if texts and node.arguments[0].type == STRING and _is_trusted(node.arguments[0]):
         return (lambda one, other: bool(one == other)) if wanted else (lambda one, other: bool(one != other))
     if wanted:
         return equal
@@ -33,13 +33,13 @@ def _unequal(one: Value, other: Value) -> bool:
         return True
 
 
-def dispatch(node: Call, types: list[Type]) -> Callable[..., Value]:
+def dispatch(node: Call, arguments: list[Node]) -> Callable[..., Value]:
     """What carries out a call: the only overload, with a check of what the types leave open, or the first that fits."""
     overloads = node.overloads
     if all(overload.run is overloads[0].run for overload in overloads) and overloads[0].dynamic:
         return overloads[0].run
-    if len(overloads) == 1 and all(map(_is_certain, types, overloads[0].arguments)):
-        return overloads[0].run
+    if len(overloads) == 1:
+        return _checked(node.function, overloads[0], arguments)
 
     def run(*arguments: Value) -> Value:
         for overload in overloads:
@@ -50,11 +50,42 @@ def dispatch(node: Call, types: list[Type]) -> Callable[..., Value]:
     return run
 
 
-def _is_certain(found: Type, wanted: Type) -> bool:
-    """Whether the static type leaves nothing to check at run time."""
+def _checked(function: str, overload: Overload, nodes: list[Node]) -> Callable[..., Value]:
+    """The overload, with a check of the arguments whose static type does not say enough."""
+    implementation = overload.run
+    pairs = enumerate(zip(nodes, overload.arguments, strict=True))
+    open_arguments = [(index, wanted) for index, (node, wanted) in pairs if not _is_certain(node, wanted)]
+    if not open_arguments:
+        return implementation
+
+    def run(*arguments: Value) -> Value:
+        for index, wanted in open_arguments:
+            if not fits(arguments[index], wanted):
+                raise EvalError(f"no such overload: {function}")
+        return implementation(*arguments)
+
+    return run
+
+
+def _is_certain(node: Node, wanted: Type) -> bool:
+    """Whether nothing is left to check at run time.
+
+    A static type alone does not say so: where dyn took part, `x.orValue(1)` has the type int and may be a text.
+    """
     if wanted.is_dyn or wanted.is_variable:
         return True
-    return found.name == wanted.name and all(map(_is_certain, found.parameters, wanted.parameters))
+    return _is_trusted(node) and node.type == wanted
+
+
+def _is_trusted(node: Node) -> bool:
+    """Whether a value is sure to have the static type: a literal, a field of the device, a result that never varies."""
+    if isinstance(node, Literal):
+        return True
+    if isinstance(node, Call) and not is_index(node):
+        return all(not has_variable(overload.result) for overload in node.overloads)
+    while isinstance(node, Select) or is_index(node):
+        node = next(node.children())
+    return node.type == DEVICE
 
 
 def instantiated(implementation: Callable[..., Value], value: Value) -> Value:

@@ -1,4 +1,7 @@
-"""What calls cost, as the run-time cost limit counts: functions of the arguments and the result."""
+"""What calls cost, as the run-time cost limit counts: functions of the arguments and the result.
+
+A call that failed costs too, so arguments may be of any type, and None where one failed.
+"""
 
 from __future__ import annotations
 
@@ -107,14 +110,15 @@ def made_list(_given: list[Value], result: Value) -> int:
 
 def flattened(given: list[Value], _result: Value) -> int:
     """A new list, by what went in and how deep."""
-    return size(given[0]) * (given[1] or 0 if len(given) == 2 else 1) + 11
+    depth = given[1] if len(given) == 2 and type(given[1]) is int else 1
+    return size(given[0]) * depth + 11
 
 
 def ordered(argument: int = 0) -> Cost:
     """A new list, by each element of an argument against each."""
 
     def cost(given: list[Value], _result: Value) -> int:
-        found = given[argument] or []
+        found = given[argument] if type(given[argument]) is list else []
         factor = 2.1 if found and isinstance(found[0], (str, bytes)) else 2.0
         return int(len(found) * len(found) * factor) + 11
 

@@ -12,7 +12,7 @@ from podium.cel.functions import kubernetes
 from podium.cel.parser import parse
 from podium.cel.planner import Planner
 from podium.cel.steps import CostLimitError, Run
-from podium.cel.syntax import Fold, Node, walk
+from podium.cel.syntax import Call, Fold, ListLiteral, Node, walk
 from podium.cel.types import BOOL
 from podium.cel.validators import validate
 from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
@@ -22,8 +22,11 @@ AttributeScalar = bool | int | str | Semver
 AttributeValue = AttributeScalar | list[bool] | list[int] | list[str] | list[Semver]
 CapacityValue = str | int | float | Fraction
 
-# The API admits expressions of this many bytes; only within it is the cost limit known to be out of reach.
+# Within these the cost limit is known to be out of reach: the API admits no longer expressions, and an expression
+# with names for values, where a part may be evaluated several times, is short and has few parts.
 _MAX_LENGTH = 10 * 1024
+_MAX_NAMED_LENGTH = 1024
+_MAX_NAMED_NODES = 512
 _NANO = 10**9
 
 
@@ -56,13 +59,16 @@ def _amount(value: CapacityValue) -> Amount:
 
 def _by_domain(driver: str, values: Mapping[str, Value]) -> DomainMap:
     """Values by domain and name; a name without a domain belongs to the driver's."""
+    own: dict[str, Value] = {}
     grouped = DomainMap()
     for name, value in values.items():
-        domain, slash, rest = name.partition("/")
-        if slash:
+        if "/" in name:
+            domain, _, rest = name.partition("/")
             grouped.setdefault(domain, {})[rest] = value
         else:
-            grouped.setdefault(driver, {})[name] = value
+            own[name] = value
+    if own:
+        grouped[driver] = own | grouped[driver]
     return grouped
 
 
@@ -118,16 +124,18 @@ def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
         validate(expression, root)
         if found not in (BOOL, environment.attribute_type):
             raise CelError(f"must evaluate to bool or the unknown type, not {found}")
-        counted = len(expression.encode()) > _MAX_LENGTH or not _is_cheap(root)
-        planner = Planner(counted, strict_optionals=environment.newer_cel)
+        planner = Planner(not _is_cheap(expression, root), strict_optionals=environment.newer_cel)
         return planner.plan(root).run, planner.slots
     except RecursionError:
         raise CelError("compilation failed: expression recursion limit exceeded") from None
 
 
-def _is_cheap(root: Node) -> bool:
+def _is_cheap(expression: str, root: Node) -> bool:
     """Whether the cost limit is out of reach: no loops, and only calls whose cost follows their arguments."""
-    return all(
-        not isinstance(node, Fold) and all(overload.small for overload in getattr(node, "overloads", ()))
-        for node in walk(root)
-    )
+    nodes = list(walk(root))
+    names = [node for node in nodes if isinstance(node, Fold)]
+    if any(not isinstance(node.range, ListLiteral) or node.range.elements for node in names):
+        return False
+    if len(expression) > (_MAX_NAMED_LENGTH if names else _MAX_LENGTH) or (names and len(nodes) > _MAX_NAMED_NODES):
+        return False
+    return all(overload.small for node in nodes if isinstance(node, Call) for overload in node.overloads)

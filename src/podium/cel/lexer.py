@@ -79,7 +79,10 @@ def literal_value(token: Token, text: str, negative: bool) -> Value:
         return sign * float(token.text)
     if token.kind in ("int", "uint"):
         digits = token.text.rstrip("uU")
-        number = sign * int(digits, 16 if digits.startswith("0x") else 10)
+        hexadecimal = digits.startswith("0x")
+        digits = digits.removeprefix("0x").lstrip("0") or "0"
+        # Any number of that many digits is too large.
+        number = sign * int(digits[:30], 16 if hexadecimal else 10)
         if token.kind == "int" and MIN_INT <= number <= MAX_INT:
             return number
         if token.kind == "uint" and number <= MAX_UINT:

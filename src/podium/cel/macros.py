@@ -6,12 +6,14 @@ Each becomes a `Fold` or a call, so that the checker and the evaluator know noth
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
-from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, walk
 
 ACCUMULATOR = "@result"
 _UNUSED = "#unused"
+_MAX_NODES = 10_000
 _SORT_INPUT = "@__sortBy_input__"
 
 
@@ -159,6 +161,9 @@ def _optional_map(use: _Use) -> Node:
     variable = use.arguments[0]
     if not isinstance(variable, Ident):
         raise MacroError(variable.at, f"{use.name}() variable name must be a simple identifier")
+    # The operand stands twice in what it becomes, so that a chain of these doubles with each.
+    if sum(1 for _ in islice(walk(use.target), _MAX_NODES)) == _MAX_NODES:
+        raise MacroError(use.at, "expression is too large")
     body = _let(use, variable.name, Call(use.at, "value", use.target, []), use.arguments[1])
     if use.name == "optMap":
         body = _call(use, "optional.of", body)

@@ -15,7 +15,6 @@ from podium.cel.macros import ACCUMULATOR
 from podium.cel.regex import compile_pattern
 from podium.cel.steps import Run, Slots, Step, charge, constant
 from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, is_index
-from podium.cel.types import Type
 from podium.cel.values import EvalError, Optional, Value, from_key, to_key
 
 LIST_COST, MAP_COST = 10, 30
@@ -137,13 +136,13 @@ class Planner:
         steps = [self.plan(each) for each in arguments]
         if node.function == "@in" and len(node.overloads) == 1 and (member := member_of_constants(steps)) is not None:
             return member
-        return self.function(node, steps, [each.type for each in arguments])
+        return self.function(node, steps, arguments)
 
-    def function(self, node: Call, steps: list[Step], types: list[Type]) -> Step:
+    def function(self, node: Call, steps: list[Step], arguments: list[Node]) -> Step:
         if node.function in ("_==_", "_!=_"):
             implementation: Callable[..., Value] = equality(node, steps)
         else:
-            implementation = dispatch(node, types)
+            implementation = dispatch(node, arguments)
         if node.function in _PATTERN_FUNCTIONS and steps[1].constant:
             instantiated(compile_pattern, steps[1].value)
         if node.function in _CONVERSIONS and len(steps) == 1 and steps[0].constant:

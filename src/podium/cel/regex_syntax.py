@@ -12,7 +12,7 @@ from podium.cel.values import EvalError
 
 MAX_REPEAT = 1_000
 _ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_REPEAT = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
+_REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _GROUP_NAME = re.compile(r"P?<([A-Za-z0-9_]+)>")
 _FLAGS = re.compile(r"([imsU]*)(?:-([imsU]+))?([:)])")
 _PERL = {
@@ -68,9 +68,6 @@ class _Flags(NamedTuple):
     ungreedy: bool = False
 
 
-_EMPTY = _Node("sequence")
-
-
 class _Reader:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -97,8 +94,8 @@ class _Reader:
         repeated = False
         while self.rest and self.rest[0] not in "|)":
             if self.rest.startswith("\\Q"):
-                text, _, self_rest = self.pattern[self.at + 2 :].partition("\\E")
-                self.at = len(self.pattern) - len(self_rest)
+                text, _, after = self.pattern[self.at + 2 :].partition("\\E")
+                self.at = len(self.pattern) - len(after)
                 parts += [self.literal(each) for each in text]
                 repeated = False
                 continue
@@ -132,8 +129,9 @@ class _Reader:
         match = _REPEAT.match(self.pattern, self.at) if first == "{" else None
         if match is None:
             return None
-        least = int(match[1])
-        most = least if match[2] is None else int(match[3]) if match[3] else -1
+        # Nine digits are too many as well.
+        least = int(match[1][:9])
+        most = least if match[2] is None else int(match[3][:9]) if match[3] else -1
         if least > MAX_REPEAT or most > MAX_REPEAT or 0 <= most < least:
             self.fail("invalid repeat count")
         self.at = match.end()

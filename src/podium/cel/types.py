@@ -68,6 +68,11 @@ def is_struct(t: Type) -> bool:
     return t in _STRUCTS
 
 
+def has_variable(t: Type) -> bool:
+    """Whether the type depends on what it is used with."""
+    return t.is_variable or t.is_dyn or any(map(has_variable, t.parameters))
+
+
 def unwrap_optional(t: Type) -> tuple[Type, bool]:
     """The type inside an optional one, and whether it was optional."""
     return (t.parameters[0], True) if t.name == "optional_type" else (t, False)

@@ -23,17 +23,19 @@ def _visit(text: str, node: Node, in_format: bool) -> None:
             in_format = True
             _format(text, node)
     elif isinstance(node, ListLiteral) and not in_format:
-        types = [(each, _inside(each.type, index in node.optional)) for index, each in enumerate(node.elements)]
-        _same(text, types)
+        _same(text, [(each, _inside(text, each, index in node.optional)) for index, each in enumerate(node.elements)])
     elif isinstance(node, MapLiteral) and not in_format:
         _same(text, [(key, key.type) for key, _, _ in node.entries])
-        _same(text, [(value, _inside(value.type, optional)) for _, value, optional in node.entries])
+        _same(text, [(value, _inside(text, value, optional)) for _, value, optional in node.entries])
     for child in node.children():
         _visit(text, child, in_format)
 
 
-def _inside(found: Type, optional: bool) -> Type:
-    return unwrap_optional(found)[0] if optional else found
+def _inside(text: str, node: Node, optional: bool) -> Type:
+    inside, was_optional = unwrap_optional(node.type)
+    if optional and not was_optional:
+        fail(text, node.at, f"expected type 'optional_type({inside})' but found '{inside}'")
+    return inside if optional else node.type
 
 
 def _same(text: str, types: list[tuple[Node, Type]]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +14,9 @@ from typer.core import TyperGroup
 
 from podium import __version__
 from podium.cli import audit, bench, capacity, compare, disruption, example, explain, recorded, simulate, tune, why_not
-from podium.cli.output import one_line
+from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
 from podium.errors import PodiumError
 
-EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 TRACEBACK = "PODIUM_TRACEBACK"
@@ -61,6 +61,13 @@ class Commands(TyperGroup):
                 raise typer.BadParameter("is empty", param_hint=argument[:-1])
         return super().resolve_command(ctx, args)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, which looks at the files it is to read and write before it does anything."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and command.callback is not None and not hasattr(command.callback, "checks_files"):
+            command.callback = _checking_files(command.callback)
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
@@ -70,6 +77,16 @@ class Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_BROKEN_PIPE
         return result
+
+
+def _checking_files(callback: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(callback)
+    def checked(**arguments: Any) -> Any:
+        check_files(arguments)
+        return callback(**arguments)
+
+    vars(checked)["checks_files"] = True
+    return checked
 
 
 def fail(problem: Exception | str) -> int:

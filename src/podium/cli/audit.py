@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
-from podium.cli.output import FailIf
+from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Audit, Condition
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def audit(
     files: options.Files,
     config: options.Config = None,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
@@ -41,7 +33,7 @@ def audit(
     from podium import answers
     from podium.answers.audit import NAMES
     from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
-    from podium.cli.output import exit_code, progress, read_conditions, write_text
+    from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
 
     conditions = read_conditions(fail_if, NAMES)
@@ -53,24 +45,24 @@ def audit(
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
         found = answers.audit(cluster, settings, registry=registry, release=chosen, on_decided=advance)
-    if html is not None:
-        from podium.present.html.disruptions import audit_page
-
-        write_text(html, audit_page(found))
-    _show(found, conditions, output, everything=everything)
+    if not write_report(html, lambda: _page(found)):
+        _show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))
 
 
-def _show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import print_lines, width, with_conditions
-    from podium.present.audit import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
+def _page(found: Audit) -> str:
+    from podium.present.html.disruptions import audit_page
 
-    match output:
-        case Format.JSON | Format.YAML:
-            document = with_conditions(to_document(found), conditions, found.values)
-            print(to_json(document) if output is Format.JSON else to_yaml(document))
-        case Format.CSV:
-            print(to_rows(found))
-        case Format.TABLE:
-            print_lines(to_lines(found, width=width(), everything=everything))
+    return audit_page(found)
+
+
+def _show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+    from podium.cli.output import emit, text_width, with_conditions
+    from podium.present.audit import to_document, to_lines, to_rows
+
+    emit(
+        output,
+        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
+        document=lambda: with_conditions(to_document(found), conditions, found.values),
+        rows=lambda: to_rows(found),
+    )

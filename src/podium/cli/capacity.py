@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import Format
 
 if TYPE_CHECKING:
     from podium.answers import Capacity, NodesNeeded, NodeTemplate
@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from podium.model import Pod
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-    CLUSTER_CAPACITY = "cluster-capacity"
+CLUSTER_CAPACITY = "cluster-capacity"
+MOST_PODS = 1_000_000
+"""How many pods `--nodes-needed` places at the most: one by one, each takes time."""
+OUTPUTS = (*Format, CLUSTER_CAPACITY)
+
+
+def _output(text: str) -> str:
+    if text not in OUTPUTS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(OUTPUTS)}.")
+    return text
 
 
 def capacity(
@@ -56,7 +60,10 @@ def capacity(
     ] = [],  # noqa: B006
     config: options.Config = None,
     profile: options.Profile = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", parser=_output, metavar="|".join(OUTPUTS), help="What to write to stdout."),
+    ] = Format.TABLE,
     everything: options.All = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -79,7 +86,7 @@ def capacity(
         read_pods,
         registry_with,
     )
-    from podium.cli.output import write_text
+    from podium.cli.output import write_report
     from podium.errors import InputError
 
     registry = registry_with(plugins)
@@ -94,6 +101,8 @@ def capacity(
         nodes=[read_node(text) for text in nodes],
         excluded=[name for text in exclude for name in text.split(",") if name],
     )
+    if nodes and at_least > MOST_PODS:
+        raise InputError(f"--at-least {at_least:,} is more than the {MOST_PODS:,} pods that --nodes-needed can place")
     if asked.templates and nodes and at_least == 1:
         raise InputError("--nodes-needed must know for how many pods: say --at-least N")
     if not asked.templates and not nodes:
@@ -101,11 +110,9 @@ def capacity(
     settings = {"config": read_config(config, objects, registry, chosen), "registry": registry}
     wishes = {"release": chosen, "tie_break": tie_break.value, "seed": seed}
     answer, needed = _answers(asked, objects, {**settings, **wishes})
-    if html is not None:
-        from podium.present.html.placements import capacity_page
-
-        write_text(html, capacity_page(answer, needed, at_least=at_least))
-    _show(answer, needed, output, at_least=at_least, everything=everything, priced=any("=" in text for text in nodes))
+    if not write_report(html, lambda: _page(answer, needed, at_least)):
+        priced = any("=" in text for text in nodes)
+        _show(answer, needed, output, at_least=at_least, everything=everything, priced=priced)
     fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
     return 0 if fits else 1
 
@@ -133,8 +140,10 @@ def _answers(asked: Asked, objects: Objects, settings: dict[str, Any]) -> tuple[
     if asked.templates:
         most = asked.limit or (asked.at_least if asked.nodes else 0)
         answer = answers.capacity(cluster, asked.templates, mix=asked.mix, limit=most, **settings)
-        more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
-        cluster, waiting = answer.cluster, [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
+        cluster, waiting = answer.cluster, []
+        if asked.nodes:
+            more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
+            waiting = [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
     needed = answers.nodes_needed(cluster, waiting, asked.nodes, **settings) if asked.nodes else None
     return answer, needed
 
@@ -148,34 +157,37 @@ def _read_mix(text: str) -> list[int]:
         raise InputError(f"--mix {text!r} must be numbers with colons between them, such as 3:1") from None
 
 
+def _page(answer: Capacity | None, needed: NodesNeeded | None, at_least: int) -> str:
+    from podium.present.html.placements import capacity_page
+
+    return capacity_page(answer, needed, at_least=at_least)
+
+
 def _show(
     answer: Capacity | None,
     needed: NodesNeeded | None,
-    output: Format,
+    output: str,
     *,
     at_least: int,
     everything: bool,
     priced: bool,
 ) -> None:
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import emit, text_width
     from podium.errors import InputError
-    from podium.present import capacity as report
-    from podium.present.capacity import to_review
-    from podium.present.text import Line, to_json, to_yaml
+    from podium.present.capacity import needed_lines, to_document, to_lines, to_review, to_rows
+    from podium.present.text import Line, to_json
 
-    if output is Format.CLUSTER_CAPACITY:
+    if output == CLUSTER_CAPACITY:
         if answer is None:
             raise InputError("-o cluster-capacity is about pods to place; name one")
         print(to_json(to_review(answer)))
-    elif output in (Format.JSON, Format.YAML):
-        document = report.to_document(answer, needed)
-        print(to_json(document) if output is Format.JSON else to_yaml(document))
-    elif output is Format.CSV:
-        print(report.to_rows(answer, needed))
-    else:
-        lines, more, wide = [], [], width()
-        if answer is not None:
-            lines = report.to_lines(answer, at_least=at_least, width=wide, everything=everything)
-        if needed is not None:
-            more = report.needed_lines(needed, width=wide, priced=priced)
-        print_lines([*lines, *([Line("")] if lines and more else []), *more])
+        return
+    form = Format(output)
+
+    def text() -> list[Line]:
+        width = text_width(form)
+        lines = [] if answer is None else to_lines(answer, at_least=at_least, width=width, everything=everything)
+        more = [] if needed is None else needed_lines(needed, width=width, priced=priced)
+        return [*lines, *([Line("")] if lines and more else []), *more]
+
+    emit(form, lines=text, document=lambda: to_document(answer, needed), rows=lambda: to_rows(answer, needed))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from podium.cli import options
-from podium.cli.output import FailIf
+from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Way
@@ -17,13 +16,6 @@ if TYPE_CHECKING:
     from podium.manifests import Objects
 
 T = TypeVar("T")
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def compare(
@@ -49,7 +41,7 @@ def compare(
     ] = [],  # noqa: B006
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -65,7 +57,7 @@ def compare(
     from podium import answers
     from podium.answers.compare import NAMES
     from podium.cli.inputs import registry_with
-    from podium.cli.output import exit_code, progress, read_conditions, write_text
+    from podium.cli.output import exit_code, progress, read_conditions, write_report
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
@@ -81,11 +73,8 @@ def compare(
             seed=seed,
             on_decided=advance,
         )
-    if html is not None:
-        from podium.present.html.comparisons import comparison_page
-
-        write_text(html, comparison_page(comparison))
-    _show(comparison, conditions, output, everything=everything)
+    if not write_report(html, lambda: _page(comparison)):
+        _show(comparison, conditions, output, everything=everything)
     return exit_code(conditions, comparison.values)
 
 
@@ -160,22 +149,25 @@ def _unnamed(objects: Objects) -> str:
 
 
 def _pod_count(way: Way, replay: bool) -> int:
-    from podium.answers.measures import goes_with_node
+    from podium.model.pod_kinds import belongs_to_node
 
-    running = sum(not goes_with_node(pod) for pod, _ in way.cluster.placed()) if replay else 0
+    running = sum(not belongs_to_node(pod) for pod, _ in way.cluster.placed()) if replay else 0
     return len(way.cluster.pending) + running
 
 
-def _show(comparison: Comparison, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import print_lines, width, with_conditions
-    from podium.present.comparison import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
+def _page(comparison: Comparison) -> str:
+    from podium.present.html.comparisons import comparison_page
 
-    match output:
-        case Format.JSON | Format.YAML:
-            document = with_conditions(to_document(comparison), conditions, comparison.values)
-            print(to_json(document) if output is Format.JSON else to_yaml(document))
-        case Format.CSV:
-            print(to_rows(comparison))
-        case Format.TABLE:
-            print_lines(to_lines(comparison, width=width(), everything=everything))
+    return comparison_page(comparison)
+
+
+def _show(comparison: Comparison, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+    from podium.cli.output import emit, text_width, with_conditions
+    from podium.present.comparison import to_document, to_lines, to_rows
+
+    emit(
+        output,
+        lines=lambda: to_lines(comparison, width=text_width(output), everything=everything),
+        document=lambda: with_conditions(to_document(comparison), conditions, comparison.values),
+        rows=lambda: to_rows(comparison),
+    )

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli import options
-from podium.cli.output import FailIf
+from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Condition, Disruption, Settings, WorstCase
     from podium.cluster import Cluster
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
+    from podium.present.text import Line
 
 
 Preempt = Annotated[
@@ -29,13 +22,27 @@ Preempt = Annotated[
 Everything = Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")]
 
 
+Nodes = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[NODE|KEY=VALUE...]",
+        help="The nodes, by name, by the beginning of a name, or by label; zone=, region= and hostname= are short for "
+        "the usual ones.",
+    ),
+]
+Selectors = Annotated[
+    list[str], typer.Option("-l", "--selector", metavar="KEY=VALUE,...", help="The nodes that have all these labels.")
+]
+
+
 def drain(
-    nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="The nodes to drain.")],
     files: options.Files,
+    nodes: Nodes = [],  # noqa: B006
+    selectors: Selectors = [],  # noqa: B006
     config: options.Config = None,
     preempt: Preempt = True,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -50,15 +57,17 @@ def drain(
     Exit code 1 if a pod does not find another node, or is blocked, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption.disruption import NAMES, checked
+    from podium.answers.disruption.disruption import NAMES
     from podium.cli.output import exit_code, progress, read_conditions
+    from podium.errors import InputError
 
+    if not nodes and not selectors:
+        raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     asked = (release, feature_gates)
     cluster, settings = _read(files, config, plugins, asked, wishes, verbose=verbose)
-    nodes = list(dict.fromkeys(nodes))
-    checked(cluster, nodes)
+    nodes = answers.find_nodes(cluster, [*nodes, *selectors])
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
     _show(found, conditions, output, html, everything=everything)
@@ -67,13 +76,8 @@ def drain(
 
 def fail(
     files: options.Files,
-    selectors: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[KEY=VALUE...]",
-            help="The nodes that fail, by label; zone=, region=, hostname= and node= are short for the usual ones.",
-        ),
-    ] = [],  # noqa: B006
+    nodes: Nodes = [],  # noqa: B006
+    selectors: Selectors = [],  # noqa: B006
     worst: Annotated[
         str | None,
         typer.Option("--any", metavar="N|zone|LABEL", help="The N nodes, or the zone, that would be worst to lose."),
@@ -84,7 +88,7 @@ def fail(
     config: options.Config = None,
     preempt: Preempt = True,
     fail_if: FailIf = [],  # noqa: B006
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
@@ -103,8 +107,8 @@ def fail(
     from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
-    if bool(selectors) == (worst is not None):
-        raise InputError("say which nodes fail: by label, such as zone=eu-1a, or --any N for the worst N")
+    if bool(nodes or selectors) == (worst is not None):
+        raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     asked = (release, feature_gates)
@@ -114,9 +118,9 @@ def fail(
         case = _worst(cluster, worst, settings, most)
         disruption = case.disruption
     else:
-        nodes = dict.fromkeys(name for text in selectors for name in answers.nodes_matching(cluster, text))
+        nodes = answers.find_nodes(cluster, [*nodes, *selectors])
         with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
-            disruption = answers.fail(cluster, list(nodes), settings, on_decided=advance)
+            disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
     _show(case or disruption, conditions, output, html, everything=everything)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
 
@@ -127,8 +131,9 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
 
 def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
     from podium import answers
-    from podium.answers.disruption.failure_search import SHORT_KEYS, trials_needed
+    from podium.answers.disruption.failure_search import trials_needed
     from podium.answers.measures import domains
+    from podium.answers.node_lookup import SHORT_KEYS
     from podium.cli.output import progress
     from podium.errors import InputError
 
@@ -174,23 +179,22 @@ def _show(
     everything: bool,
 ) -> None:
     from podium.answers import WorstCase
-    from podium.cli.output import print_lines, width, with_conditions
+    from podium.cli.output import emit, text_width, with_conditions, write_report
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
-    from podium.present.text import to_json, to_yaml
+    from podium.present.html.disruptions import disruption_page
 
-    if html is not None:
-        from podium.cli.output import write_text
-        from podium.present.html.disruptions import disruption_page
-
-        write_text(html, disruption_page(found))
+    if write_report(html, lambda: disruption_page(found)):
+        return
     disruption = found.disruption if isinstance(found, WorstCase) else found
-    match output:
-        case Format.JSON | Format.YAML:
-            document = with_conditions(to_document(found), conditions, disruption.values)
-            print(to_json(document) if output is Format.JSON else to_yaml(document))
-        case Format.CSV:
-            print(to_rows(disruption))
-        case Format.TABLE if isinstance(found, WorstCase):
-            print_lines(worst_lines(found, width=width(), everything=everything))
-        case Format.TABLE:
-            print_lines(to_lines(disruption, width=width(), everything=everything))
+
+    def lines() -> list[Line]:
+        if isinstance(found, WorstCase):
+            return worst_lines(found, width=text_width(output), everything=everything)
+        return to_lines(found, width=text_width(output), everything=everything)
+
+    emit(
+        output,
+        lines=lines,
+        document=lambda: with_conditions(to_document(found), conditions, disruption.values),
+        rows=lambda: to_rows(disruption),
+    )

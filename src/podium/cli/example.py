@@ -12,9 +12,14 @@ from podium.cli import options
 
 PLACED = "shop/web-5f7c9-new"
 STUCK = "ml/train-0"
+KUBECTL = (
+    "kubectl get nodes,pods,namespaces,services,rs,sts,priorityclasses,pdb,pv,pvc,sc,csinodes,csidrivers,"
+    "csistoragecapacities,volumeattachments -A -o json > cluster.json"
+)
+"""The dump that holds everything Podium reads."""
 NEXT = """\
 Now with a cluster of your own:
-  kubectl get nodes,pods,namespaces,services,rs -A -o json > cluster.json
+  {kubectl}
   podium explain POD -f cluster.json"""
 
 
@@ -23,7 +28,7 @@ def demo(release: options.Releases = options.CURRENT, feature_gates: options.Fea
     from importlib.resources import as_file, files
 
     from podium.cli.inputs import choose_release
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import print_lines, text_width
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.manifests import load
@@ -41,8 +46,8 @@ def demo(release: options.Releases = options.CURRENT, feature_gates: options.Fea
     extra = "" if release == options.CURRENT else f" --release {chosen.name}"
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
-        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=width()))
-    print(f"\n{NEXT}")
+        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))
+    print(f"\n{NEXT.format(kubectl=KUBECTL)}")
 
 
 class Cluster(StrEnum):

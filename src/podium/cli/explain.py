@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import EXIT_BAD_INPUT, Format, Output
 
 if TYPE_CHECKING:
     from podium.present.explanation import Explained
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def explain(
@@ -27,7 +19,7 @@ def explain(
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
     release: options.Releases = options.CURRENT,
@@ -41,15 +33,16 @@ def explain(
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
-) -> None:
+) -> int:
     """Explain why a pod goes to its node, or fits on none.
 
-    A pod that runs already is decided again as if it did not run yet.
+    A pod that runs already is decided again as if it did not run yet. Exit code 1 if the pod fits nowhere, 2 if it
+    cannot be decided.
     """
     from contextlib import closing
 
     from podium.cli.inputs import choose_release, find_pod, mention, read_config, read_objects, registry_with
-    from podium.cli.output import write_text
+    from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.present.explanation import explain_pod
@@ -77,26 +70,30 @@ def explain(
             kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
-    if html is not None:
-        from podium.present.html.decisions import explanation_page
+    if not write_report(html, lambda: _page(explained)):
+        show(explained, output, every_node=every_node, per_node=per_node)
+    if explained.decision.error:
+        return EXIT_BAD_INPUT
+    return 0 if explained.decision.node is not None else 1
 
-        write_text(html, explanation_page(explained))
-    show(explained, output, every_node=every_node, per_node=per_node)
+
+def _page(explained: Explained) -> str:
+    from podium.present.html.decisions import explanation_page
+
+    return explanation_page(explained)
 
 
 def show(explained: Explained, output: Format, *, every_node: bool = False, per_node: bool = False) -> None:
     """Print an explanation in the format asked for."""
-    from podium.cli.output import print_lines, width
+    from podium.cli.output import emit, text_width
     from podium.present.explanation import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(explained)))
-        case Format.YAML:
-            print(to_yaml(to_document(explained)))
-        case Format.CSV:
-            print(to_rows(explained))
-        case _:
-            wide = output is Format.WIDE
-            print_lines(to_lines(explained, width=width(), wide=wide, every_node=every_node, per_node=per_node))
+    wide = output is Format.WIDE
+    emit(
+        output,
+        lines=lambda: to_lines(
+            explained, width=text_width(output), wide=wide, every_node=every_node, per_node=per_node
+        ),
+        document=lambda: to_document(explained),
+        rows=lambda: to_rows(explained),
+    )

@@ -1,4 +1,4 @@
-"""`--fail-if`: conditions on what a command finds, for pipelines."""
+"""What commands write: results on stdout in one of the formats, remarks on stderr, whole files; and `--fail-if`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -63,6 +64,51 @@ def _permissions(target: Path) -> int:
     return 0o666 & ~mask
 
 
+INPUTS = ("files", "config", "configs", "clusters", "pods", "podspec", "nodes", "events", "resume")
+OUTPUTS = {
+    "html": "--html",
+    "out": "--out",
+    "log": "--log",
+    "samples": "--samples",
+    "plot": "--plot",
+    "snapshot": "--snapshot",
+}
+
+
+def check_files(arguments: Mapping[str, Any]) -> None:
+    """InputError if a command would write over a file that it reads, or write two results to one file."""
+    from podium.errors import InputError
+
+    given = [value for name in INPUTS for value in _texts(arguments.get(name))]
+    taken = {os.path.realpath(path): "which is read" for path in given if path != STDOUT}
+    for name, option in OUTPUTS.items():
+        for path in _texts(arguments.get(name)):
+            # A device such as /dev/stdout can take several results.
+            if os.path.exists(path) and not os.path.isfile(path):
+                continue
+            where = STDOUT if path == STDOUT else os.path.realpath(path)
+            if where in taken:
+                raise InputError(f"{option} would write over {path}, {taken[where]}; name another file")
+            taken[where] = f"which {option} writes"
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def write_report(path: str | None, page: Callable[[], str]) -> bool:
+    """Write an HTML report where `--html` says; true if it took stdout (`-`), so that nothing else may go there."""
+    if path is None:
+        return False
+    if path == STDOUT:
+        sys.stdout.write(page())
+        return True
+    write_text(path, page())
+    return False
+
+
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[], None]]:
     """Show how far along `total` steps we are, or that we are at it; call what it gives after each step."""
@@ -96,8 +142,6 @@ def read_conditions(texts: Sequence[str], names: Collection[str]) -> list[Condit
 
 def exit_code(conditions: Sequence[Condition], values: Mapping[str, float], otherwise: bool = False) -> int:
     """1 if a condition holds, which is said on stderr; without conditions, 1 if it comes to that `otherwise`."""
-    from podium.cli.output import warn
-
     if not conditions:
         return int(otherwise)
     met = [condition for condition in conditions if condition.holds(values)]
@@ -114,12 +158,59 @@ def with_conditions(
     return {**document, "failIf": found} if found else document
 
 
-NARROWEST = 40
+EXIT_BAD_INPUT = 2
+STDOUT = "-"
 
 
-def width() -> int:
-    """How wide text may be: as wide as the terminal, and 80 where there is none."""
-    return max(shutil.get_terminal_size((80, 24)).columns, NARROWEST) if sys.stdout.isatty() else 80
+class Format(StrEnum):
+    """The formats in which every answer can be had."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+Output = Annotated[
+    Format,
+    typer.Option(
+        "-o", "--output", help="What to write to stdout; `wide` is a table that is as wide as it needs to be."
+    ),
+]
+
+
+def emit(
+    output: Format,
+    *,
+    lines: Callable[[], Iterable[Line]],
+    document: Callable[[], Mapping[str, Any]],
+    rows: Callable[[], str],
+) -> None:
+    """Write an answer to stdout: as lines of text, as a document (JSON or YAML), or as rows of CSV."""
+    from podium.present.text import to_json, to_yaml
+
+    match output:
+        case Format.JSON:
+            print(to_json(document()))
+        case Format.YAML:
+            print(to_yaml(document()))
+        case Format.CSV:
+            print(rows())
+        case _:
+            print_lines(lines())
+
+
+NARROWEST, DEFAULT_WIDTH, UNLIMITED = 40, 80, 100_000
+
+
+def text_width(output: Format = Format.TABLE) -> int:
+    """How many columns text may take: the terminal's or $COLUMNS, 80 where there is neither; `wide` has no limit."""
+    if output is Format.WIDE:
+        return UNLIMITED
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return max(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, NARROWEST)
+    return DEFAULT_WIDTH
 
 
 def print_lines(lines: Iterable[Line]) -> None:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options, timeline
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.engine import Simulation
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
-
-
 def simulate(
     files: options.Files = [],  # noqa: B006
     config: options.Config = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
@@ -50,7 +43,7 @@ def simulate(
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
     from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
-    from podium.cli.output import progress, write_text
+    from podium.cli.output import progress, write_report
     from podium.cluster import Cluster
     from podium.engine import simulate
     from podium.manifests import expand_workloads
@@ -93,25 +86,24 @@ def simulate(
             assume_volumes=assume_volumes,
             on_decided=lambda placement: advance(),
         )
-    if html is not None:
-        from podium.present.html.placements import simulation_page
-
-        write_text(html, simulation_page(simulation))
-    _show(simulation, output, everything=everything)
+    if not write_report(html, lambda: _page(simulation)):
+        _show(simulation, output, everything=everything)
     return 0 if simulation.fits else 1
 
 
-def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:
-    from podium.cli.output import print_lines, width
-    from podium.present.simulation import to_document, to_lines, to_rows
-    from podium.present.text import to_json, to_yaml
+def _page(simulation: Simulation) -> str:
+    from podium.present.html.placements import simulation_page
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(simulation)))
-        case Format.YAML:
-            print(to_yaml(to_document(simulation)))
-        case Format.CSV:
-            print(to_rows(simulation))
-        case Format.TABLE:
-            print_lines(to_lines(simulation, width=width(), everything=everything))
+    return simulation_page(simulation)
+
+
+def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:
+    from podium.cli.output import emit, text_width
+    from podium.present.simulation import to_document, to_lines, to_rows
+
+    emit(
+        output,
+        lines=lambda: to_lines(simulation, width=text_width(output), everything=everything),
+        document=lambda: to_document(simulation),
+        rows=lambda: to_rows(simulation),
+    )

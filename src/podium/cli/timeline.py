@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from podium.cli.output import Format
+
 if TYPE_CHECKING:
     from podium.timeline import Timeline, TimelineResult
 
@@ -53,7 +55,7 @@ def simulate_timeline(
     files: Sequence[str],
     config: str | None,
     *,
-    output: str,
+    output: Format,
     plugins: Sequence[str],
     verbose: bool,
     options: Mapping[str, Any],
@@ -156,20 +158,11 @@ def _write_files(wishes: Wishes, result: TimelineResult) -> None:
         write_bytes(wishes.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
 
 
-def _show(result: TimelineResult, output: str) -> None:
-    from podium.cli.output import print_lines
-    from podium.present.text import to_json, to_yaml
+def _show(result: TimelineResult, output: Format) -> None:
+    from podium.cli.output import emit
     from podium.present.timeline import to_lines
 
-    match output:
-        case "json":
-            print(to_json(result.to_dict()))
-        case "yaml":
-            print(to_yaml(result.to_dict()))
-        case "csv":
-            print(result.pods_csv(), end="")
-        case _:
-            print_lines(to_lines(result))
+    emit(output, lines=lambda: to_lines(result), document=result.to_dict, rows=lambda: result.pods_csv().rstrip("\n"))
 
 
 def _read(path: str) -> bytes:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Tuning
     from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def tune(
@@ -50,7 +43,7 @@ def tune(
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
     ] = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write to stdout.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
@@ -68,7 +61,7 @@ def tune(
     from podium import answers
     from podium.answers.tuning.tune import TRIALS
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
-    from podium.cli.output import progress, write_text
+    from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster
     from podium.manifests import expand_workloads
     from podium.present.text import to_yaml
@@ -99,11 +92,8 @@ def tune(
         )
     if out is not None:
         write_text(out, f"{to_yaml(found.document)}\n")
-    if html is not None:
-        from podium.present.html.comparisons import tuning_page
-
-        write_text(html, tuning_page(found))
-    _show(found, output, out=out, everything=everything)
+    if not write_report(html, lambda: _page(found)):
+        _show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
 
 
@@ -119,17 +109,19 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: R
     return None if given.document is None else dict(given.document)
 
 
+def _page(found: Tuning) -> str:
+    from podium.present.html.comparisons import tuning_page
+
+    return tuning_page(found)
+
+
 def _show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:
-    from podium.cli.output import print_lines, width
-    from podium.present.text import to_json, to_yaml
+    from podium.cli.output import emit, text_width
     from podium.present.tuning import to_document, to_lines, to_rows
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(found)))
-        case Format.YAML:
-            print(to_yaml(to_document(found)))
-        case Format.CSV:
-            print(to_rows(found))
-        case Format.TABLE:
-            print_lines(to_lines(found, out=out, width=width(), everything=everything))
+    emit(
+        output,
+        lines=lambda: to_lines(found, out=out, width=text_width(output), everything=everything),
+        document=lambda: to_document(found),
+        rows=lambda: to_rows(found),
+    )

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import WhyNot
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    CSV = "csv"
 
 
 def why_not(
@@ -27,7 +20,7 @@ def why_not(
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     most: Annotated[int, typer.Option("--most", metavar="N", min=0, help="How many suggestions to look for.")] = 5,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
@@ -44,7 +37,7 @@ def why_not(
     """
     from podium import answers
     from podium.cli.inputs import choose_release, find_pod, mention, read_config, read_objects, registry_with
-    from podium.cli.output import write_text
+    from podium.cli.output import write_report
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
@@ -63,25 +56,24 @@ def why_not(
         seed=seed,
         most=most,
     )
-    if html is not None:
-        from podium.present.html.decisions import why_not_page
-
-        write_text(html, why_not_page(answer))
-    _show(answer, output)
+    if not write_report(html, lambda: _page(answer)):
+        _show(answer, output)
     return 0 if answer.goes_there else 1
 
 
+def _page(answer: WhyNot) -> str:
+    from podium.present.html.decisions import why_not_page
+
+    return why_not_page(answer)
+
+
 def _show(answer: WhyNot, output: Format) -> None:
-    from podium.cli.output import print_lines, width
-    from podium.present.text import to_json, to_yaml
+    from podium.cli.output import emit, text_width
     from podium.present.why_not import to_document, to_lines, to_rows
 
-    match output:
-        case Format.JSON:
-            print(to_json(to_document(answer)))
-        case Format.YAML:
-            print(to_yaml(to_document(answer)))
-        case Format.CSV:
-            print(to_rows(answer))
-        case Format.TABLE:
-            print_lines(to_lines(answer, width=width()))
+    emit(
+        output,
+        lines=lambda: to_lines(answer, width=text_width(output)),
+        document=lambda: to_document(answer),
+        rows=lambda: to_rows(answer),
+    )

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from podium.cluster.change_log import ChangeLog
+from podium.cluster.change_log import ChangeLog, LogReader
 from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask, lowest
 from podium.cluster.pods import NO_TERMS, Cohort, Term, hashed_once
 from podium.model.selectors import Labels, Selector, SelectorIndex, selecting_pair
@@ -74,20 +74,19 @@ Question = Matching | Owning
 class RowMask:
     """A yes or no per node that depends on its labels and taints only, brought up to date when it is read."""
 
-    __slots__ = ("_compute", "_cursors", "_logs", "_mask", "version")
+    __slots__ = ("_compute", "_mask", "_reader", "version")
 
     def __init__(self, compute: Callable[[], Mask], logs: tuple[ChangeLog, ...]) -> None:
-        self._compute, self._logs = compute, logs
-        self._cursors = tuple(log.head for log in logs)
+        self._compute, self._reader = compute, LogReader(logs)
+        self._reader.catch_up()
         self._mask = compute()
         self.version = 0
         """Counts the changes, so that what is derived from the mask knows when to start over."""
 
     def read(self) -> Mask:
-        cursors = tuple(log.head for log in self._logs)
-        if cursors != self._cursors:
+        if self._reader.is_behind:
+            self._reader.catch_up()
             self._mask = self._compute()
-            self._cursors = cursors
             self.version += 1
         return self._mask
 

@@ -6,6 +6,7 @@ the cluster as a whole and only count versions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntFlag
 
 import numpy as np
@@ -65,3 +66,47 @@ class ChangeLog:
         """Rows changed after `cursor`, possibly repeated; None when the log no longer reaches back that far."""
         start = cursor - self._dropped
         return self._rows[start : self.head - self._dropped] if start >= 0 else None
+
+
+NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+
+
+class LogReader:
+    """Reads some change logs together, from where it stopped the last time; at first, everything is unread."""
+
+    __slots__ = ("_cursors", "_logs")
+
+    def __init__(self, logs: Iterable[ChangeLog]) -> None:
+        self._logs = list(logs)
+        self._cursors = [-1] * len(self._logs)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are changes that were not read."""
+        return [log.head for log in self._logs] != self._cursors
+
+    def unread(self) -> Ints | None:
+        """The rows with unread changes, possibly repeated; None when that is not known, so it may be any row."""
+        rows = NO_ROWS
+        for log, cursor in zip(self._logs, self._cursors, strict=True):
+            if log.head != cursor:
+                changed = log.since(cursor)
+                if changed is None:
+                    return None
+                rows = np.concatenate([rows, changed]) if len(rows) else changed
+        return rows
+
+    def catch_up(self) -> None:
+        """Take all changes so far as read."""
+        self._cursors = [log.head for log in self._logs]
+
+    def read(self) -> Ints | None:
+        """What `unread` gives, read from now on."""
+        rows = self.unread()
+        self.catch_up()
+        return rows
+
+
+def once(rows: Ints) -> Ints:
+    """Each of the rows once."""
+    return np.array([*set(rows.tolist())], dtype=np.int64)

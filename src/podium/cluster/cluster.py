@@ -17,6 +17,7 @@ from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
 from podium.cluster.pods import PodInfo, PodInfos
 from podium.cluster.ports import Ports
+from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
 from podium.collector import collector_paused
 from podium.errors import InputError
@@ -60,13 +61,15 @@ class Cluster:
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
         """Counts the nodes that came, went or changed their images."""
+        self.placement_version = 0
+        """Counts the pods that came to nodes or left them; the end of a `Trial` takes back what the trial counted."""
         self._nodes: dict[str, Node] = {}
         self._compiled: dict[str, tuple[Pod, PodInfo]] = {}
         self._placed: dict[str, Placed] = {}
         self._on_row: list[dict[str, Placed]] = []
         self._free_rows: list[int] = []
         self._stranded: dict[str, dict[str, Pod]] = {}
-        self._row_masks: dict[Hashable, RowMask] = {}
+        self._row_masks: RecentlyUsed[RowMask] = RecentlyUsed(self.MOST_ROW_MASKS)
         self._name_order: tuple[int, bool, Ints] = (-1, True, np.zeros(0, dtype=np.int64))
 
     def _set_up_logs(self) -> None:
@@ -91,6 +94,11 @@ class Cluster:
         return cluster
 
     # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Another value after every change that a decision may depend on; a `Trial` leaves it as it was."""
+        return self.placement_version, self.node_set_version, self.store.version
 
     @property
     def nodes(self) -> Nodes:
@@ -158,10 +166,8 @@ class Cluster:
 
     def row_mask(self, key: Hashable, compute: Callable[[], Mask]) -> RowMask:
         """The mask `compute` gives from nodes' labels and taints, kept under a key and renewed when those change."""
-        mask = self._row_masks.get(key)
+        mask: RowMask | None = self._row_masks[key]
         if mask is None:
-            if len(self._row_masks) >= self.MOST_ROW_MASKS:
-                self._row_masks.clear()
             mask = self._row_masks[key] = RowMask(compute, (self.logs[Aspect.LABELS], self.logs[Aspect.TAINTS]))
         return mask
 
@@ -273,6 +279,7 @@ class Cluster:
         else:
             used -= info.used
         self.resource_states.change(row, (info.resources, amount))
+        self.placement_version += 1
         self._pods_log.append(row)
         if info.ports:
             self.ports.change(row, info.ports, amount)
@@ -295,6 +302,7 @@ class Cluster:
             if placed.info.ports:
                 self.ports.change(placed.row, placed.info.ports, 1)
                 self.logs[Aspect.PORTS].append(placed.row)
+        self.placement_version += 1
         for row in dict.fromkeys(rows.tolist()):
             self.resource_states.touch(row)
             self._pods_log.append(row)
@@ -412,12 +420,12 @@ class Cluster:
         for row in range(twin.columns.size):
             twin.resource_states.touch(row)
         twin.pending = self.pending.copy()
-        twin.node_set_version = self.node_set_version
+        twin.node_set_version, twin.placement_version = self.node_set_version, self.placement_version
         twin._nodes, twin._placed = self._nodes.copy(), self._placed.copy()
         twin._compiled = self._compiled.copy()
         twin._on_row = [pods.copy() for pods in self._on_row]
         twin._free_rows = self._free_rows.copy()
         twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}
-        twin._row_masks = {}
+        twin._row_masks = RecentlyUsed(self.MOST_ROW_MASKS)
         twin._name_order = self._name_order
         return twin

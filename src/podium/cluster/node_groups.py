@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from podium.cluster.change_log import ChangeLog
 from podium.cluster.columns import NON_ZERO, Codes, Columns, Ints, Mask
+from podium.cluster.recently_used import RecentlyUsed
 
 Places = NDArray[np.intp]
 
@@ -90,11 +91,11 @@ class ResourceStates:
         self._ids: dict[bytes, int] = {}
         self._of_row: Codes = np.zeros(0, dtype=np.int64)
         self._dirty: set[int] = set()
-        self._after: dict[tuple[int, Hashable], int] = {}
+        self._after: RecentlyUsed[int] = RecentlyUsed(self.MOST_WAYS)
         """The state that a change leads to from another state, as far as it was seen."""
         self._change: tuple[int, Hashable] | None = None
         """From which state and by which change the only dirty row came to be where it is, if that is known."""
-        self._amounts: dict[int, Amounts] = {}
+        self._amounts: RecentlyUsed[Amounts] = RecentlyUsed(self.MOST_AMOUNTS)
         self.examples: Ints = np.zeros(0, dtype=np.int64)
         """The row that was last seen in each state, whether it still is or not."""
         self.epoch = 0
@@ -114,7 +115,7 @@ class ResourceStates:
             self.touch(row)
             return
         way = self._of_row.item(row), change
-        state = self._after.get(way)
+        state: int | None = self._after[way]
         if state is None:
             self._dirty.add(row)
             self._change = way
@@ -146,10 +147,8 @@ class ResourceStates:
     def amounts(self, row: int) -> Amounts:
         """The amounts on a row: worked out once for all rows in the same state."""
         state = self.read().item(row)
-        amounts = self._amounts.get(state)
+        amounts: Amounts | None = self._amounts[state]
         if amounts is None:
-            if len(self._amounts) >= self.MOST_AMOUNTS:
-                self._amounts.clear()
             amounts = self._amounts[state] = self._read_amounts(row)
         return amounts
 
@@ -172,8 +171,6 @@ class ResourceStates:
         self._of_row[row] = state
         self.examples[state] = row
         if self._change is not None:
-            if len(self._after) >= self.MOST_WAYS:
-                self._after.clear()
             self._after[self._change] = state
 
     def _read_many(self, rows: Ints) -> None:

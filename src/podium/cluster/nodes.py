@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from podium.cluster.columns import NON_ZERO, Codes, Ints, Mask
 from podium.cluster.node_groups import Amounts, Groups
+from podium.cluster.recently_used import RecentlyUsed
 from podium.model import Node, Pod, Taint
 from podium.model.selectors import NodeMatcher, NodeTerm, Requirement
 
@@ -188,7 +189,7 @@ class Representatives:
         """One node of each of them, and how many nodes it stands for."""
         self.memo: dict[Hashable, Any] = {}
         """What plugins worked out from the nodes' labels and the numbers, under keys of their choice."""
-        self._within: dict[bytes, Representatives] = {}
+        self._within: RecentlyUsed[Representatives] | None = None
 
     def spread(self, values: Ints) -> Ints:
         """Values of the nodes as values of all groups; 0 for those without nodes."""
@@ -200,11 +201,11 @@ class Representatives:
 
     def within(self, allowed: Mask) -> Representatives:
         """Those of some groups."""
+        if self._within is None:
+            self._within = RecentlyUsed(self.MOST_KEPT)
         key = allowed.tobytes()
-        found = self._within.get(key)
+        found: Representatives | None = self._within[key]
         if found is None:
-            if len(self._within) >= self.MOST_KEPT:
-                self._within.clear()
             found = self._within[key] = Representatives(self.nodes.cluster, self.groups, self.counts * allowed)
         return found
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
+from podium.cluster.recently_used import RecentlyUsed
 from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
 from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
 from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
@@ -218,8 +219,8 @@ class PodInfos:
 
     def __init__(self, columns: Columns, rules: Rules = NEWEST_RULES) -> None:
         self._columns, self.rules = columns, rules
-        self._known: dict[bytes, PodInfo] = {}
-        self._specs: dict[bytes, bytes] = {}
+        self._known: RecentlyUsed[PodInfo] = RecentlyUsed(self.LIMIT)
+        self._specs: RecentlyUsed[bytes] = RecentlyUsed(self.LIMIT)
         self._last: tuple[Pod, PodInfo] | None = None
 
     def of(self, pod: Pod) -> PodInfo:
@@ -227,20 +228,20 @@ class PodInfos:
             return self._last[1]
         spec = _spec_signature(pod)
         key = _meta_signature(pod) + spec
-        info = self._known.get(key)
+        info: PodInfo | None = self._known[key]
         if info is None:
-            if len(self._known) >= self.LIMIT:
-                self._known.clear()
-                self._specs.clear()
-            info = self._known[key] = PodInfo(key, self._specs.setdefault(spec, spec), pod, self._columns, self.rules)
+            spec = self._specs.get_or_make(spec, lambda: spec)
+            info = self._known[key] = PodInfo(key, spec, pod, self._columns, self.rules)
         self._last = pod, info
         return info
 
     def counted_as(self, rules: Rules) -> PodInfos:
         """What is compiled as another release counts it; specs that all releases count alike are taken over."""
         infos = PodInfos(self._columns, rules)
-        infos._known = {key: info for key, info in self._known.items() if not info.varies}
-        infos._specs = {info.spec_signature: info.spec_signature for info in infos._known.values()}
+        for key, info in self._known.items():
+            if not info.varies:
+                infos._known[key] = info
+                infos._specs[info.spec_signature] = info.spec_signature
         return infos
 
 

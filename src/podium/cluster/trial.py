@@ -15,7 +15,7 @@ class Trial:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._cluster, self._version = cluster, cluster.placement_version
         self._rows: dict[int, dict[str, Placed]] = {}
         """The pods of every touched row as they were."""
         self._changed: dict[str, tuple[Placed, int]] = {}
@@ -30,6 +30,7 @@ class Trial:
                 self._cluster._count(placed, -amount)
         for row, pods in self._rows.items():
             self._cluster._on_row[row] = pods
+        self._cluster.placement_version = self._version
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> Placed:
         """Put a pod on a row that is on none; `info` is its compiled spec."""

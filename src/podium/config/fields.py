@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Final
 
+from podium.model.quantity import INT64
+
 SECOND: Final = 1_000_000_000
 """Durations are whole nanoseconds."""
 
@@ -24,7 +26,6 @@ _UNITS = {
     "h": 3600 * SECOND,
 }
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
-_INT64 = range(-(2**63), 2**63)
 
 
 def parse_duration(text: str) -> int:
@@ -41,7 +42,7 @@ def parse_duration(text: str) -> int:
         total += int(whole) * unit + int(fraction or "0") * unit // 10 ** len(fraction)
         position = term.end()
     nanoseconds = -total if text[0] == "-" else total
-    if nanoseconds not in _INT64:
+    if nanoseconds not in INT64:
         raise ValueError(f"invalid duration {text!r}")
     return nanoseconds
 

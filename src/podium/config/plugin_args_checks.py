@@ -23,11 +23,11 @@ from podium.config.plugin_args import (
 )
 from podium.model import NodeSelectorTerm, SelectorRequirement, TopologySpreadConstraint
 from podium.model.names import label_value_errors, qualified_name_errors
+from podium.model.quantity import INT64
 from podium.rules import Rules
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS = ("In", "NotIn")
-_INT64 = range(-(2**63), 2**63)
 
 
 def check_args(args: object, path: str, problems: Problems, rules: Rules) -> None:
@@ -139,7 +139,7 @@ def _check_label_requirement(requirement: SelectorRequirement, path: str, proble
 
 def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
-    return digits.isascii() and digits.isdigit() and int(text) in _INT64
+    return digits.isascii() and digits.isdigit() and int(text) in INT64
 
 
 def _check_balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems) -> None:

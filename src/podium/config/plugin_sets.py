@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from podium.config.fields import Fields, Problems, quote
 from podium.config.types import EXTENSION_POINTS, KnownPlugins, PluginRef
+from podium.model.quantity import MAX_INT64, int64
 from podium.rules import Rules
 
 GROUP = "kubescheduler.config.k8s.io"
@@ -95,7 +96,6 @@ POD_GROUP_POST_FILTER = "podGroupPostFilter"
 
 ALL = "*"
 MAX_NODE_SCORE = 100
-_MAX_INT64 = 2**63 - 1
 
 
 class PluginSet(NamedTuple):
@@ -228,12 +228,8 @@ def _weights(point: str, sets: PluginSets, known: KnownPlugins, path: str, probl
         highest = weights[plugin.name] * MAX_NODE_SCORE
         # kube-scheduler subtracts in 64 bits: after a negative weight the room left wraps below zero, and any
         # further plugin overflows it. A negative weight that comes last passes.
-        if highest > _wrap(_MAX_INT64 - total):
+        if highest > int64(MAX_INT64 - total):
             problems.add(path, "total score of the plugins could overflow: use smaller weights, none of them negative")
             break
         total += highest
     return weights
-
-
-def _wrap(value: int) -> int:
-    return (value + 2**63) % 2**64 - 2**63

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from podium.engine.preemption.choice import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Status
+from podium.model.quantity import int64
 
 if TYPE_CHECKING:
     import polars
@@ -23,11 +24,13 @@ class PluginScores:
     weight: int
     raw: dict[str, int]
     normalized: dict[str, int]
+    title: str = field(default="", compare=False)
+    """The heading of the plugin's scores in a table; empty for its name."""
 
     @property
     def weighted(self) -> dict[str, int]:
         # Go's product wraps around, which scores of old releases can make it do.
-        return {node: (score * self.weight + 2**63) % 2**64 - 2**63 for node, score in self.normalized.items()}
+        return {node: int64(score * self.weight) for node, score in self.normalized.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Decision:
     """Per rejected node, the first filter that rejected it and why; all that did where a release collects them."""
     absent: Status | None = None
     """The status of nodes that PreFilter excluded before any filter looked at them."""
+    narrowed_by: tuple[str, ...] = ()
+    """The plugins whose PreFilter excluded them by naming the only nodes to look at; sorted."""
     scores: tuple[PluginScores, ...] = ()
     """Empty when nothing was scored, because only one node is feasible or none."""
     extender_scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -170,6 +175,7 @@ class Scored(NamedTuple):
     weight: int | None = None
     raw: Mapping[str, int] | None = None
     normalized: Mapping[str, int] | None = None
+    title: str = ""
 
     def cell(self, node: str, *, wide: bool) -> str:
         if not wide or self.raw is None or self.normalized is None:
@@ -179,7 +185,9 @@ class Scored(NamedTuple):
 
 def scored(decision: Decision) -> list[Scored]:
     """Every plugin and extender that scored, in the order they did."""
-    plugins = [Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized) for one in decision.scores]
+    plugins = [
+        Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized, one.title) for one in decision.scores
+    ]
     return plugins + [Scored(name, scores) for name, scores in decision.extender_scores.items()]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.node_groups import Groups
-from podium.engine.feasible_rows import FeasibleRows, RowScores, check_scores
+from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import PluginError
@@ -25,10 +26,12 @@ from podium.framework import (
     Verdict,
 )
 from podium.framework import return_values as returned
+from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.registry import Weighted
 from podium.model import Pod
 
 PASS = PreFilterResult()
+NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Evaluation:
@@ -36,12 +39,12 @@ class Evaluation:
 
     __slots__ = (
         "_nodes",
-        "_varying",
         "absent",
         "cluster",
         "feasible",
         "fresh",
         "looked_at",
+        "narrowed_by",
         "overruled",
         "plan",
         "pod",
@@ -58,6 +61,8 @@ class Evaluation:
         """The status of the nodes that no filter looked at, because PreFilter excluded them."""
         self.pre_filter_status: Status | None = None
         """Why PreFilter rejected the pod as a whole, if it did."""
+        self.narrowed_by: tuple[str, ...] = ()
+        """The plugins whose PreFilter left only some nodes to look at, or none; sorted."""
         self.looked_at: Ints | None = None
         """The rows that filters look at; None for all."""
         self.feasible = FeasibleRows(plan, cluster)
@@ -127,9 +132,11 @@ class Evaluation:
                     if not rules.conflicting_pre_filters_are_unresolvable:
                         status = status._replace(code=Code.UNSCHEDULABLE)
                     self._reject(status)
+                    self.narrowed_by = tuple(sorted(narrowing))
                     self._unsee_after(plugin)
                     return
         if names is not None and self.pre_filter_status is None:
+            self.narrowed_by = tuple(sorted(narrowing))
             if rules.counts_absent_nodes:
                 self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]")
             rows = sorted(row for row in map(self.cluster.rows.get, names) if row is not None)
@@ -143,14 +150,14 @@ class Evaluation:
 
     def _reject(self, status: Status) -> None:
         self.absent = self.pre_filter_status = status
-        self.looked_at = self.feasible.chosen = np.zeros(0, dtype=np.int64)
+        self.sample(NO_ROWS)
 
     def _filter(self) -> None:
         """Find the feasible rows. In which order filters reject does not matter here; `statuses` sorts that out."""
         if self.pre_filter_status is not None:
             return
         if self.looked_at is not None:
-            self.feasible.chosen = self.looked_at[self.plan.feasible[self.looked_at]]
+            self.feasible.keep(self.looked_at[self.plan.feasible[self.looked_at]])
         if self.plan.may_have_errors:
             self.statuses()
         for plugin in self.plan.outline.varying_filter:
@@ -159,7 +166,7 @@ class Evaluation:
 
     def _narrow(self, plugin: FilterPlugin) -> None:
         """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
-        labels = plugin.filter_labels(self.state)
+        labels = plugin.filter_labels(self.state) if isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
             rejected = self._rejects(plugin, Nodes(self.cluster, groups.first[groups.living]))
@@ -218,37 +225,42 @@ class Evaluation:
         """Reject rows, whatever the filters say of them as they are now."""
         self.overruled = statuses
         rows = self.feasible.rows
-        self.feasible.chosen = rows[~np.isin(rows, list(statuses))]
+        self.feasible.keep(rows[~np.isin(rows, list(statuses))])
 
-    def look_only_at(self, row: int) -> None:
-        """Leave it at one feasible row, as if there were no others."""
-        self.absent, self.overruled = None, {}
-        self.looked_at = self.feasible.chosen = np.array([row], dtype=np.int64)
+    def sample(self, rows: Ints) -> None:
+        """Look at some rows only, in ascending order; the feasible ones of them stay feasible."""
+        feasible = self.feasible.rows if len(rows) else rows
+        self.looked_at = rows
+        self.feasible.keep(rows[np.isin(rows, feasible)])
+
+    def only_on(self, row: int) -> Evaluation:
+        """The same evaluation as if there were no other node than the one of a feasible row."""
+        single = copy(self)
+        single.absent, single.overruled, single.narrowed_by = None, {}, ()
+        single.looked_at = np.array([row], dtype=np.int64)
+        single.feasible = FeasibleRows(self.plan, self.cluster)
+        single.feasible.keep(single.looked_at)
+        return single
 
     # -- scoring ---------------------------------------------------------------------------------------------------
 
-    def rank(self) -> Ints:
-        """What the choice goes by: one number per feasible row, or, while none is chosen, per row of the cluster.
-
-        Rows that are not feasible rank below all others. A score that is the same everywhere is left out.
-        """
-        plan = self.plan
+    def rank(self) -> Ranking:
+        """What the choice among the feasible nodes goes by. A score that is the same everywhere is left out."""
+        plan, feasible = self.plan, self.feasible
         if plan.may_be_invalid:
             for results in plan.final_scores():
                 results.catch_up()
-                check_scores(results.plugin.name, results.values[self.feasible.rows], plan.conduct.score_range)
+                check_scores(results.plugin.name, results.values[feasible.rows], plan.conduct.score_range)
         self._run_pre_score()
         scores = [self._score_one(each) for each in plan.varying_scores if each.plugin.name not in self.skipped_scores]
-        self._varying = {scored.plugin: scored for scored in scores}
-        if self.feasible.chosen is None and all(scored.groups is not None for scored in scores):
-            return self.feasible.rank([(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None])
-        rows = None
-        if not self.feasible.are_everywhere:
-            rows = self.feasible.chosen = self.feasible.rows
+        if not feasible.are_listed and all(scored.groups is not None for scored in scores):
+            by_groups = [(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None]
+            return Ranking(feasible.rank(by_groups), None, scores)
+        rows = None if feasible.are_everywhere else feasible.rows
         ranking = plan.total.copy() if rows is None else plan.total.take(rows)
         for scored in scores:
             ranking += scored.of(rows).normalized * scored.weight
-        return ranking
+        return Ranking(ranking, rows, scores)
 
     @property
     def _scored(self) -> Nodes:
@@ -271,7 +283,7 @@ class Evaluation:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
         (plugin, weight), nodes = weighted, self._scored
         results = self.plan.score_results(plugin)
-        labels = plugin.score_labels(self.state) if results is None else None
+        labels = plugin.score_labels(self.state) if results is None and isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
             return self._score_groups(weighted, groups)
@@ -304,8 +316,9 @@ class Evaluation:
         found = plugin.normalize(self.state, self.pod, raw, nodes)
         return returned.numbers(plugin.name, "normalize", found, len(nodes))
 
-    def scores(self) -> Iterator[RowScores]:
-        """Every plugin's scores of the feasible rows, in the order of the profile; call `rank` first."""
+    def scores(self, ranking: Ranking) -> Iterator[RowScores]:
+        """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is what `rank` gave."""
+        known, rows = {scored.plugin: scored for scored in ranking.scores}, self.feasible.rows
         for weighted in self.plan.outline.listed_scores:
             plugin, weight = weighted
             results = self.plan.score_results(plugin)
@@ -314,10 +327,10 @@ class Evaluation:
                 yield RowScores(plugin.name, weight, zeros, zeros)
             elif results is not None and not plugin.normalizes:
                 results.catch_up()
-                raw = results.values[self.feasible.rows]
+                raw = results.values[rows]
                 yield RowScores(plugin.name, weight, raw, raw)
             elif plugin.name not in self.skipped_scores:
-                yield (self._varying.get(plugin.name) or self._score_one(weighted)).of(self.feasible.rows)
+                yield (known.get(plugin.name) or self._score_one(weighted)).of(rows)
 
 
 def joined(one: Status, other: Status) -> Status:

@@ -1,4 +1,4 @@
-"""What the extenders say about one pod: HTTP calls after the plugins' own filtering and scoring."""
+"""The extenders' part in one decision: HTTP calls after the plugins' own filtering and scoring."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from podium.cluster.columns import Ints
 from podium.engine.evaluation import Evaluation
+from podium.engine.feasible_rows import Ranking
 from podium.errors import ExtenderError
 from podium.extenders import Extender
 from podium.framework import Code, Status
@@ -17,7 +18,7 @@ NOBODY = Pod()
 
 
 class ExtenderRound:
-    """One pod's way past the extenders that are interested in it."""
+    """Asks the extenders that are interested in one pod, and keeps what they answer."""
 
     __slots__ = ("_interested", "_pod", "_replaces", "rejections", "scores")
 
@@ -49,7 +50,7 @@ class ExtenderRound:
                 self.rejections.append((cluster.rows[name], Status.unresolvable(reason)))
             for name, reason in result.failed.items():
                 self.rejections.append((cluster.rows[name], Status.unschedulable(reason)))
-            evaluation.feasible.chosen = np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64)
+            evaluation.feasible.keep(np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64))
 
     def over(self, statuses: dict[int, Status]) -> dict[int, Status]:
         """Why rows were rejected, by filters and then by extenders."""
@@ -77,14 +78,15 @@ class ExtenderRound:
             scores = [extender.weighted(raw.get(cluster.names[row], 0)) for row in rows]
             self.scores[extender.name] = self.scores.get(extender.name, 0) + np.array(scores, dtype=np.int64)
 
-    def add_scores(self, ranking: Ints, evaluation: Evaluation) -> Ints:
+    def add_scores(self, ranking: Ranking, evaluation: Evaluation) -> Ranking:
         """The ranking with the extenders' scores added, over the feasible rows."""
-        rows = evaluation.feasible.rows
-        if evaluation.feasible.chosen is None:
-            ranking, evaluation.feasible.chosen = ranking[rows], rows
+        values, rows = ranking.values, ranking.rows
+        if rows is None:
+            rows = evaluation.feasible.rows
+            values = values[rows]
         for scores in self.scores.values():
-            ranking = ranking + scores
-        return ranking
+            values = values + scores
+        return Ranking(values, rows, ranking.scores)
 
     def _nodes(self, evaluation: Evaluation) -> list[Node]:
         cluster = evaluation.cluster
@@ -92,4 +94,4 @@ class ExtenderRound:
 
 
 NO_EXTENDERS = ExtenderRound()
-"""Any pod's way where there are none."""
+"""Used when no extenders are configured."""

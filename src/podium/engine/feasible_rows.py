@@ -32,6 +32,23 @@ class RowScores(NamedTuple):
         return RowScores(self.plugin, self.weight, self.raw[places], self.normalized[places])
 
 
+class Ranking(NamedTuple):
+    """How the feasible nodes of one pod compare: the highest value is the best."""
+
+    values: Ints
+    """One per row of `rows`."""
+    rows: Ints | None
+    """The feasible rows; None for all rows of the cluster, of which those not feasible have the lowest values."""
+    scores: list[RowScores]
+    """The scores that were worked out for this pod alone."""
+
+    @property
+    def best(self) -> Ints:
+        """The rows with the highest value."""
+        ties: Ints = (self.values == highest(self.values)).nonzero()[0]
+        return ties if self.rows is None else self.rows[ties]
+
+
 def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
     """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
     if len(scores) and bounds is not None:
@@ -47,19 +64,28 @@ def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> N
 class FeasibleRows:
     """The rows that pass the plan's filters, less those that a filter rejected which ran for this pod alone."""
 
-    __slots__ = ("_allowed", "_cluster", "_left_out", "_plan", "chosen")
+    __slots__ = ("_allowed", "_cluster", "_left_out", "_listed", "_plan")
 
     def __init__(self, plan: Plan, cluster: Cluster) -> None:
         self._plan, self._cluster = plan, cluster
-        self.chosen: Ints | None = None
+        self._listed: Ints | None = None
         """The rows, once they are listed; until then, the plan's, less what one of the following says."""
         self._allowed: tuple[Groups, Mask] | None = None
         self._left_out: Ints | None = None
 
     @property
+    def are_listed(self) -> bool:
+        """Whether there is a list of the rows, rather than a rule that gives them."""
+        return self._listed is not None
+
+    def keep(self, rows: Ints) -> None:
+        """Keep these rows, in ascending order, and no others."""
+        self._listed = rows
+
+    @property
     def are_the_plans(self) -> bool:
         """Whether no filter for this pod alone rejected any."""
-        return self.chosen is None and self._allowed is None and self._left_out is None
+        return self._listed is None and self._allowed is None and self._left_out is None
 
     @property
     def are_everywhere(self) -> bool:
@@ -68,8 +94,8 @@ class FeasibleRows:
 
     @property
     def count(self) -> int:
-        if self.chosen is not None:
-            return len(self.chosen)
+        if self._listed is not None:
+            return len(self._listed)
         if self._allowed is not None:
             groups, allowed = self._allowed
             return int(self._plan.feasible_in(groups).counts[allowed].sum())
@@ -77,8 +103,8 @@ class FeasibleRows:
 
     @property
     def rows(self) -> Ints:
-        if self.chosen is not None:
-            return self.chosen
+        if self._listed is not None:
+            return self._listed
         rows = self._plan.feasible_rows
         if self._allowed is not None:
             groups, allowed = self._allowed
@@ -96,7 +122,7 @@ class FeasibleRows:
 
     def represent(self, groups: Groups) -> Representatives:
         """The rows by group."""
-        if self.chosen is None:
+        if self._listed is None:
             feasible = self._plan.feasible_in(groups)
             if self.are_the_plans:
                 return feasible
@@ -111,7 +137,7 @@ class FeasibleRows:
         if len(rows) and self.are_the_plans:
             self._left_out = rows
         elif len(rows):
-            self.chosen = nodes.rows_where(~rejected)
+            self._listed = nodes.rows_where(~rejected)
 
     def drop_groups(self, rejected: Mask, groups: Groups) -> None:
         """Drop the rows of the marked groups."""
@@ -121,10 +147,10 @@ class FeasibleRows:
             self._allowed = groups, ~rejected
         else:
             rows = self.rows
-            self.chosen = rows[~rejected[groups.of_row[rows]]]
+            self._listed = rows[~rejected[groups.of_row[rows]]]
 
     def rank(self, by_groups: list[tuple[Groups, Ints]]) -> Ints:
-        """The plan's total of every row of the cluster, plus what each group adds to it; while none is `chosen`.
+        """The plan's total of every row of the cluster, plus what each group adds to it; while they are not listed.
 
         Rows that are not feasible rank below all others.
         """

@@ -18,6 +18,8 @@ class Nominations:
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Pod]] = {}
         self._changed: set[str] = set()
+        self.version = 0
+        """Counts the nominations that came or went."""
         for pod in pods:
             if pod.status.nominated_node_name:
                 self.nominate(pod, pod.status.nominated_node_name)
@@ -57,6 +59,7 @@ class Nominations:
         self._take(pod)
         if node_name or pod.status.nominated_node_name:
             self._node_of[pod.key] = node_name
+            self.version += 1
         if node_name:
             self._on.setdefault(node_name, {})[pod.key] = pod
             self._changed.add(node_name)
@@ -73,7 +76,9 @@ class Nominations:
         return lower
 
     def _take(self, pod: Pod) -> None:
-        node_name = self._node_of.pop(pod.key, "") if self._node_of else ""
+        node_name = self._node_of.pop(pod.key, None) if self._node_of else None
+        if node_name is not None:
+            self.version += 1
         if node_name:
             pods = self._on[node_name]
             del pods[pod.key]

@@ -10,10 +10,10 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.cluster import Placed
 from podium.cluster.columns import Ints
+from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.trial import Trial
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan.cache import RecentlyUsed
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FilterResults
 from podium.engine.row_changes import RowChanges, RowMemory

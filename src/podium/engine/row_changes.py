@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from podium.cluster import Cluster
-from podium.cluster.change_log import ROW_ASPECTS, ChangeLog
+from podium.cluster.change_log import ROW_ASPECTS, ChangeLog, LogReader
 from podium.cluster.trial import Trial
 from podium.engine.nominations import Nominations
-from podium.engine.plan.results import changed_rows
 
 T = TypeVar("T")
 
@@ -23,8 +22,8 @@ class RowChanges:
 
     def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
         self._cluster, self._nominations = cluster, nominations
-        self._logs = cluster.logs_of(ROW_ASPECTS)
-        self._cursors = [log.head for log in self._logs]
+        self._reader = LogReader(cluster.logs_of(ROW_ASPECTS))
+        self._reader.catch_up()
         self._shared = self._shared_versions()
         self.epoch = 0
         """Another number once any row may have changed."""
@@ -33,8 +32,9 @@ class RowChanges:
     def catch_up(self) -> None:
         """Bring the log up to date; call it before reading it."""
         shared = self._shared_versions()
-        rows = changed_rows(self._logs, self._cursors) if shared == self._shared else None
-        self._cursors, self._shared = [log.head for log in self._logs], shared
+        rows = self._reader.read()
+        if shared != self._shared:
+            rows, self._shared = None, shared
         nodes = self._nominations.take_changed()
         if rows is None:
             self.epoch += 1
@@ -52,24 +52,25 @@ class RowChanges:
         self.catch_up()
         with Trial(self._cluster) as trial:
             yield trial
-        self._cursors = [log.head for log in self._logs]
+        self._reader.catch_up()
 
 
 class RowMemory(Generic[T]):
     """One finding per row."""
 
-    __slots__ = ("_changes", "_cursor", "_epoch", "found")
+    __slots__ = ("_changes", "_epoch", "_reader", "found")
 
     def __init__(self, changes: RowChanges) -> None:
-        self._changes, self._cursor, self._epoch = changes, -1, -1
+        self._changes, self._reader, self._epoch = changes, LogReader([changes.log]), -1
         self.found: dict[int, T] = {}
 
     def forget_changed(self) -> set[int] | None:
         """Forget what was found about rows that changed since the last time; those rows, or None for all."""
         changes = self._changes
         changes.catch_up()
-        rows = changes.log.since(self._cursor) if self._epoch == changes.epoch else None
-        self._cursor, self._epoch = changes.log.head, changes.epoch
+        rows = self._reader.read()
+        if self._epoch != changes.epoch:
+            rows, self._epoch = None, changes.epoch
         if rows is None:
             self.found.clear()
             return None

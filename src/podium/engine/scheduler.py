@@ -2,80 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
+from podium.config import STORAGE_PLUGINS, ignoring
+from podium.engine.attempt import Attempt, Diagnosis
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.evaluation import Evaluation
 from podium.engine.extender_round import NO_EXTENDERS, ExtenderRound
+from podium.engine.failed_kinds import FailedKinds
+from podium.engine.feasible_rows import Ranking
 from podium.engine.nominations import Nominations
+from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.plan.cache import Plans
 from podium.engine.plugin_faults import BLAME_PLUGINS
 from podium.engine.preemption.post_filter import Preempting
 from podium.engine.recheck import Yielding
-from podium.engine.release import CURRENT, AnyRelease, Options, release_of
+from podium.engine.release import release_of
 from podium.engine.row_changes import RowChanges
-from podium.engine.select import First, Sampling, TieBreak, best, tie_break
+from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import SUCCESS, Framework, Registry, Status
+from podium.framework import SUCCESS, CycleState, Framework, Status
 from podium.model import Pod
-from podium.plugins import IN_TREE
 
 
 class Scheduler:
     """Decides pods on a cluster as kube-scheduler would.
 
     `decide` says where a pod would go and why, and changes nothing; `place` also puts it there. `schedule` puts it
-    there without collecting the reasons: the same decision, faster. With `assume_volumes` storage is ignored: every
-    volume is taken to be there and usable everywhere.
+    there without collecting the reasons: the same decision, faster. `attempt` and `assume` are its two halves.
     """
-
-    settles = True
-    """Whether a pod that is placed counts as bound: a claim that it got devices for has them for the next pod, too."""
 
     def __init__(
         self,
         cluster: Cluster,
-        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
-        *,
-        registry: Registry = IN_TREE,
-        release: AnyRelease = CURRENT,
-        options: Options | None = None,
-        tie_break: TieBreak | str | None = None,
-        seed: int = 0,
-        sampling: Literal["all", "upstream"] = "all",
-        equivalence_cache: bool = True,
-        assume_volumes: bool = False,
+        config: Config | SchedulerOptions = None,
+        **keywords: Unpack[SchedulerKeywords],
     ) -> None:
-        self.setup = setup = release_of(release).set_up(config, options=options, registry=registry)
+        """`keywords` are the fields of `SchedulerOptions`: registry, release, tie_break, seed and so on."""
+        self.options = options = SchedulerOptions.of(config, **keywords)
+        self.setup = setup = release_of(options.release).set_up(
+            options.config, options=options.options, registry=options.registry
+        )
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
-        config = ignoring(setup.config, STORAGE_PLUGINS) if assume_volumes else setup.config
-        self.cluster, self.config, conduct = cluster, config, setup.conduct
+        settings = ignoring(setup.config, STORAGE_PLUGINS) if options.assume_volumes else setup.config
+        self.cluster, self.config, conduct = cluster, settings, setup.conduct
         self.frameworks = {
-            profile.scheduler_name: Framework(profile, setup.registry, setup.rules) for profile in config.profiles
+            profile.scheduler_name: Framework(profile, setup.registry, setup.rules) for profile in settings.profiles
         }
         cluster.count_as(setup.rules)
         self._plans = {
-            name: Plans(framework, cluster, conduct, keep=equivalence_cache)
+            name: Plans(framework, cluster, conduct, keep=options.equivalence_cache)
             for name, framework in self.frameworks.items()
         }
-        self._tie_break = _resolve_tie_break(tie_break or conduct.tie_break, seed)
-        self._extenders = [conduct.extender(extender) for extender in config.extenders]
-        self._sampling = Sampling(config, adaptive=sampling == "upstream" and conduct.samples_nodes)
+        self._tie_break = _resolve_tie_break(options.tie_break or conduct.tie_break, options.seed)
+        self.extenders = [conduct.extender(extender) for extender in settings.extenders]
+        self._sampling = Sampling(settings, adaptive=options.sampling == "upstream" and conduct.samples_nodes)
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
         """The pods that wait for a node; pending pods of the cluster may say so in their status."""
+        self._failed = (
+            FailedKinds(cluster, self.nominations, self.frameworks, self.extenders)
+            if options.equivalence_cache
+            else None
+        )
         changes = RowChanges(cluster, self.nominations)
         self._yielding = Yielding(self.nominations, changes)
-        self._preempting = Preempting(self.nominations, changes, self._extenders, self._tie_break, seed)
+        self._preempting = Preempting(self.nominations, changes, self.extenders, self._tie_break, options.seed)
 
     def close(self) -> None:
         """Close connections to extenders."""
-        for extender in self._extenders:
+        for extender in self.extenders:
             extender.close()
 
     def framework_of(self, pod: Pod) -> Framework:
@@ -95,24 +94,25 @@ class Scheduler:
         With `preempt`, a pod that fits nowhere goes on to PostFilter: the decision then says where evicting which pods
         would make room.
         """
-        before = self._tie_break.save(), self._sampling.save(), self._preempting.save()
+        before = self.save()
         decision, _ = self._explained(pod, preempt)
-        self._tie_break.restore(before[0])
-        self._sampling.restore(before[1])
-        self._preempting.restore(before[2])
+        self.restore(before)
         return decision
 
-    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True) -> Decision:
+    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True, bind: bool = True) -> Decision:
         """Decide the pod, with all reasons, and put it on its node.
 
         With `preempt`, a pod that fits nowhere is nominated to the node where evicting pods makes room, and the victims
-        are gone at once; without `evict` they stay until the caller removes them.
+        are gone at once; without `evict` they stay until the caller removes them. Without `bind` it is left at what the
+        plugins reserve: a claim that the pod got devices for is not yet of use to others.
         """
         decision, evaluation = self._explained(pod, preempt)
         if evaluation is not None and decision.node is not None:
             status = self._put(evaluation, self.cluster.rows[decision.node])
             if status != SUCCESS:
                 return Decision(pod.key, None, error=_failed_reserve(status), node_count=self.cluster.node_count)
+            if bind:
+                self._settle(evaluation, decision.node)
         elif preempt:
             self._preempting.carry_out(pod, decision, self.cluster if evict else None)
         return decision
@@ -120,17 +120,89 @@ class Scheduler:
     def schedule(self, pod: Pod) -> str | None:
         """Decide the pod and put it on its node: what `place` does, without collecting reasons.
 
-        None if the pod fits nowhere; raises where a decision reports an error.
+        None if the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
         """
+        attempt = self.attempt(pod)
+        if attempt.node is None:
+            return None
+        status = self.assume(attempt)
+        if status != SUCCESS:
+            raise PluginError(status.plugin, _failed_reserve(status))
+        if attempt.evaluation is not None:
+            self._settle(attempt.evaluation, attempt.node)
+        return attempt.node
+
+    def message(self, pod: Pod) -> str:
+        """Why the pod fits nowhere as things are, in kube-scheduler's sentence; or why it cannot be decided."""
+        failed = self._failed.find(pod) if self._failed else None
+        decision = failed.decision if failed else None
+        if decision is None:
+            decision = self.decide(pod)
+            if failed and not decision.error:
+                failed.decision = decision
+        return decision.error or decision.message
+
+    # -- in steps --------------------------------------------------------------------------------------------------
+
+    def attempt(self, pod: Pod) -> Attempt:
+        """Find the best node for the pod, without placing it and without collecting reasons.
+
+        Pods of one kind fail alike until something changes, so that is found out once.
+        """
+        if self._failed and self._failed.find(pod):
+            return Attempt(pod, None)
+        sampled = self._sampling.save()
         with BLAME_PLUGINS:
             evaluation, extended = self._evaluate(pod, everywhere=False)
             row = None if evaluation is None else self._select(evaluation, extended)
-            if evaluation is None or row is None:
-                return None
-            status = self._put(evaluation, row)
-        if status != SUCCESS:
-            raise PluginError(status.plugin, _failed_reserve(status))
-        return self.cluster.names[row]
+        if row is not None:
+            return Attempt(pod, self.cluster.names[row], evaluation)
+        # Had it moved on, the next pod of this kind would have to move it on, too.
+        if self._failed and self._sampling.save() == sampled:
+            self._failed.add(pod)
+        return Attempt(pod, None, evaluation)
+
+    def assume(self, attempt: Attempt) -> Status:
+        """Place the pod of an attempt on the node found, and let plugins reserve what it needs there.
+
+        If one of them cannot, the pod is where it was before, and the status says why.
+        """
+        if attempt.evaluation is None or attempt.node is None:
+            raise InputError(f"pod {attempt.pod.key}: there is no node to put it on")
+        with BLAME_PLUGINS:
+            return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Let the plugins undo what they reserved for an assumed pod, in reverse order; the pod itself stays."""
+        for plugin in reversed(self.framework_of(pod).reserve):
+            plugin.unreserve(state, pod, node_name)
+
+    def diagnose(self, pod: Pod) -> Diagnosis:
+        """Why the pod, for which an attempt found no node, fits nowhere, and what PostFilter can do about it.
+
+        It is up to the caller to nominate the pod and to evict the victims.
+        """
+        failed = self._failed.find(pod) if self._failed else None
+        if failed and failed.diagnosis:
+            return failed.diagnosis
+        sampled = self._sampling.save()
+        decision, _ = self._explained(pod, preempt=True)
+        self._sampling.restore(sampled)
+        diagnosis = Diagnosis.of(decision)
+        if failed and diagnosis.nominated is None and not diagnosis.is_error:
+            failed.diagnosis = diagnosis
+        return diagnosis
+
+    def save(self) -> tuple[Any, ...]:
+        """What later choices depend on besides the cluster, to be given to `restore`."""
+        return self._tie_break.save(), self._sampling.save(), self._preempting.save()
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Let later choices go on from where they were saved."""
+        tie_break, sampling, preempting = saved
+        self._tie_break.restore(tie_break)
+        self._sampling.restore(sampling)
+        self._preempting.restore(preempting)
 
     # -- how -------------------------------------------------------------------------------------------------------
 
@@ -160,6 +232,7 @@ class Scheduler:
             "feasible": feasible,
             "rejected": {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)},
             "absent": absent,
+            "narrowed_by": evaluation.narrowed_by,
             "node_count": self.cluster.node_count,
             "fit_error": self.setup.conduct.fit_error,
             "kept": evaluation.kept,
@@ -190,14 +263,16 @@ class Scheduler:
         def by_node(values: Ints) -> dict[str, int]:
             return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
 
-        total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self._extenders), dtype=np.int64)
+        total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
+        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.score}
         scores = []
-        for scored in evaluation.scores():
+        for scored in evaluation.scores(ranking):
             total += scored.normalized * scored.weight
-            scores.append(PluginScores(scored.plugin, scored.weight, by_node(scored.raw), by_node(scored.normalized)))
+            numbers = by_node(scored.raw), by_node(scored.normalized)
+            scores.append(PluginScores(scored.plugin, scored.weight, *numbers, title=titles[scored.plugin]))
         for values in extended.scores.values():
             total += values
-        ties = best(ranking, evaluation.feasible.chosen)
+        ties = ranking.best
         return {
             "node": names[self._tie_break.choose(ties, self.cluster)],
             "scores": tuple(scores),
@@ -213,10 +288,12 @@ class Scheduler:
         status = self._reserve(evaluation, self.cluster.names[row])
         if status != SUCCESS:
             self.cluster.forget(evaluation.pod)
-        elif self.settles:
-            for plugin in evaluation.plan.outline.reserve:
-                plugin.settle(evaluation.state, evaluation.pod, self.cluster.names[row])
         return status
+
+    def _settle(self, evaluation: Evaluation, node_name: str) -> None:
+        """Let a placed pod count as bound: a claim that it got devices for has them for the next pod, too."""
+        for plugin in evaluation.plan.outline.reserve:
+            plugin.settle(evaluation.state, evaluation.pod, node_name)
 
     def _reserve(self, evaluation: Evaluation, node_name: str) -> Status:
         """Run Reserve; when one plugin fails, Unreserve all in reverse order."""
@@ -237,15 +314,14 @@ class Scheduler:
         if count == 1 and not self.setup.conduct.scores_single_node:
             return int(evaluation.feasible.rows[0])
         ranking = self._rank(evaluation, extended)
-        rows = evaluation.feasible.chosen
         if isinstance(self._tie_break, First) and self.cluster.rows_in_name_order:
-            place = int(ranking.argmax())
-            return place if rows is None else int(rows[place])
-        return self._tie_break.choose(best(ranking, rows), self.cluster)
+            place = int(ranking.values.argmax())
+            return place if ranking.rows is None else int(ranking.rows[place])
+        return self._tie_break.choose(ranking.best, self.cluster)
 
-    def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ints:
+    def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ranking:
         ranking = evaluation.rank()
-        if self._extenders:
+        if self.extenders:
             extended.prioritize(evaluation)
             ranking = extended.add_scores(ranking, evaluation)
         return ranking
@@ -256,7 +332,7 @@ class Scheduler:
         With `everywhere`, the evaluation can say of every node why it was rejected.
         """
         replaces = self.setup.rules.extender_reason_replaces
-        extended = ExtenderRound(self._extenders, pod, replaces) if self._extenders else NO_EXTENDERS
+        extended = ExtenderRound(self.extenders, pod, replaces) if self.extenders else NO_EXTENDERS
         framework = self.framework_of(pod)
         self._check_queue(pod, framework)
         if not self.cluster.node_count:
@@ -268,9 +344,11 @@ class Scheduler:
         evaluation = Evaluation(plan, info, pod, self.cluster)
         self._yielding.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
-        if nominated and self._takes_nominated(evaluation, nominated, extended):
-            return evaluation, extended
-        self._sampling.apply(evaluation, framework, self._extenders)
+        if nominated:
+            on_nominated = self._on_nominated(evaluation, nominated, extended)
+            if on_nominated is not None:
+                return on_nominated, extended
+        self._sampling.apply(evaluation, framework, self.extenders)
         extended.filter(evaluation)
         return evaluation, extended
 
@@ -280,18 +358,14 @@ class Scheduler:
             if status != SUCCESS:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
-    def _takes_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> bool:
-        """Whether the pod fits the node it is nominated to; then no other node is looked at."""
-        row, before = self.cluster.rows.get(node_name), evaluation.feasible.rows
-        if row is None or row not in before:
-            return False
-        aside = evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.feasible.chosen
-        evaluation.look_only_at(row)
-        extended.filter(evaluation)
-        if evaluation.feasible.count:
-            return True
-        evaluation.absent, evaluation.overruled, evaluation.looked_at, evaluation.feasible.chosen = aside
-        return False
+    def _on_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> Evaluation | None:
+        """The evaluation of the node that the pod is nominated to, if it fits there: no other node is looked at."""
+        row = self.cluster.rows.get(node_name)
+        if row is None or row not in evaluation.feasible.rows:
+            return None
+        single = evaluation.only_on(row)
+        extended.filter(single)
+        return single if single.feasible.count else None
 
 
 def _details(evaluation: Evaluation, node_name: str) -> dict[str, Any]:

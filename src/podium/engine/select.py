@@ -1,4 +1,4 @@
-"""How many nodes are looked at: all of them, or as many as kube-scheduler would find enough."""
+"""How many nodes are looked at, and which of several best ones is taken."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from podium.cluster import Cluster
-from podium.cluster.columns import Ints, highest
+from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.engine.evaluation import Evaluation
 from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Framework
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 FEWEST_NODES = 100
 FEWEST_PERCENT = 5
@@ -56,8 +57,7 @@ class Sampling:
         # It is one feasible node too many that ends the search, so nodes before that one were still looked at.
         seen = rotated[: int(np.searchsorted(found, wanted + 1))]
         self._start = (self._start + len(seen)) % cluster.node_count
-        evaluation.looked_at = np.sort(seen)
-        evaluation.feasible.chosen = np.sort(seen[is_feasible[seen]])
+        evaluation.sample(np.sort(seen))
 
     def _wanted(self, evaluation: Evaluation, framework: Framework, extenders: Sequence[Extender]) -> int | None:
         """How many feasible nodes are enough; None for all."""
@@ -93,9 +93,7 @@ class Sampling:
 
 def _zone(labels: dict[str, str]) -> tuple[str, str]:
     """Region and zone, by their current or their old labels."""
-    region = labels.get("topology.kubernetes.io/region", labels.get("failure-domain.beta.kubernetes.io/region", ""))
-    zone = labels.get("topology.kubernetes.io/zone", labels.get("failure-domain.beta.kubernetes.io/zone", ""))
-    return region, zone
+    return labels.get(REGION, labels.get(BETA_REGION, "")), labels.get(ZONE, labels.get(BETA_ZONE, ""))
 
 
 class TieBreak(Protocol):
@@ -175,9 +173,3 @@ def tie_break(name: str, seed: int = 0) -> TieBreak:
             return RoundRobinDescending()
     known = "random, first, round-robin or round-robin-descending"
     raise InputError(f"tie-break {name!r} is unknown; use {known}")
-
-
-def best(ranking: Ints, rows: Ints | None) -> Ints:
-    """The rows with the highest rank."""
-    ties: Ints = (ranking == highest(ranking)).nonzero()[0]
-    return ties if rows is None else rows[ties]

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from podium.example.fleet_nodes import CSI_DRIVER, GPU, ZONE, ZONES
+from podium.example.fleet_nodes import CSI_DRIVER, GPU, ZONES
 from podium.example.fleet_workloads import STORAGE_CLASS, Workload
 from podium.manifests.defaults import generated_suffix, generated_uid
+from podium.model.well_known_labels import ZONE
 
 Document = dict[str, Any]
 

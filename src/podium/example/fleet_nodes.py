@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from podium.model.well_known_labels import HOSTNAME, REGION, ZONE
+
 Document = dict[str, Any]
 
 ZONES = ("eu-1a", "eu-1b", "eu-1c")
-ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 GPU = "nvidia.com/gpu"
 CSI_DRIVER = "disk.csi.example.com"
 
@@ -115,7 +116,7 @@ def _node(pool: Pool, zone: str, name: str) -> Document:
     labels = {
         HOSTNAME: name,
         ZONE: zone,
-        "topology.kubernetes.io/region": "eu-1",
+        REGION: "eu-1",
         "node.kubernetes.io/instance-type": pool.instance,
         "kubernetes.io/arch": "amd64",
         "pool": pool.name,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.example.fleet_nodes import GPU, HOSTNAME, ZONE
+from podium.example.fleet_nodes import GPU
+from podium.model.well_known_labels import HOSTNAME, ZONE
 
 Document = dict[str, Any]
 

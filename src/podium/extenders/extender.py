@@ -13,6 +13,7 @@ from podium.extenders import messages
 from podium.extenders import messages as wire
 from podium.extenders.messages import FilterResult, Victims
 from podium.model import Node, Pod
+from podium.model.quantity import int64
 
 if TYPE_CHECKING:
     from podium.config.types import ExtenderConfig
@@ -108,7 +109,7 @@ class Extender:
         """What a raw score adds to the node's total: scaled from 0..10 to 0..100, times the extender's weight."""
         total = score * self.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
         # Extenders may answer any int64, and Go's product wraps around.
-        return (total + 2**63) % 2**64 - 2**63
+        return int64(total)
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Have the extender bind the pod to the node."""

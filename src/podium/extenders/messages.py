@@ -15,8 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from podium.model import Object, Pod
-
-_INT64 = range(-(2**63), 2**63)
+from podium.model.quantity import INT64
 
 
 class WireError(ValueError):
@@ -102,7 +101,7 @@ def integer(value: object, name: str) -> int:
     """A JSON integer that fits int64; null is zero."""
     if value is None:
         return 0
-    if type(value) is not int or value not in _INT64:
+    if type(value) is not int or value not in INT64:
         raise WireError(f"{name} is {_kind(value)}, not a 64-bit integer")
     return value
 

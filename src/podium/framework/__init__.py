@@ -1,6 +1,6 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
-from podium.framework.events import Action, ClusterEvent
+from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
 from podium.framework.plugin import (
     EXTENSION_POINTS,
     BindPlugin,
@@ -8,6 +8,7 @@ from podium.framework.plugin import (
     FilterPlugin,
     PermitPlugin,
     Plugin,
+    PodView,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -19,7 +20,6 @@ from podium.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.registry import Framework, Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
@@ -34,10 +34,12 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "EventHint",
     "FilterPlugin",
     "Framework",
     "PermitPlugin",
     "Plugin",
+    "PodView",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -52,5 +54,5 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "Verdict",
-    "of_spec",
+    "WaitingPod",
 ]

@@ -3,24 +3,26 @@
 A plugin derives from the classes of the points it serves and gives itself a `name`. Points that look at nodes may be
 written for one node at a time (`filter_node`, `score_node`) or for all nodes at once with arrays (`filter`, `score`).
 
-Speed is opt-in: a plugin whose results for a node depend only on some aspects of that node says so in `reads`, and on
-which part of the pod in `key`; the engine then re-evaluates only nodes that changed. Without `reads` every decision
-evaluates the plugin in full: slow is allowed, wrong is not.
+A plugin may declare what its results depend on: which aspects of a node (`reads`) and which part of a pod (`sign`).
+The engine then keeps the results and evaluates only the nodes that changed. A plugin without `reads` is evaluated for
+every pod on every node, which is slower and always right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
+from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
-from podium.framework.events import ClusterEvent
+from podium.framework.events import EventHint
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.model import Pod
+from podium.model import Pod, PodSpec
+from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
 
 MAX_NODE_SCORE = 100
@@ -39,26 +41,48 @@ class CycleState(dict[str, Any]):
         """The pod's compiled spec."""
 
 
-Key = TypeVar("Key", bound=Callable[..., Hashable])
+class PodView:
+    """The pod as `sign` sees it; it notes whether anything but the spec was read.
 
+    A signature made from the spec alone is computed once for all pods with an equal spec. A signature must not depend
+    on the pod's name, uid, annotations or status: pods that differ in these alone share it.
+    """
 
-def of_spec(key: Key) -> Key:
-    """Marks a `key` that looks at nothing but the pod's spec: it is asked once for all pods with an equal one."""
-    vars(key)["is_of_spec"] = True
-    return key
+    __slots__ = ("_info", "ports", "reads_metadata", "resources", "spec")
 
+    def __init__(self, info: PodInfo) -> None:
+        self._info = info
+        self.spec: PodSpec = info.pod.spec
+        self.resources: PodResources = info.resources
+        self.ports: tuple[HostPort, ...] = info.ports
+        self.reads_metadata = False
+        """Whether the labels, the namespace or the compiled pod as a whole were read."""
 
-def keys_by_spec(plugin: Plugin) -> bool:
-    """Whether the plugin's `key` is marked with `of_spec`."""
-    return hasattr(plugin.key, "is_of_spec")
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The pod's labels."""
+        return self.info.labels
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.info.namespace
+
+    @property
+    def info(self) -> PodInfo:
+        """The compiled pod: everything that scheduling reads of it."""
+        self.reads_metadata = True
+        return self._info
 
 
 class Plugin:
     """The root of every plugin. `args` is what the configuration's pluginConfig says, None when it says nothing."""
 
     name: str = ""
+    title: str = ""
+    """The heading of the plugin's scores in a table, where its name is too long; empty for the name itself."""
     reads: Aspect | None = None
-    """What of a node the results depend on; None means anything, so nothing is reused."""
+    """The aspects of a node that the results depend on; None stands for all of them, and no result is kept."""
     release_rules: Rules = NEWEST_RULES
     """How the release decides that the plugin is part of; known once the plugin is made, so not to `__init__`."""
 
@@ -70,36 +94,29 @@ class Plugin:
         """The extension points the plugin serves in a release; none where the release does not have the plugin."""
         return points_of(cls)
 
-    def key(self, info: PodInfo) -> Hashable:
-        """What of a pod the results depend on: pods with equal keys share results. By default, the whole spec."""
-        return info.signature
+    def sign(self, pod: PodView) -> Hashable:
+        """The part of a pod that the results depend on: pods with equal signatures share results.
 
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        """Whether the plugin has anything to do with pods of this spec; by default, it has.
-
-        Of the cluster, the answer may depend on the objects that are neither nodes nor pods, and on whether any pod has
-        affinity terms.
-        With others its PreFilter, Filter, PreScore and Reserve are not called, which saves time: they must skip, pass
-        and do nothing there. Nor is its Score, if it has a PreScore. A plugin that says what it `reads` is asked once
-        for all pods that are the same to it, and needs no such answer.
+        kube-scheduler calls this SignPod. By default it is all that scheduling reads of a pod: the spec, the labels,
+        the namespace and the owners.
         """
-        return True
+        return pod.info.signature
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
-        """Whether, for pods of this spec, the results depend on more than `reads` and `key` say; by default, never.
+        """Whether, for pods of this spec, the results depend on more than `reads` and `sign` say; by default, never.
 
         Where they do, nothing is kept of them and the plugin is asked for every such pod. Of the cluster, the answer
         may depend on the objects that are neither nodes nor pods.
         """
         return False
 
-    def is_schedulable_after(self, pod: Pod, event: ClusterEvent) -> bool:
-        """Whether an event may make a pod fit that this plugin rejected; by default, any event may.
+    def events_to_register(self) -> Sequence[EventHint] | None:
+        """The events that may make a pod fit that this plugin rejected; None, the default, stands for every event.
 
-        A pod that waits is tried again only after an event that one of the plugins that rejected it says yes to, or
-        after five minutes. Say yes when in doubt.
+        A waiting pod is tried again after an event that one of the plugins that rejected it registered and whose hint
+        returns True, or after five minutes. A hint that cannot tell should return True.
         """
-        return True
+        return None
 
 
 class PreEnqueuePlugin(Plugin):
@@ -155,10 +172,6 @@ class PreFilterPlugin(Plugin):
 class FilterPlugin(Plugin):
     """Rejects nodes. Define `filter_node` or, faster, `filter`."""
 
-    def filter_labels(self, state: CycleState) -> tuple[str, ...] | None:
-        """The node labels that alone decide what `filter` says this time; None if it is more than labels."""
-        return None
-
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         raise NotImplementedError(f"{type(self).__name__} must define filter_node or filter")
 
@@ -196,9 +209,6 @@ class PreScorePlugin(Plugin):
 class ScorePlugin(Plugin):
     """Ranks feasible nodes. Define `score_node` or, faster, `score`; scores must be 0..100 after normalising."""
 
-    normalizes_by_max = False
-    """Whether `normalize` gives equal scores one and the same result, however many nodes have them."""
-
     @property
     def scores_unconcerned_pods(self) -> bool:
         """Whether pods that the plugin has nothing to do with (`concerns`) have 0 on every node, not no score."""
@@ -215,15 +225,9 @@ class ScorePlugin(Plugin):
         """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
         return scores
 
-    def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
-        """The node labels that alone decide a node's score this time; None if it is more than labels.
-
-        A plugin that gives some also promises that `normalize` does not mind how many nodes have a score.
-        """
-        return None
-
     @property
     def normalizes(self) -> bool:
+        """Whether the plugin defines `normalize`."""
         return type(self).normalize is not ScorePlugin.normalize
 
 

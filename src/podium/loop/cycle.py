@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Unpack
 
 from msgspec.structs import replace
 
 from podium.cluster import Cluster
-from podium.config import KubeSchedulerConfiguration
+from podium.engine.attempt import Diagnosis
+from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
+from podium.engine.scheduler import Scheduler
+from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, Status
 from podium.framework.events import Action, ClusterEvent
-from podium.loop.attempts import Assumed, CycleScheduler, Failure
 from podium.loop.events import (
     Bind,
     Event,
@@ -26,8 +28,8 @@ from podium.loop.events import (
     pod_changes,
 )
 from podium.loop.queue import SchedulingQueue
-from podium.loop.queued_pod import NO_PLUGINS, QueuedPod
-from podium.loop.waiting import LONGEST, WAITING_PODS, WaitingPod, WaitingPods
+from podium.loop.queued_pod import QueuedPod
+from podium.loop.waiting import LONGEST, WAITING_PODS, Assumed, WaitingPod, WaitingPods
 from podium.model import Node, Object, Pod
 from podium.plugins.default_preemption import DefaultPreemption
 
@@ -43,19 +45,19 @@ class SchedulerLoop:
     def __init__(
         self,
         cluster: Cluster,
-        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+        config: Config | SchedulerOptions = None,
         *,
         now: float = 0.0,
         extenders_bind: bool = True,
-        **options: Any,
+        **keywords: Unpack[SchedulerKeywords],
     ) -> None:
-        """`options` are those of `Scheduler`: registry, tie_break, seed and so on.
+        """`keywords` are those of `Scheduler`: registry, tie_break, seed and so on.
 
         An extender with a bindVerb is asked to bind the pods it is interested in, unless `extenders_bind` is off.
         """
         self.cluster = cluster
         self.extenders_bind = extenders_bind
-        self.scheduler = CycleScheduler(cluster, config, **options)
+        self.scheduler = Scheduler(cluster, config, **keywords)
         settings = self.scheduler.config
         self.queue = SchedulingQueue(
             self.scheduler.frameworks,
@@ -143,14 +145,14 @@ class SchedulerLoop:
     def _pod_is_bound(self, old: Pod | None, pod: Pod, now: float) -> None:
         if pod.key in self.waiting:
             # Somebody else was faster.
-            self.scheduler.unreserve(self._stop_assuming(pod.key))
+            self._unreserve(self._stop_assuming(pod.key))
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
             for change in pod_changes(old, pod):
                 self.queue.move_all(change, now)
             return
         self.assumed.pop(pod.key, None)
-        self.scheduler.forget_nomination(pod)
+        self.scheduler.nominations.forget(pod)
         self.queue.remove(pod.key)
         self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now)
 
@@ -163,7 +165,7 @@ class SchedulerLoop:
         self.cluster.update(pod)
         nominated = self.scheduler.nominations.node_of(old)
         is_reported = old.status.nominated_node_name or pod.status.nominated_node_name
-        self.scheduler.nominate(pod, pod.status.nominated_node_name if is_reported else nominated)
+        self.scheduler.nominations.nominate(pod, pod.status.nominated_node_name if is_reported else nominated)
         self.queue.update(old, pod, now)
         if old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
             self._room_freed_for_lower(old, now)
@@ -182,7 +184,7 @@ class SchedulerLoop:
             return
         self.queue.remove(key)
         nominated = self.scheduler.nominations.node_of(pod)
-        self.scheduler.forget_nomination(pod)
+        self.scheduler.nominations.forget(pod)
         if nominated and self.is_responsible(pod):
             self._room_freed_for_lower(pod, now)
 
@@ -198,7 +200,7 @@ class SchedulerLoop:
     def _assumed_pod_gone(self, key: str, now: float) -> None:
         """An assumed pod is deleted: give back at once what it took."""
         assumed = self._stop_assuming(key)
-        self.scheduler.unreserve(assumed)
+        self._unreserve(assumed)
         self._forget(assumed, now)
 
     def _stop_assuming(self, key: str) -> Assumed:
@@ -210,7 +212,7 @@ class SchedulerLoop:
 
     def _note_nomination(self, pod: Pod) -> None:
         if pod.status.nominated_node_name:
-            self.scheduler.nominate(pod, pod.status.nominated_node_name)
+            self.scheduler.nominations.nominate(pod, pod.status.nominated_node_name)
 
     # -- work --------------------------------------------------------------------------------------------------------
 
@@ -241,10 +243,24 @@ class SchedulerLoop:
         if queued.pod.terminating:
             self.queue.done(queued.pod.key)
             return []
-        found = self.scheduler.attempt(queued.pod)
-        if isinstance(found, Failure):
+        found = self._attempt(queued.pod)
+        if isinstance(found, Diagnosis):
             return self._fail(queued, found, now)
         return self._permit(queued, found, now)
+
+    def _attempt(self, pod: Pod) -> Assumed | Diagnosis:
+        """Place a pod: Filter, Score and Reserve, and PostFilter where no node fits."""
+        scheduler = self.scheduler
+        try:
+            attempt = scheduler.attempt(pod)
+            if attempt.node is None or attempt.evaluation is None:
+                return scheduler.diagnose(pod)
+            status = scheduler.assume(attempt)
+        except (InputError, PluginError, ExtenderError) as error:
+            return Diagnosis.of_error(str(error))
+        if status != SUCCESS:
+            return Diagnosis.of_status(status)
+        return Assumed(pod, attempt.node, attempt.evaluation.state)
 
     def _permit(self, queued: QueuedPod, assumed: Assumed, now: float) -> list[Instruction]:
         deadlines: dict[str, tuple[float, float]] = {}
@@ -290,7 +306,7 @@ class SchedulerLoop:
 
     def _bind(self, assumed: Assumed) -> Status:
         """What an extender that binds says; without one, the first Bind plugin that does not leave it to the next."""
-        bound = self.scheduler.bind_by_extender(assumed) if self.extenders_bind else None
+        bound = self._bind_by_extender(assumed) if self.extenders_bind else None
         if bound is not None:
             return bound
         status: Status = SUCCESS
@@ -299,6 +315,20 @@ class SchedulerLoop:
             if status.code is not Code.SKIP:
                 return status if status == SUCCESS else status._replace(plugin=plugin.name)
         return status
+
+    def _bind_by_extender(self, assumed: Assumed) -> Status | None:
+        """Let the first extender bind the pod that binds and is interested in it; None if it is up to the plugins."""
+        for extender in self.scheduler.extenders:
+            if not (extender.is_binder and extender.is_interested(assumed.pod)):
+                continue
+            try:
+                extender.bind(assumed.pod, assumed.node)
+            except ExtenderError as error:
+                if extender.ignorable:
+                    continue
+                return Status.error(str(error))
+            return SUCCESS
+        return None
 
     def bind_failed(self, key: str, message: str, now: float) -> list[Instruction]:
         """A pod could not be bound: it is tried again after its backoff."""
@@ -309,15 +339,18 @@ class SchedulerLoop:
 
     def _fail_to_bind(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
         """PreBind or Bind failed: what the pod took is free again, and it has to come back later."""
-        self.scheduler.unreserve(assumed)
+        self._unreserve(assumed)
         self._forget(assumed, now)
-        return self._fail(queued, Failure(status.message, clears_nomination=True, is_error=True), now)
+        return self._fail(queued, Diagnosis.of_error(status.message), now)
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
         """Permit rejected the pod."""
-        self.scheduler.unreserve(assumed)
+        self._unreserve(assumed)
         self._take_back(assumed)
-        return self._fail(queued, Failure.rejected(status), now)
+        return self._fail(queued, Diagnosis.of_status(status), now)
+
+    def _unreserve(self, assumed: Assumed) -> None:
+        self.scheduler.unreserve(assumed.state, assumed.pod, assumed.node)
 
     def _forget(self, assumed: Assumed, now: float) -> None:
         self._take_back(assumed)
@@ -333,7 +366,7 @@ class SchedulerLoop:
         spec = replace(assumed.pod.spec, node_name=assumed.node)
         self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
 
-    def _fail(self, queued: QueuedPod, failure: Failure, now: float) -> list[Instruction]:
+    def _fail(self, queued: QueuedPod, diagnosis: Diagnosis, now: float) -> list[Instruction]:
         """Put the pod back into the queue and say why; preempt where that helps."""
         key = queued.pod.key
         pod = self.pods.get(key)
@@ -344,30 +377,33 @@ class SchedulerLoop:
             self.queue.done(key)
             return []
         queued.pod, queued.info = pod, self.cluster.info_of(pod)
-        queued.unschedulable_plugins, queued.pending_plugins = failure.unschedulable_plugins, failure.pending_plugins
+        queued.unschedulable_plugins, queued.pending_plugins = (
+            diagnosis.unschedulable_plugins,
+            diagnosis.pending_plugins,
+        )
         queued.gating_plugin = ""
         self.queue.put_back(queued, now)
-        plugins = tuple(sorted(failure.unschedulable_plugins | (failure.pending_plugins or NO_PLUGINS)))
-        instructions: list[Instruction] = [Unschedulable(pod, failure.message, plugins, failure.is_error)]
-        return instructions + self._nominate(pod, failure) + self._evict(pod, failure)
+        plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
+        instructions: list[Instruction] = [Unschedulable(pod, diagnosis.message, plugins, diagnosis.is_error)]
+        return instructions + self._nominate(pod, diagnosis) + self._evict(pod, diagnosis)
 
-    def _nominate(self, pod: Pod, failure: Failure) -> list[Instruction]:
+    def _nominate(self, pod: Pod, diagnosis: Diagnosis) -> list[Instruction]:
         nominations, instructions = self.scheduler.nominations, list[Instruction]()
         before = nominations.node_of(pod)
-        if failure.nominated is not None:
-            for lower in nominations.clear_lower(failure.nominated, pod.priority):
+        if diagnosis.nominated is not None:
+            for lower in nominations.clear_lower(diagnosis.nominated, pod.priority):
                 instructions.append(Nominate(self.pods.get(lower.key, lower), ""))
-            self.scheduler.nominate(pod, failure.nominated)
-        elif failure.clears_nomination and before:
-            self.scheduler.nominate(pod, "")
+            self.scheduler.nominations.nominate(pod, diagnosis.nominated)
+        elif diagnosis.clears_nomination and before:
+            self.scheduler.nominations.nominate(pod, "")
         after = nominations.node_of(pod)
         return [*instructions, Nominate(pod, after)] if after != before else instructions
 
-    def _evict(self, pod: Pod, failure: Failure) -> list[Instruction]:
+    def _evict(self, pod: Pod, diagnosis: Diagnosis) -> list[Instruction]:
         instructions: list[Instruction] = []
-        for key in failure.victims:
+        for key in diagnosis.victims:
             if key in self.waiting:
                 self.waiting.reject(key, DefaultPreemption.name, "preempted")
             else:
-                instructions.append(Evict(self.pods[key], pod, failure.nominated or ""))
+                instructions.append(Evict(self.pods[key], pod, diagnosis.nominated or ""))
         return instructions

@@ -9,12 +9,12 @@ from enum import IntEnum
 
 from podium.cluster import Cluster
 from podium.framework import SUCCESS, Framework, Plugin, Status
-from podium.framework.events import ANYTHING, Action, ClusterEvent
+from podium.framework.events import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import pod_changes
 from podium.loop.hints import PluginHints
 from podium.loop.queued_pod import BackoffQueue, Heap, InFlight, QueuedPod
-from podium.loop.registration import Rejected
 from podium.model import Pod
+from podium.model.pod_kinds import has_objects_of_its_own
 
 FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
@@ -299,9 +299,9 @@ class SchedulingQueue:
         interested = self._interested_in(event, queued.pod.spec.scheduler_name, rejectors)
         if queued.is_gated and all(hints.plugin.name != queued.gating_plugin for hints in interested):
             return strategy
+        waiting = WaitingPod(queued.pod, queued.info, self._cluster)
         for hints in interested:
-            rejected = Rejected(queued.pod, queued.info, hints.plugin, self._cluster)
-            if hints.may_help(rejected, event):
+            if hints.may_help(waiting, event):
                 if hints.plugin.name in queued.pending_plugins:
                     return Strategy.IMMEDIATELY
                 strategy = Strategy.AFTER_BACKOFF
@@ -324,6 +324,6 @@ class SchedulingQueue:
         profile, rejectors = pod.spec.scheduler_name, queued.rejectors
         known = self._hints[profile]
         by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
-        # The claims of generic ephemeral volumes are named after their pod.
-        by_spec = by_spec and not any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        # Claims for devices are a pod's own.
+        by_spec = by_spec and not has_objects_of_its_own(pod) and not pod.spec.resource_claims
         return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, "" if by_spec else pod.key

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.cluster import PodInfo
+from podium.engine.attempt import NO_PLUGINS
 from podium.framework.events import ClusterEvent
 from podium.model import Pod
 
@@ -106,9 +107,6 @@ class InFlight:
         kept_from = min(self._since.values(), default=self._forgotten + len(self._events))
         del self._events[: kept_from - self._forgotten]
         self._forgotten = kept_from
-
-
-NO_PLUGINS: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)

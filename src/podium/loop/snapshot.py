@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Unpack
 
 import msgspec
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
+from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.queue import SchedulingQueue
@@ -92,19 +93,19 @@ def take_snapshot(loop: SchedulerLoop) -> LoopSnapshot:
 
 def resume(
     snapshot: LoopSnapshot,
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
-    **options: Any,
+    config: Config | SchedulerOptions = None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> SchedulerLoop:
     """A loop that goes on from a snapshot; the configuration and the plugins must be the ones it was taken with."""
     if snapshot.version != VERSION:
         raise InputError(f"the snapshot is of format {snapshot.version}, this is {VERSION}; take a new one")
-    loop = SchedulerLoop(_rebuild(snapshot), config, now=snapshot.queue.start, **options)
+    loop = SchedulerLoop(_rebuild(snapshot), config, now=snapshot.queue.start, **keywords)
     if config_digest(loop.scheduler.config) != snapshot.config:
         raise InputError("the snapshot was taken with another configuration; give the same one")
     loop.pods = {pod.key: pod for pod in snapshot.pods}
     _restore_queue(loop, snapshot.queue)
     for key, node in snapshot.nominations:
-        loop.scheduler.nominate(loop.pods[key], node)
+        loop.scheduler.nominations.nominate(loop.pods[key], node)
     loop.scheduler.restore(_tuples(snapshot.choices))
     return loop
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from podium.framework import Code, Status
-from podium.loop.attempts import Assumed
+from podium.framework import Code, CycleState, Status
 from podium.loop.queued_pod import QueuedPod
+from podium.model import Pod
 
 WAITING_PODS = "WaitingPods"
 """Where the cycle state has the pods that wait, for Permit plugins that let them go on."""
 
 LONGEST = 15 * 60.0
 """Seconds: no plugin can let a pod wait longer."""
+
+
+class Assumed(NamedTuple):
+    """A pod that counts on its node already, though nobody else knows yet."""
+
+    pod: Pod
+    node: str
+    state: CycleState
 
 
 @dataclass(slots=True, eq=False)

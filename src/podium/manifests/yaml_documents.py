@@ -90,6 +90,8 @@ _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 # Kubernetes objects need a few dozen; the parser's time grows with the square of the depth.
 _MAX_DEPTH = 1_000
+_MAX_ALIASED = 1_000_000
+"""How many values aliases may stand for in one document: a few lines of nested ones would fill any memory."""
 _NO_KEY = object()
 _MERGE = object()
 
@@ -120,11 +122,13 @@ def yaml_documents(text: bytes | str, name: str) -> Iterator[object]:
 class _Open:
     """A mapping or sequence whose end has not come yet."""
 
-    __slots__ = ("anchor", "explicit", "key", "target")
+    __slots__ = ("anchor", "before", "explicit", "key", "target")
 
-    def __init__(self, target: dict[str, object] | list[object], anchor: str | None) -> None:
+    def __init__(self, target: dict[str, object] | list[object], anchor: str | None, before: int) -> None:
         self.target = target
         self.anchor = anchor
+        self.before = before
+        """How many values of the document came before it."""
         self.key: object = _NO_KEY
         self.explicit: set[str] = set()
 
@@ -135,7 +139,10 @@ class _Builder:
     def __init__(self, parser: Any, where: str) -> None:
         self.parser = parser
         self.where = where
-        self.anchors: dict[str, object] = {}
+        self.anchors: dict[str, tuple[object, int]] = {}
+        """What each anchor stands for, and how many values that is."""
+        self.values = 0
+        self.aliased = 0
         self.open: list[_Open] = []
         self.result: object = None
 
@@ -153,19 +160,25 @@ class _Builder:
             elif kind is alias:
                 if event.anchor not in self.anchors:
                     raise self._error(f"anchor {event.anchor!r} is unknown, or its value contains itself", event)
-                self._add(self.anchors[event.anchor], event)
+                value, size = self.anchors[event.anchor]
+                self.aliased += size
+                if self.aliased > _MAX_ALIASED:
+                    raise self._error(f"its aliases stand for more than {_MAX_ALIASED:,} values", event)
+                self.values += size
+                self._add(value, event)
             elif kind is yaml.DocumentEndEvent:
                 return self.result
             else:
                 ended = self.open.pop()
                 if ended.anchor:
-                    self.anchors[ended.anchor] = ended.target
+                    self.anchors[ended.anchor] = ended.target, self.values - ended.before
                 self._add(ended.target, event)
 
     def _start(self, target: dict[str, object] | list[object], event: Any) -> None:
         if len(self.open) == _MAX_DEPTH:
             raise self._error(f"nested deeper than {_MAX_DEPTH} levels", event)
-        self.open.append(_Open(target, event.anchor))
+        self.open.append(_Open(target, event.anchor, self.values))
+        self.values += 1
 
     def _scalar(self, event: Any) -> None:
         if event.tag is not None and event.tag != "!":
@@ -177,8 +190,9 @@ class _Builder:
             return
         else:
             value = resolve_scalar(event.value)
+        self.values += 1
         if event.anchor:
-            self.anchors[event.anchor] = value
+            self.anchors[event.anchor] = value, 1
         self._add(value, event)
 
     def _tagged(self, event: Any) -> object:

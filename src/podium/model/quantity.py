@@ -14,7 +14,16 @@ from typing import NoReturn
 from podium.errors import QuantityError
 from podium.model import Quantity
 
-MAX_INT64 = 2**63 - 1
+INT64 = range(-(2**63), 2**63)
+"""The numbers that Go's int64 can hold."""
+MAX_INT64 = INT64[-1]
+
+
+def int64(number: int) -> int:
+    """The number as 64 bits hold it: Go's arithmetic wraps around where a result is too large."""
+    return number if -MAX_INT64 <= number <= MAX_INT64 else (number + 2**63) % 2**64 - 2**63
+
+
 _MAX_BINARY = Fraction(MAX_INT64)
 
 _DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -158,4 +167,4 @@ def _overflowed(amount: Fraction, scale: int, scaled: int) -> int:
         digits, exponent = digits * 10 ** (exponent % 3), exponent - exponent % 3
     if len(str(abs(digits))) <= _INT64_DIGITS and exponent + scale not in _SINGLE_STEP_SCALES:
         return 0
-    return (scaled + 2**63) % 2**64 - 2**63
+    return int64(scaled)

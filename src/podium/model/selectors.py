@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from podium.errors import SelectorError
 from podium.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pod, SelectorRequirement, Taint, Toleration
+from podium.model.quantity import INT64
 
 Labels = Mapping[str, str]
 
 NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE = "NoSchedule", "NoExecute", "PreferNoSchedule"
-
-_INT64 = range(-(2**63), 2**63)
 
 
 def _integer(text: str) -> int | None:
@@ -26,7 +25,7 @@ def _integer(text: str) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         return None
     number = int(text)
-    return number if number in _INT64 else None
+    return number if number in INT64 else None
 
 
 class Requirement(NamedTuple):

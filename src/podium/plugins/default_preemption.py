@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
 from podium.config.plugin_args import DefaultPreemptionArgs
 from podium.errors import InputError
+from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import CycleState, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from podium.framework.status import SUCCESS, Status
 from podium.model import Pod
@@ -47,6 +48,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not result.status.message:
             return result
         return result._replace(status=result.status._replace(reasons=(f"preemption: {result.status.message}",)))
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Pod", Action.DELETE, self.ends_preemption),)
+
+    def ends_preemption(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
+        """Whether the deleted pod was the last victim of the waiting pod: never, as evicting takes no time here."""
+        return False
 
     def may_evict(self, victim: Pod, preemptor: Pod) -> bool:
         """Whether a pod may have to go for another one."""

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
-from podium.framework.plugin import MAX_NODE_SCORE, CycleState, ScorePlugin, of_spec
-from podium.model import Pod
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, ScorePlugin
+from podium.model import Pod, PodSpec
 from podium.rules import Rules
 
 MEBI = 1024 * 1024
@@ -30,8 +30,7 @@ class _Images(NamedTuple):
     expected: int
 
 
-def _images(pod: Pod, rules: Rules) -> _Images:
-    spec = pod.spec
+def _images(spec: PodSpec, rules: Rules) -> _Images:
     first = spec.init_containers if rules.image_locality_counts_init_containers else []
     names = [each.image for each in (*first, *spec.containers)]
     mounted = [volume.image.reference for volume in spec.volumes if volume.image is not None]
@@ -45,14 +44,14 @@ class ImageLocality(ScorePlugin):
     """Score by the bytes of images a node has, each scaled by how many nodes have it, so as not to heat one node."""
 
     name = "ImageLocality"
+    title = "Image"
     reads = Aspect.IMAGES
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return _images(info.pod, self.release_rules)
+    def sign(self, pod: PodView) -> Hashable:
+        return _images(pod.spec, self.release_rules)
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        cluster, images = nodes.cluster, _images(pod, self.release_rules)
+        cluster, images = nodes.cluster, _images(pod.spec, self.release_rules)
         total = np.zeros(len(nodes), dtype=np.int64)
         for image in images.names:
             found = cluster.images.states.get(image)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,8 +11,10 @@ import numpy as np
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.columns import Ints, Mask, highest, lowest
-from podium.cluster.pods import NO_TERMS, Term
+from podium.cluster.pods import NO_TERMS, Term, affinity_terms
 from podium.config.plugin_args import InterPodAffinityArgs
+from podium.framework.events import Action, EventHint, WaitingPod, is_placed
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -23,7 +25,7 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.model import Namespace, Pod
+from podium.model import Namespace, Node, Pod
 
 ANTI: TermKind = "required_anti_affinity"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
@@ -120,10 +122,11 @@ class _FilterState:
         return self.matches_itself and not any(tally.occupied for tally in self.affinity)
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes by required terms of the pod and of pods there; score by preferred terms of both."""
 
     name = "InterPodAffinity"
+    title = "PodAff"
     REASON_AFFINITY = "node(s) didn't match pod affinity rules"
     REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
     REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -242,6 +245,47 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if least == most:
             return np.zeros(len(scores), dtype=np.int64)
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
+
+    def events_to_register(self) -> Sequence[EventHint] | None:
+        return (
+            EventHint("Pod", Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, self.changes_affinity),
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL, self.changes_topology),
+        )
+
+    def changes_affinity(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
+        """Whether a pod came that the waiting pod wants to be with, or one went that kept it away."""
+        if old is not None and waiting.is_same(new):
+            return True
+        if any(pod is not None and not is_placed(pod) for pod in (old, new)):
+            return False
+        terms = waiting.info.terms
+        if old is not None and new is not None:
+            comes = _meets_all(terms.required_affinity, new) and not _meets_all(terms.required_affinity, old)
+            leaves = _meets_all(terms.required_anti_affinity, old) and not _meets_all(terms.required_anti_affinity, new)
+            return comes or leaves
+        if new is not None:
+            return _meets_all(terms.required_affinity, new)
+        assert old is not None
+        if _meets_all(terms.required_anti_affinity, old):
+            return True
+        return _meets_all(affinity_terms(old).required_anti_affinity, waiting.pod)
+
+    def changes_topology(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether a node joined a domain of one of the waiting pod's terms, or left one that it avoids."""
+        after = new.metadata.labels
+        required, anti = waiting.info.terms.required_affinity, waiting.info.terms.required_anti_affinity
+        if old is None:
+            return bool(anti) or any(term.topology_key in after for term in required)
+        before = old.metadata.labels
+        joins = any(t.topology_key in after and before.get(t.topology_key) != after[t.topology_key] for t in required)
+        return joins or any(
+            t.topology_key in before and before[t.topology_key] != after.get(t.topology_key) for t in anti
+        )
+
+
+def _meets_all(terms: tuple[Term, ...], pod: Pod) -> bool:
+    """Whether all terms mean the pod; False without terms. Hints do not look at the labels of namespaces."""
+    return bool(terms) and all(term.matches(pod.namespace, pod.metadata.labels, {}) for term in terms)
 
 
 def _tally(question: Matching | Owning, key: str, cluster: Cluster) -> DomainTally:

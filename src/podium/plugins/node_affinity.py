@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import msgspec
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
+from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.model import Node, NodeSelector, Pod, PodSpec
 from podium.model import NodeAffinity as Affinity
-from podium.model import NodeSelector, Pod
 from podium.model.selectors import NodeTerm, node_term, node_terms, required_node_affinity
-from podium.plugins.normalize import normalize_by_max
 
 _encode = msgspec.json.encode
 
 
-def _affinity(pod: Pod) -> Affinity | None:
-    return pod.spec.affinity.node_affinity if pod.spec.affinity else None
+def _affinity(spec: PodSpec) -> Affinity | None:
+    return spec.affinity.node_affinity if spec.affinity else None
 
 
 def _preferences(affinity: Affinity | None) -> list[tuple[int, NodeTerm]]:
@@ -38,12 +38,12 @@ def _preferences(affinity: Affinity | None) -> list[tuple[int, NodeTerm]]:
     return [(weight, term) for weight, term in terms if weight and term is not None]
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMax):
     """Reject nodes that the pod's nodeSelector or required affinity excludes; prefer those its preferences like."""
 
     name = "NodeAffinity"
+    title = "NodeAff"
     reads = Aspect.LABELS
-    normalizes_by_max = True
     REASON_POD = "node(s) didn't match Pod's node affinity/selector"
     REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
     REASON_CONFLICT = "pod affinity terms conflict"
@@ -55,13 +55,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self._added_preferences = _preferences(added)
         self._adds_preferences = bool(added and added.preferred)
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        selector, affinity = info.pod.spec.node_selector, _affinity(info.pod)
+    def sign(self, pod: PodView) -> Hashable:
+        selector, affinity = pod.spec.node_selector, _affinity(pod.spec)
         return None if selector is None and affinity is None else _encode((selector, affinity))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        affinity = _affinity(pod)
+        affinity = _affinity(pod.spec)
         required = affinity.required if affinity else None
         if required is None and self._added_terms is None and pod.spec.node_selector is None:
             return PreFilterResult(SKIP)
@@ -80,19 +79,29 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return Verdict.choose(codes, (Status.unresolvable(self.REASON_ENFORCED), Status.unresolvable(self.REASON_POD)))
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-        affinity = _affinity(pod)
+        affinity = _affinity(pod.spec)
         scores = self._adds_preferences or (affinity and affinity.preferred)
         return SUCCESS if scores or not self.release_rules.node_affinity_skips_score else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The sum of the weights of the preferences a node meets."""
         total = np.zeros(len(nodes), dtype=np.int64)
-        for weight, term in (*self._added_preferences, *_preferences(_affinity(pod))):
+        for weight, term in (*self._added_preferences, *_preferences(_affinity(pod.spec))):
             total += weight * nodes.matching_term(term)
         return total
 
-    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        return normalize_by_max(scores)
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL, self.matches_now),)
+
+    def matches_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the node matches the waiting pod's and the profile's affinity, and did not match the pod's before."""
+        terms = self._added_terms
+        if terms is not None and not any(term.matches(new.metadata.labels, new.name) for term in terms):
+            return False
+        wanted = required_node_affinity(waiting.pod)
+        if not wanted.matches(new.metadata.labels, new.name):
+            return False
+        return old is None or not wanted.matches(old.metadata.labels, old.name)
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, of_spec
+from podium.cluster import Aspect, Nodes
+from podium.framework.events import Action, EventHint
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import Verdict
 from podium.model import Pod
 from podium.rules import Rules
@@ -26,9 +27,8 @@ class NodeName(PreFilterPlugin, FilterPlugin):
     def points(cls, rules: Rules) -> frozenset[str]:
         return super().points(rules) if rules.node_name_narrows else frozenset(("filter",))
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.pod.spec.node_name
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.spec.node_name
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         wanted = pod.spec.node_name
@@ -41,3 +41,6 @@ class NodeName(PreFilterPlugin, FilterPlugin):
         row = nodes.cluster.rows.get(wanted)
         # Unresolvable: evicting pods cannot rename a node.
         return Verdict.unresolvable(~nodes.among([] if row is None else [row]), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD),)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, NodeInfo, Nodes
 from podium.cluster.columns import Ints, Mask, highest
 from podium.cluster.node_groups import Amounts
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
-from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PreScorePlugin, ScorePlugin, of_spec
+from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.model import Pod
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
@@ -61,6 +61,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """
 
     name = "NodeResourcesBalancedAllocation"
+    title = "Balance"
     reads = Aspect.RESOURCES
     MANY_NODES = 512
     """From so many on, it pays to keep what does not depend on the pod."""
@@ -74,9 +75,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._counted = counted_resources(args.resources)
         self._today: PerCluster[dict[More, _Today]] = PerCluster(dict)
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.resources
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.resources
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         asked = asked_resources(self._counted, state.info.resources.balanced_requests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,22 +17,24 @@ from podium.config.plugin_args import (
     ResourceSpec,
     ScoringStrategy,
 )
+from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
     FilterPlugin,
+    PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.model import DeviceClass, Pod
-from podium.model.resources import is_extended_resource, is_scalar_resource
+from podium.model import DeviceClass, Node, Pod
+from podium.model.quantity import MAX_INT64, int64
+from podium.model.resources import PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
 from podium.plugins.dynamic_resources.device_totals import device_totals
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources
-from podium.plugins.normalize import LIMIT, divisors, int64, round_half_away
+from podium.plugins.normalize import divisors, round_half_away
 from podium.rules import Rules
 
 UNRESOLVABLE = 1 << 62
@@ -89,6 +91,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """
 
     name = "NodeResourcesFit"
+    title = "Fit"
     reads = Aspect.RESOURCES
 
     def __init__(self, args: object = None) -> None:
@@ -102,9 +105,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         uses_shape = fit.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO and fit.scoring_strategy.shape
         self._curve = _broken_linear(fit.scoring_strategy) if uses_shape else None
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return info.resources
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.resources
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
         return self.release_rules.device_extended_resources and asks_for_backed(info, cluster)
@@ -220,8 +222,37 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _resource_score(self, requested: int, capacity: int) -> int:
         part = requested if requested < capacity else capacity
         scaled = (capacity - part if self._wants_least else part) * MAX_NODE_SCORE
-        score = (scaled if scaled < LIMIT else int64(scaled)) // capacity
+        score = (scaled if scaled <= MAX_INT64 else int64(scaled)) // capacity
         return score if self._curve is None else int(np.take(self._curve, score))
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Pod", Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self.frees_resources),
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self.offers_resources),
+        )
+
+    def frees_resources(self, waiting: WaitingPod, old: Pod, new: Pod | None) -> bool:
+        """Whether a pod on a node is gone, or requests less of what the waiting pod requests."""
+        if new is None:
+            return is_placed(old)
+        if waiting.is_same(new):
+            return True
+        if not new.spec.node_name:
+            return False
+        before, after = pod_resources(old).used, pod_resources(new).used
+        wanted = waiting.info.resources.requests
+        return any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in wanted.items())
+
+    def offers_resources(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the waiting pod would fit the node if that were empty, and the node is new or has grown."""
+        wanted = {name: amount for name, amount in waiting.info.resources.requests.items() if amount}
+        offered = node_allocatable(new)
+        if offered[PODS] < 1 or any(amount > offered.get(name, 0) for name, amount in wanted.items()):
+            return False
+        if old is None:
+            return True
+        before = node_allocatable(old)
+        return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
 
 
 def _is_delegated(name: str, state: CycleState, node: NodeInfo) -> bool:

@@ -7,19 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster.columns import Ints, Mask, highest, lowest
-from podium.framework.plugin import MAX_NODE_SCORE
-
-LIMIT = 1 << 63
-
-
-def normalize_by_max(scores: Ints, *, reverse: bool = False) -> Ints:
-    """Scale so that the highest score becomes 100, or with `reverse` so that zero does."""
-    most = max(highest(scores), 0)
-    if most == 0:
-        return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
-    scaled = MAX_NODE_SCORE * scores // most
-    return MAX_NODE_SCORE - scaled if reverse else scaled
+from podium.cluster.columns import Ints, Mask, lowest
 
 
 def halved(numbers: Ints) -> Ints:
@@ -52,8 +40,3 @@ def rounded(number: float) -> int:
     if abs(number - whole) < 0.5:
         return whole
     return whole + 1 if number > 0 else whole - 1
-
-
-def int64(number: int) -> int:
-    """The number as 64 bits hold it: what NumPy's and Go's arithmetic makes of one that is too large."""
-    return number if -LIMIT <= number < LIMIT else (number + LIMIT) % (2 * LIMIT) - LIMIT

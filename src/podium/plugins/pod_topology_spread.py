@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.nodes import Representatives
 from podium.cluster.pods import hashed_once
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from podium.framework.events import Action, EventHint, WaitingPod, is_placed
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -26,7 +29,7 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.model import Pod, Taint, Toleration, TopologySpreadConstraint
+from podium.model import Node, Pod, Taint, Toleration, TopologySpreadConstraint
 from podium.model.selectors import (
     EVERYTHING,
     NodeMatcher,
@@ -35,10 +38,10 @@ from podium.model.selectors import (
     required_node_affinity,
     untolerated,
 )
+from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
 
-HOSTNAME = "kubernetes.io/hostname"
 ANY_NODE = NodeMatcher()
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
@@ -46,7 +49,7 @@ NO_PODS = Matching((Scope(frozenset(), Selector()),))
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
-    TopologySpreadConstraint(topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT, max_skew=5),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
 )
 
 
@@ -194,10 +197,11 @@ class _ScoreState:
     scored: list[_Scored]
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes where a hard constraint's skew would grow too large; prefer nodes that even out soft ones."""
 
     name = "PodTopologySpread"
+    title = "Spread"
     REASON = "node(s) didn't match pod topology spread constraints"
     REASON_LABEL = f"{REASON} (missing required label)"
     TOO_CROWDED, LACKS_LABEL = Status.unschedulable(REASON), Status.unresolvable(REASON_LABEL)
@@ -329,6 +333,43 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 normalized[kept] = _invert(scores[kept])
                 return normalized
         return _invert(scores)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        of_pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+        of_nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        return EventHint("Pod", of_pods, self.changes_counts), EventHint("Node", of_nodes, self.changes_domains)
+
+    def changes_counts(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
+        """Whether a pod that the waiting pod spreads against came, went or changed its labels."""
+        pods = [pod for pod in (old, new) if pod is not None]
+        if not all(_is_involved(waiting, pod) for pod in pods):
+            return False
+        constraints, _ = self._constraints(waiting.info, waiting.cluster)
+        if old is None or new is None:
+            return any(each.selector.matches(pods[0].metadata.labels) for each in constraints.all)
+        gained_toleration = waiting.is_same(new) and old.spec.tolerations != new.spec.tolerations
+        if gained_toleration and any(each.eligible.tolerations is not None for each in constraints.all):
+            return True
+        before, after = old.metadata.labels, new.metadata.labels
+        return any(each.selector.matches(before) != each.selector.matches(after) for each in constraints.all)
+
+    def changes_domains(self, waiting: WaitingPod, old: Node | None, new: Node | None) -> bool:
+        """Whether a node with all topology keys of the waiting pod's constraints came, went or changed."""
+        constraints, _ = self._constraints(waiting.info, waiting.cluster)
+        keys = constraints.keys
+        counted_before = old is not None and all(key in old.metadata.labels for key in keys)
+        counted_after = new is not None and all(key in new.metadata.labels for key in keys)
+        if old is None or new is None:
+            return counted_before or counted_after
+        if counted_before != counted_after:
+            return True
+        moved = any(old.metadata.labels.get(key) != new.metadata.labels.get(key) for key in keys)
+        return counted_after and (moved or old.spec.taints != new.spec.taints)
+
+
+def _is_involved(waiting: WaitingPod, pod: Pod) -> bool:
+    """Whether a pod is the waiting one or takes part in its spreading: placed, and in the same namespace."""
+    return waiting.is_same(pod) or (is_placed(pod) and pod.namespace == waiting.pod.namespace)
 
 
 def _invert(scores: Ints) -> Ints:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from podium.framework.events import Action, EventHint, is_about_itself
 from podium.framework.plugin import PreEnqueuePlugin, QueuedPod, QueueSortPlugin
 from podium.framework.status import SUCCESS, Status
 from podium.model import Pod
@@ -26,3 +29,6 @@ class SchedulingGates(PreEnqueuePlugin):
             return SUCCESS
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
         return Status.unresolvable(f"waiting for scheduling gates: [{gates}]")
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)

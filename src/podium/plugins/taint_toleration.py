@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
-from podium.framework.plugin import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, of_spec
+from podium.framework.events import Action, EventHint, WaitingPod, is_about_itself
+from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreScorePlugin
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.model import Pod, Taint
+from podium.model import Node, Pod, Taint
 from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
-from podium.plugins.normalize import normalize_by_max
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
+    title = "Taint"
     reads = Aspect.TAINTS
-    normalizes_by_max = True
+    reverse = True
     REASON = "node(s) had untolerated taint(s)"
     REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
-        return tuple(info.pod.spec.tolerations)
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(pod.spec.tolerations)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         reasons: dict[str, int] = {}
@@ -54,5 +55,14 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
         return nodes.by_taints(intolerable)
 
-    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        return normalize_by_max(scores, reverse=True)
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_TAINT, self.is_tolerated_now),
+            EventHint("Pod", Action.UPDATE_POD_TOLERATION, is_about_itself),
+        )
+
+    def is_tolerated_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the waiting pod tolerates the node's taints, and did not before."""
+        tolerations = waiting.pod.spec.tolerations
+        was_repelled = old is None or untolerated(old.spec.taints, tolerations) is not None
+        return was_repelled and untolerated(new.spec.taints, tolerations) is None

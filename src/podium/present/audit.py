@@ -11,6 +11,14 @@ from podium.present.decision_text import NAMED, TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
 from podium.wording import counted, joined, listed
 
+SUMMARY = {
+    Finding.DRIFTED: ("would go elsewhere", "would go elsewhere"),
+    Finding.UNFIT: ("would no longer fit where it is", "would no longer fit where they are"),
+    Finding.UNDECIDED: ("cannot be decided", "cannot be decided"),
+    Finding.SKIPPED: ("more has no other node to go to", "more have no other node to go to"),
+}
+"""What the summary says of one pod, and of several."""
+
 
 def to_lines(audit: Audit, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
     """How many pods are where they would go now; those that no longer fit, and why; those that drifted furthest.
@@ -33,15 +41,13 @@ def _summary(audit: Audit) -> str:
     decided = len(audit.pods) - counts[Finding.SKIPPED] - counts[Finding.UNDECIDED]
     if not decided:
         return "No running pod to decide again."
-    words = {
-        Finding.DRIFTED: "would go elsewhere",
-        Finding.UNFIT: "would no longer fit where they are",
-        Finding.UNDECIDED: "cannot be decided",
-        Finding.SKIPPED: "more have no other node to go to",
-    }
-    others = [f"{counts[finding]:,} {verb}" for finding, verb in words.items() if counts[finding]]
-    text = f"{counts[Finding.AGREES]:,} of {counted(decided, 'running pod')} ({audit.agreement:.0%}) are where they"
-    return f"{text} would go now{f'; {joined(others)}' if others else ''}."
+    others = [f"{counts[finding]:,} {SUMMARY[finding][counts[finding] != 1]}" for finding in SUMMARY if counts[finding]]
+    if decided == 1:
+        text = f"The only running pod {'is' if counts[Finding.AGREES] else 'is not'} where it would go now"
+    else:
+        verb = "is where it" if counts[Finding.AGREES] == 1 else "are where they"
+        text = f"{counts[Finding.AGREES]:,} of {decided:,} running pods ({audit.agreement:.0%}) {verb} would go now"
+    return f"{text}{f'; {joined(others)}' if others else ''}."
 
 
 def _reason_lines(title: str, pods: Sequence[Audited], width: int, everything: bool) -> Iterator[Line]:

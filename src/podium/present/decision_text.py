@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from podium.engine.decision import Decision, lead, not_looked_at, ranking, runner_up, scored, why
+from podium.engine.decision import Decision, Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.framework import Code
 from podium.present.preemption import preemption_lines, preemption_words
 from podium.present.text import Column, Line, fitting, shortened, styled, table, wrapped
@@ -19,19 +19,6 @@ NAMED = 6
 """How many of the nodes that were rejected for the same reason are named."""
 
 NO_DETAILS: Mapping[str, str] = MappingProxyType({})
-
-TITLES = {
-    "DynamicResources": "Devices",
-    "ImageLocality": "Image",
-    "InterPodAffinity": "PodAff",
-    "NodeAffinity": "NodeAff",
-    "NodeResourcesBalancedAllocation": "Balance",
-    "NodeResourcesFit": "Fit",
-    "PodTopologySpread": "Spread",
-    "TaintToleration": "Taint",
-    "VolumeBinding": "Volume",
-}
-"""What stands above a plugin's scores where its name is too long for it."""
 
 
 class Rejection(NamedTuple):
@@ -63,7 +50,9 @@ def words(decision: Decision) -> list[str]:
     if decision.node is None:
         return list(_why_nowhere(decision))
     if len(decision.feasible) == 1:
-        only = f"the only one of {counted(decision.node_count, 'node')} that fits"
+        only = (
+            "the only node" if decision.node_count == 1 else f"the only one of {decision.node_count:,} nodes that fits"
+        )
         found = "the first found to fit" if _ended_early(decision) else only
         return [f"Pod {decision.pod} goes to {decision.node}, {found}, so nothing is scored."]
     return [*_why_there(decision), f"It fits on {len(decision.feasible):,} of {decision.node_count:,} nodes."]
@@ -164,7 +153,7 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
     ]
     others = [
         Column(
-            one.plugin if wide else _title(one.plugin, width),
+            one.plugin if wide else _title(one, width),
             ["" if one.weight is None else str(one.weight), *(one.cell(node, wide=wide) for node in nodes)],
         )
         for one in telling
@@ -175,11 +164,16 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
         lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
     if len(nodes) < len(order):
         lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
-    silent = joined([one.plugin for one in plugins if one not in telling])
-    legend = "raw/normalised/weighted score of each plugin" if wide else _legend([one.plugin for one in telling], width)
-    for remark in (legend, f"{silent}: 0 on every node" if silent else ""):
+    legend = "raw/normalised/weighted score of each plugin" if wide else _legend(telling, width)
+    for remark in (legend, "" if wide else silent_plugins(decision)):
         lines += wrapped(remark, width, style="dim")
     return lines
+
+
+def silent_plugins(decision: Decision) -> str:
+    """`A and B: 0 on every node`; nothing if every plugin gave some node points."""
+    silent = joined([one.plugin for one in scored(decision) if not any(one.weighted.values())])
+    return f"{silent}: 0 on every node" if silent else ""
 
 
 def _marked(nodes: Sequence[str], names: Sequence[str], decision: Decision) -> list[str]:
@@ -196,12 +190,13 @@ def _short_names(names: Sequence[str], width: int) -> list[str]:
     return [shortened(name, width) for name in names]
 
 
-def _title(plugin: str, width: int) -> str:
-    return TITLES.get(plugin, shortened(plugin, width // 4))
+def _title(scores: Scored, width: int) -> str:
+    """The heading of a plugin's scores: its title, or as much of its name as fits."""
+    return scores.title or shortened(scores.plugin, width // 4)
 
 
-def _legend(plugins: Sequence[str], width: int) -> str:
-    titles = {plugin: _title(plugin, width) for plugin in plugins}
+def _legend(telling: Sequence[Scored], width: int) -> str:
+    titles = {one.plugin: _title(one, width) for one in telling}
     return ", ".join(f"{title}={plugin}" for plugin, title in titles.items() if title != plugin)
 
 

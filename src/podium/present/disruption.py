@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from podium.answers import Disrupted, Disruption, Fate, Pin, WorstCase
+from podium.answers import Disrupted, Disruption, Fate, SpecConstraint, WorstCase
 from podium.present.decision_text import NAMED, TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
 from podium.wording import counted, joined, listed
@@ -76,25 +76,25 @@ def _summary(disruption: Disruption) -> str:
 
 def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
     """Pods with the same reason together."""
-    groups: dict[tuple[str, tuple[Pin, ...]], list[str]] = {}
+    groups: dict[tuple[str, tuple[SpecConstraint, ...]], list[str]] = {}
     for pod in pods:
-        groups.setdefault((pod.reason, pod.pins), []).append(f"{pod.pod} ({pod.node})")
+        groups.setdefault((pod.reason, pod.constraints), []).append(f"{pod.pod} ({pod.node})")
     lines = [Line(title, "bold")] if groups else []
     shown = list(groups.items()) if everything else list(groups.items())[:TOP]
-    for (reason, pins), names in shown:
+    for (reason, constraints), names in shown:
         lines += wrapped(listed(names, len(names) if everything else NAMED), width)
         lines += wrapped(reason, width, first="    ", then="    ", style="red")
-        for pin in pins:
-            lines += wrapped(pinned(pin), width, first="    ", then="      ")
+        for constraint in constraints:
+            lines += wrapped(constraint_text(constraint), width, first="    ", then="      ")
     rest = len(pods) - sum(len(names) for _, names in shown)
     return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
 
 
-def pinned(pin: Pin) -> str:
+def constraint_text(constraint: SpecConstraint) -> str:
     """A constraint that rules out nodes, in words."""
-    nodes = counted(pin.nodes, "node")
-    what = f"{pin.kind} ({pin.what})" if pin.what else pin.kind
-    alone = ": without it, it would fit" if pin.alone else ""
+    nodes = counted(constraint.nodes, "node")
+    what = f"{constraint.kind} ({constraint.what})" if constraint.what else constraint.kind
+    alone = ": without it, it would fit" if constraint.alone else ""
     return f"- {what} rules out {nodes}{alone}"
 
 
@@ -169,5 +169,5 @@ def to_rows(disruption: Disruption) -> str:
 
 def _rows(disruption: Disruption) -> Iterator[tuple[Any, ...]]:
     for pod in disruption.pods:
-        pinned = "; ".join(pin.kind for pin in pod.pins)
+        pinned = "; ".join(constraint.kind for constraint in pod.constraints)
         yield pod.pod, pod.workload, pod.node, pod.fate.value, pod.to, pod.preempted_by, pinned, pod.reason

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars
 
     from podium.engine.decision import Decision
-    from podium.engine.simulate import Placement, Simulation
+    from podium.engine.simulation import Placement, Simulation
 
 
 TEXT, TEXTS, NUMBER = "text", "texts", "number"
@@ -75,9 +75,10 @@ LIGHT_TEXT = 0.8
 def heat_map(decision: Decision, nodes: Sequence[str] | None = None) -> Markup:
     """Weighted scores per node and plugin, best node first: all that fit, unless `nodes` says which.
 
-    Shades are by plugin: the fewest points any of all nodes has are white, the most are dark.
+    Shades are by plugin: the fewest points any of all nodes has are white, the most are dark. A plugin that gave every
+    node 0 has no column.
     """
-    plugins = [(one, Shades(one.weighted.values())) for one in scored(decision)]
+    plugins = [(one, Shades(one.weighted.values())) for one in scored(decision) if any(one.weighted.values())]
     headings = [Heading("Node"), Heading("Total", right=True), *(_heading(one) for one, _ in plugins)]
     totals = Shades(decision.totals.values())
     rows = []

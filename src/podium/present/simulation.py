@@ -86,7 +86,12 @@ def _summary(simulation: Simulation) -> Line:
     pods = counted(len(simulation.placements), "pending pod")
     if simulation.fits:
         return Line(f"{pods}: all fit." if len(simulation.placements) > 1 else f"{pods}: it fits.", "green")
-    return Line(f"{pods}: {len(simulation.placed):,} fit, {len(simulation.pending):,} do not.", "red")
+    if not simulation.placed:
+        return Line(f"{pods}: {'none fits' if len(simulation.placements) > 1 else 'it does not fit'}.", "red")
+    fit, do_not = len(simulation.placed), len(simulation.pending)
+    return Line(
+        f"{pods}: {fit:,} {'fits' if fit == 1 else 'fit'}, {do_not:,} {'does' if do_not == 1 else 'do'} not.", "red"
+    )
 
 
 def _workload_lines(found: Sequence[Workload], width: int, everything: bool) -> list[Line]:
@@ -109,7 +114,9 @@ def _workload_lines(found: Sequence[Workload], width: int, everything: bool) -> 
     if len(shown) < len(found):
         rest = found[len(shown) :]
         pods, placed = sum(workload.pods for workload in rest), sum(workload.placed for workload in rest)
-        lines.append(Line(f"and {counted(len(rest), 'more workload')}: {placed:,} of {pods:,} pods placed", "dim"))
+        lines.append(
+            Line(f"and {counted(len(rest), 'more workload')}: {placed:,} of {counted(pods, 'pod')} placed", "dim")
+        )
     return lines
 
 

@@ -73,7 +73,7 @@ class Line(NamedTuple):
 def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: str = "") -> list[Line]:
     """The text in lines of at most `width`, the first and the following ones indented as given."""
     lines = textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False, break_long_words=True
+        text, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False, break_long_words=False
     )
     return [Line(line, style) for line in lines]
 

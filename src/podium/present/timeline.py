@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from podium.present.plot import time_label
 from podium.present.text import Line
-from podium.timeline.result import Life, TimelineResult, resources_of
+from podium.timeline.result import Life, TimelineResult, mean_utilisation, resources_of
 from podium.wording import counted
 
 MOST_UNPLACED = 10
@@ -59,8 +59,8 @@ def _fullness(result: TimelineResult) -> list[Line]:
     deepest = max(result.samples, key=lambda sample: sample.queued)
     lines = [Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}")]
     for name in resources_of(result.samples):
-        shares = [sample.utilisation(name) for sample in result.samples]
-        lines.append(Line(f"{name} requested: {sum(shares) / len(shares):.1%} on average, at most {max(shares):.1%}"))
+        mean, most = mean_utilisation(result.samples, name), max(one.utilisation(name) for one in result.samples)
+        lines.append(Line(f"{name} requested: {mean:.1%} on average, at most {most:.1%}"))
     return lines
 
 

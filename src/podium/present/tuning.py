@@ -60,7 +60,7 @@ def number(value: float) -> str:
 
 def settings(tuning: Tuning) -> list[tuple[str, str, str]]:
     """What can be set, as it is today, and as it was found."""
-    before, after = tuning.today.knobs, tuning.best.knobs
+    before, after = tuning.today.settings, tuning.best.settings
     rows = [
         (f"weight of {plugin}", str(weight), str(after.weights[plugin])) for plugin, weight in before.weights.items()
     ]
@@ -92,13 +92,13 @@ def to_document(tuning: Tuning) -> dict[str, Any]:
 
 def to_rows(tuning: Tuning) -> str:
     """Every configuration that was tried, as CSV; 0 is today's."""
-    plugins = list(tuning.today.knobs.weights)
+    plugins = list(tuning.today.settings.weights)
     header = ("trial", "value", "pending", "strategy", "shape", *plugins)
     return to_csv(header, (_row(trial, plugins) for trial in tuning.trials))
 
 
 def _row(trial: Trial, plugins: list[str]) -> tuple[Any, ...]:
-    knobs = trial.knobs
-    shape = _shape(knobs.shape) if knobs.shape else None
-    weights = (knobs.weights[plugin] for plugin in plugins)
-    return (trial.number, trial.value, len(trial.pending), knobs.strategy, shape, *weights)
+    settings = trial.settings
+    shape = _shape(settings.shape) if settings.shape else None
+    weights = (settings.weights[plugin] for plugin in plugins)
+    return (trial.number, trial.value, len(trial.pending), settings.strategy, shape, *weights)

@@ -7,10 +7,12 @@ from collections.abc import Hashable
 import msgspec
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
 from podium.errors import PluginError, SelectorError
 from podium.framework import CycleState, ScorePlugin
+from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.plugin import PodView
 from podium.model import Node, NodeSelectorTerm, Pod
 from podium.model.selectors import node_term
 from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, normalized_image_name
@@ -39,22 +41,22 @@ class EqualPriority(OfRelease, ScorePlugin):
     name = "EqualPriority"
     reads = Aspect.LABELS
 
-    def key(self, info: PodInfo) -> Hashable:
+    def sign(self, pod: PodView) -> Hashable:
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         return np.ones(len(nodes), dtype=np.int64)
 
 
-class NodeAffinityPriority(OfRelease, ScorePlugin):
+class NodeAffinityPriority(OfRelease, NormalizesByMax):
     """Prefer nodes whose labels the pod's preferences like; preferred names and empty preferences count nothing."""
 
     name = "NodeAffinityPriority"
+    title = "NodeAff"
     reads = Aspect.LABELS
-    normalizes_by_max = True
 
-    def key(self, info: PodInfo) -> Hashable:
-        affinity = info.pod.spec.affinity
+    def sign(self, pod: PodView) -> Hashable:
+        affinity = pod.spec.affinity
         return msgspec.json.encode(affinity.node_affinity if affinity else None)
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
@@ -73,19 +75,19 @@ class NodeAffinityPriority(OfRelease, ScorePlugin):
         return normalize_reduce(scores, self.rules)
 
 
-class TaintTolerationPriority(OfRelease, ScorePlugin):
+class TaintTolerationPriority(OfRelease, NormalizesByMax):
     """Prefer nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
 
     name = "TaintTolerationPriority"
+    title = "Taint"
     reads = Aspect.TAINTS
-    normalizes_by_max = True
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self._counting = TaintToleration()
 
-    def key(self, info: PodInfo) -> Hashable:
-        return self._counting.key(info)
+    def sign(self, pod: PodView) -> Hashable:
+        return self._counting.sign(pod)
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         return self._counting.score(state, pod, nodes)
@@ -98,10 +100,11 @@ class ImageLocalityPriority(OfRelease, ScorePlugin):
     """Prefer nodes that have the images of the pod's containers, by the size of those images."""
 
     name = "ImageLocalityPriority"
+    title = "Image"
     reads = Aspect.IMAGES
 
-    def key(self, info: PodInfo) -> Hashable:
-        return tuple(sorted(container.image for container in info.pod.spec.containers))
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(sorted(container.image for container in pod.spec.containers))
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         total, size_of = np.zeros(len(nodes), dtype=np.int64), _scaled if self.rules.images_are_scaled else _sizes
@@ -170,12 +173,16 @@ class NodePreferAvoidPodsPriority(OfRelease, ScorePlugin):
     reads = Aspect.LABELS
     KINDS = ("ReplicationController", "ReplicaSet")
 
-    def key(self, info: PodInfo) -> Hashable:
-        owner = info.pod.metadata.controller
+    def sign(self, pod: PodView) -> Hashable:
+        return self._controller(pod.info.pod)
+
+    def _controller(self, pod: Pod) -> tuple[str, str] | None:
+        """The kind and uid of the pod's controller; None if nodes cannot avoid its kind."""
+        owner = pod.metadata.controller
         return (owner.kind, owner.uid) if owner is not None and owner.kind in self.KINDS else None
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        controller = self.key(state.info)
+        controller = self._controller(pod)
         avoided = np.zeros(len(nodes), dtype=np.bool_)
         if controller is not None:
             listed = (controller in avoided_controllers(node.node) for node in nodes)
@@ -193,7 +200,7 @@ class NodeLabelPriority(OfRelease, ScorePlugin):
         super().__init__(args)
         self._labels = args if isinstance(args, NodeLabelArgs) else NodeLabelArgs()
 
-    def key(self, info: PodInfo) -> Hashable:
+    def sign(self, pod: PodView) -> Hashable:
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:

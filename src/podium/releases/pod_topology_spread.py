@@ -43,6 +43,7 @@ class LegacyPodTopologySpread(OfRelease, PreFilterPlugin, FilterPlugin, PreScore
     """Reject nodes where a hard constraint's skew would grow too large; prefer domains with fewer matching pods."""
 
     name = "PodTopologySpread"
+    title = "Spread"
     REASON = "node(s) didn't match pod topology spread constraints"
 
     def __init__(self, args: object = None) -> None:

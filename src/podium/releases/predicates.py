@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Interned, Mask
 from podium.cluster.pods import HostPort
 from podium.cluster.ports import ANY_IP
 from podium.errors import SelectorError
 from podium.framework import CycleState, Status, Verdict
-from podium.model import Node, Pod, Taint
+from podium.framework.plugin import PodView
+from podium.model import Node, Pod, PodSpec, Taint
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
 from podium.model.selectors import (
@@ -76,8 +77,8 @@ class PodFitsResources(Predicate):
         super().__init__(args)
         self._ignored = args.ignored_resources if isinstance(args, FitArgs) else frozenset()
 
-    def key(self, info: PodInfo) -> Hashable:
-        return tuple(pod_usage(info, self.rules).request.items())
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(pod_usage(pod.info, self.rules).request.items())
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         request = pod_usage(state.info, self.rules).request
@@ -101,8 +102,8 @@ class HostName(Predicate):
     name = "HostName"
     reads = Aspect.LABELS
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.pod.spec.node_name
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.spec.node_name
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         wanted = pod.spec.node_name
@@ -118,8 +119,8 @@ class PodFitsHostPorts(Predicate):
     name = "PodFitsHostPorts"
     reads = Aspect.PORTS
 
-    def key(self, info: PodInfo) -> Hashable:
-        return info.ports
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.ports
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         wanted: Iterable[HostPort] = state.info.ports
@@ -135,8 +136,8 @@ class MatchNodeSelector(Predicate):
     name = "MatchNodeSelector"
     reads = Aspect.LABELS
 
-    def key(self, info: PodInfo) -> Hashable:
-        spec = info.pod.spec
+    def sign(self, pod: PodView) -> Hashable:
+        spec = pod.spec
         return _encode((spec.node_selector, spec.affinity.node_affinity if spec.affinity else None))
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
@@ -176,8 +177,8 @@ class GeneralPredicates(Predicate):
         for part in self._parts:
             part.rules = self.rules
 
-    def key(self, info: PodInfo) -> Hashable:
-        return tuple(part.key(info) for part in self._parts)
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(part.sign(pod) for part in self._parts)
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         return [failure for part in self._parts for failure in part.failures(state, pod, nodes)]
@@ -201,7 +202,7 @@ def _status_of(node: Node, condition: str) -> str:
 class _SameForAllPods(Predicate):
     reads = Aspect.LABELS | Aspect.TAINTS
 
-    def key(self, info: PodInfo) -> Hashable:
+    def sign(self, pod: PodView) -> Hashable:
         return None
 
 
@@ -250,20 +251,20 @@ class CheckNodeMemoryPressure(_Pressure):
     name = "CheckNodeMemoryPressure"
     CONDITION, REASON = "MemoryPressure", MEMORY_PRESSURE
 
-    def key(self, info: PodInfo) -> Hashable:
-        return is_best_effort(info.pod)
+    def sign(self, pod: PodView) -> Hashable:
+        return is_best_effort(pod.spec)
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
-        if not is_best_effort(pod):
+        if not is_best_effort(pod.spec):
             return [Failure(np.zeros(len(nodes), dtype=np.bool_), self.REASON)]
         return super().failures(state, pod, nodes)
 
 
-def is_best_effort(pod: Pod) -> bool:
+def is_best_effort(spec: PodSpec) -> bool:
     """Whether no container asks for, or is limited in, cpu or memory."""
     return not any(
         parse_quantity(amounts.get(name, 0)) > 0
-        for container in pod.spec.containers
+        for container in spec.containers
         for amounts in (container.resources.requests, container.resources.limits)
         for name in (CPU, MEMORY)
     )
@@ -275,8 +276,8 @@ class CheckNodeUnschedulable(Predicate):
     name = "CheckNodeUnschedulable"
     reads = Aspect.TAINTS
 
-    def key(self, info: PodInfo) -> Hashable:
-        return any_tolerates(info.pod.spec.tolerations, CORDONED)
+    def sign(self, pod: PodView) -> Hashable:
+        return any_tolerates(pod.spec.tolerations, CORDONED)
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         return [Failure(nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED)), UNSCHEDULABLE)]
@@ -292,8 +293,8 @@ class PodToleratesNodeTaints(Predicate):
         super().__init__(args)
         self._named: Interned[tuple[str, str]] = Interned()
 
-    def key(self, info: PodInfo) -> Hashable:
-        return tuple(info.pod.spec.tolerations)
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(pod.spec.tolerations)
 
     def repels(self, taint: Taint) -> bool:
         return repels(taint)

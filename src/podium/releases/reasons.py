@@ -11,6 +11,7 @@ import numpy as np
 from podium.cluster import NodeInfo, Nodes
 from podium.cluster.columns import Mask
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Status, Verdict
+from podium.framework.fast_paths import ForSomePods
 from podium.model import Pod
 from podium.releases.rules import OfRelease, Rules
 
@@ -91,7 +92,7 @@ def rejection(reasons: Sequence[Reason], rules: Rules) -> Status:
     return Status.unschedulable(*texts) if resolvable else Status.unresolvable(*texts)
 
 
-class NodePredicate(OfRelease, FilterPlugin):
+class NodePredicate(OfRelease, ForSomePods, FilterPlugin):
     """A filter that looks at one node at a time. Define `check`; None means that the pod fits."""
 
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:

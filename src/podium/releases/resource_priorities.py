@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes, PodInfo
+from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint
 from podium.framework import CycleState, ScorePlugin
-from podium.model import Pod
+from podium.framework.plugin import PodView
+from podium.model import Pod, PodSpec
 from podium.model.resources import CPU, MEMORY
 from podium.plugins.normalize import round_half_away
 from podium.releases.rules import OfRelease
@@ -27,8 +28,8 @@ class ResourcePriority(OfRelease, ScorePlugin):
     reads = Aspect.RESOURCES | Aspect.PODS
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
 
-    def key(self, info: PodInfo) -> Hashable:
-        usage = pod_usage(info, self.rules)
+    def sign(self, pod: PodView) -> Hashable:
+        usage = pod_usage(pod.info, self.rules)
         return tuple(usage.score(spec.name) for spec in self.resources)
 
     def _amounts(self, state: CycleState, nodes: Nodes, resource: str) -> tuple[Ints, Ints]:
@@ -71,6 +72,7 @@ class BalancedResourceAllocation(ResourcePriority):
     """Prefer nodes of which similar fractions of cpu and memory would be requested."""
 
     name = "BalancedResourceAllocation"
+    title = "Balance"
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         fractions = []
@@ -135,18 +137,18 @@ class ResourceLimitsPriority(OfRelease, ScorePlugin):
     name = "ResourceLimitsPriority"
     reads = Aspect.RESOURCES
 
-    def key(self, info: PodInfo) -> Hashable:
-        return tuple(_limit(info.pod, name) for name in (CPU, MEMORY))
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(_limit(pod.spec, name) for name in (CPU, MEMORY))
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         satisfied = np.zeros(len(nodes), dtype=np.bool_)
         for name in (CPU, MEMORY):
-            limit, allocatable = _limit(pod, name), nodes.allocatable(name)
+            limit, allocatable = _limit(pod.spec, name), nodes.allocatable(name)
             satisfied |= (limit != 0) & (allocatable != 0) & (limit <= allocatable)
         return satisfied.astype(np.int64)
 
 
-def _limit(pod: Pod, resource: str) -> int:
+def _limit(spec: PodSpec, resource: str) -> int:
     """What the containers are limited to together, or the largest init container."""
-    together = sum(amount_of(resource, container.resources.limits) for container in pod.spec.containers)
-    return max([together, *(amount_of(resource, each.resources.limits) for each in pod.spec.init_containers)])
+    together = sum(amount_of(resource, container.resources.limits) for container in spec.containers)
+    return max([together, *(amount_of(resource, each.resources.limits) for each in spec.init_containers)])

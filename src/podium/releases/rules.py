@@ -186,6 +186,9 @@ class OfRelease:
 
     rules: Rules = V1_14
 
+    def events_to_register(self) -> None:
+        """These releases have no queueing hints: any event may help a pod that waits."""
+
 
 def of_release(plugin: type[P], rules: Rules, name: str = "") -> type[P]:
     """The plugin as one release has it, under the release's name for it."""

@@ -9,6 +9,7 @@ from podium.cluster import Nodes
 from podium.cluster.columns import Interned, Ints
 from podium.framework import CycleState, ScorePlugin
 from podium.model import Pod
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.releases.rules import OfRelease, Rules
 from podium.releases.service_affinity import pod_selectors, sibling_tally
 
@@ -16,8 +17,6 @@ ZONE_WEIGHT = 2.0 / 3.0
 """How much of the score the zone makes, where nodes have zones."""
 
 _SMALLEST = np.iinfo(np.int64).min
-_BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
-_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 Floats = NDArray[np.float64]
 
@@ -78,8 +77,8 @@ def zone_codes(nodes: Nodes, rules: Rules) -> Ints:
     """A number per node, the same for nodes of the same region and zone; -1 for a node that says neither."""
     known: Interned[str] = Interned()
     known.code("")
-    region = _label_codes(nodes, (_BETA_REGION, _REGION), known, rules)
-    zone = _label_codes(nodes, (_BETA_ZONE, _ZONE), known, rules)
+    region = _label_codes(nodes, (BETA_REGION, REGION), known, rules)
+    zone = _label_codes(nodes, (BETA_ZONE, ZONE), known, rules)
     pairs = region * len(known) + zone
     codes: Ints = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
     return np.where(pairs == 0, -1, codes)

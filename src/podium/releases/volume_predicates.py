@@ -10,9 +10,11 @@ import msgspec
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.errors import SelectorError
 from podium.framework import CycleState, PreFilterPlugin, PreFilterResult, Status
+from podium.framework.plugin import PodView
 from podium.model import NodeAffinity, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.pod import Volume
 from podium.model.selectors import node_term
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE
 from podium.releases.reasons import DISK_CONFLICT, VOLUME_NODE, VOLUME_ZONE, NodePredicate, rejection
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -63,7 +65,7 @@ def waits_for_consumer(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
     return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region")
+ZONE_LABELS = (BETA_ZONE, BETA_REGION)
 NODE_AFFINITY = "volume.alpha.kubernetes.io/node-affinity"
 
 
@@ -88,9 +90,9 @@ class PodPassesBasicChecks(PreFilterPlugin):
 class VolumePredicate(NodePredicate):
     """A predicate about the pod's volumes; pods without any pass everywhere."""
 
-    def key(self, info: PodInfo) -> Hashable:
-        volumes = info.pod.spec.volumes
-        return (info.namespace, msgspec.json.encode(volumes)) if volumes else None
+    def sign(self, pod: PodView) -> Hashable:
+        volumes = pod.spec.volumes
+        return (pod.namespace, msgspec.json.encode(volumes)) if volumes else None
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)

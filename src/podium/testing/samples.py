@@ -35,8 +35,8 @@ from podium.model import (
     Toleration,
     TopologySpreadConstraint,
 )
+from podium.model.well_known_labels import HOSTNAME, ZONE
 
-ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NUMBERS = ("0", "1", "2", "5", "40")
 TAINTS: tuple[list[Taint], ...] = (
     [],
@@ -52,8 +52,8 @@ SIZES: tuple[dict[str, str | int | float], ...] = (
 _LABEL_KEY = re.compile(r"([a-z0-9.-]+/)?[A-Za-z0-9]([-\w.]*[A-Za-z0-9])?", re.ASCII)
 
 
-class Change(NamedTuple):
-    """Something that happens to a node, or to the cluster, and what of it may matter to a plugin."""
+class ClusterChange(NamedTuple):
+    """A change of a node or of the cluster, and the aspects it touches."""
 
     what: str
     aspects: Aspect
@@ -62,10 +62,10 @@ class Change(NamedTuple):
 
 
 class Samples:
-    """Nodes, pods and other objects; the same every time for one plugin.
+    """Nodes, pods and other objects to run a plugin on; the same every time for one plugin.
 
-    Labels whose keys stand in the plugin's code are on some of the nodes and pods, with numbers as values. `objects`
-    are added: nodes and what is on them to the cluster, pods without a node to the pods that are asked about.
+    Label keys that occur in the plugin's code are on some of the nodes and pods, with numbers as values. `objects` are
+    added: nodes and placed pods to the cluster, pods without a node to the pods that the plugin is called for.
     """
 
     def __init__(self, plugin: type[Plugin], objects: Iterable[Object] = ()) -> None:
@@ -126,7 +126,7 @@ class Samples:
             for labels in ({}, {"app": "web"} | self._some_labels()):
                 yield Pod(metadata=ObjectMeta(namespace="default", labels=labels), spec=spec)
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[ClusterChange]:
         """Changes one after the other, each of one thing; every node has its turn."""
         for number, node in enumerate(self.nodes):
             other = self.nodes[number - 1]
@@ -135,16 +135,16 @@ class Samples:
             yield _update("spec.unschedulable", Aspect.TAINTS, node.name, _toggle_unschedulable)
             yield _update("allocatable", Aspect.RESOURCES, node.name, _with_status(allocatable=SIZES[number % 3]))
             yield _update("images", Aspect.IMAGES, node.name, _with_status(images=IMAGES[(number + 1) % 2]))
-            yield Change(f"a pod came to node {node.name}", ON_NODE, node.name, self._arrival(node.name))
+            yield ClusterChange(f"a pod came to node {node.name}", ON_NODE, node.name, self._arrival(node.name))
             what = f"the labels of the pods on node {node.name} changed"
-            yield Change(what, Aspect.PODS, node.name, _relabelled_pods(node.name))
+            yield ClusterChange(what, Aspect.PODS, node.name, _relabelled_pods(node.name))
         for labels in ({"friendly": "no"}, {}):
             namespace = Namespace(metadata=ObjectMeta(name="default", labels=labels))
-            yield Change("a namespace changed", Aspect.OBJECTS, None, _putting(namespace))
+            yield ClusterChange("a namespace changed", Aspect.OBJECTS, None, _putting(namespace))
         service = Service(metadata=ObjectMeta(name="web", namespace="default"))
-        yield Change("a service went", Aspect.OBJECTS, None, lambda cluster: cluster.remove(service))
+        yield ClusterChange("a service went", Aspect.OBJECTS, None, lambda cluster: cluster.remove(service))
         node = self._node("newcomer")
-        yield Change(f"node {node.name} came", ROW_ASPECTS | Aspect.IMAGES, node.name, _putting(node))
+        yield ClusterChange(f"node {node.name} came", ROW_ASPECTS | Aspect.IMAGES, node.name, _putting(node))
 
     def _arrival(self, node: str) -> Callable[[Cluster], None]:
         pod = _renamed(self._random.choice(self.pods), f"new-on-{node}", node=node)
@@ -162,8 +162,8 @@ def _renamed(pod: Pod, name: str, *, node: str = "") -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=name), spec=replace(pod.spec, node_name=node))
 
 
-def _update(what: str, aspects: Aspect, name: str, change: Callable[[Node], Node]) -> Change:
-    return Change(
+def _update(what: str, aspects: Aspect, name: str, change: Callable[[Node], Node]) -> ClusterChange:
+    return ClusterChange(
         f"the {what} of node {name} changed", aspects, name, lambda cluster: cluster.update(change(cluster.node(name)))
     )
 

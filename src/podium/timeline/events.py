@@ -29,7 +29,7 @@ STDIN_NAME = "stdin"
 LIFETIME = "podium/lifetime"
 """The annotation that says how long a pod runs."""
 LONGEST = 10 * 366 * 86_400
-"""The last second there can be: samples are taken all the time until then."""
+"""The last second there can be: ten years."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -250,8 +250,8 @@ def _duration(given: float | str, what: str, where: str) -> float:
         seconds = parse_duration(given) / SECOND if isinstance(given, str) else float(given)
     except ValueError:
         raise InputError(f"{what} {given!r} is not a duration such as 300s or 1h30m", where) from None
-    if not 0 <= seconds < float("inf"):
-        raise InputError(f"{what} {given!r} is not a duration from 0 on", where)
+    if not 0 <= seconds <= LONGEST:
+        raise InputError(f"{what} {given!r} is not a duration from 0 on, up to ten years", where)
     return seconds
 
 

@@ -6,9 +6,12 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, floor
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from podium.loop.cycle import SchedulerLoop
 
@@ -122,6 +125,15 @@ class TimelineResult:
         }
 
 
+def mean_utilisation(samples: Sequence[Sample], resource: str) -> float:
+    """The share of a resource that is requested, averaged over time: a sample holds until the next one."""
+    held = [(one.utilisation(resource), after.time - one.time) for one, after in pairwise(samples)]
+    seconds = sum(duration for _, duration in held)
+    if not seconds:
+        return samples[0].utilisation(resource)
+    return sum(share * duration for share, duration in held) / seconds
+
+
 def resources_of(samples: Sequence[Sample]) -> list[str]:
     """The resources nodes have, the usual ones first."""
     found = {name for sample in samples for name, amount in sample.allocatable.items() if amount}
@@ -200,17 +212,32 @@ class History:
 
     # -- samples -----------------------------------------------------------------------------------------------------
 
-    def sample_before(self, time: float) -> None:
-        """Take the samples that are due before a time."""
-        while len(self.samples) * self._sample_every < time:
-            self._sample()
+    def sample_between(self, since: float, until: float, *, with_end: bool = False) -> None:
+        """Sample a stretch in which nothing happens, from `since` up to `until`, which counts `with_end`.
 
-    def sample_until(self, time: float) -> None:
-        """Take the samples that are due by a time."""
-        while len(self.samples) * self._sample_every <= time:
-            self._sample()
+        Samples are due every so many seconds. One that says the same as the sample before is not kept, except the last
+        one before a change, so that a line drawn through the samples is right.
+        """
+        number = ceil(since / self._sample_every)
+        if self.samples:
+            number = max(number, self._number(self.samples[-1]) + 1)
+        at = number * self._sample_every
+        if at > until or (at == until and not with_end):
+            return
+        sample = self._sample(round_time(at))
+        if self.samples:
+            last = self.samples[-1]
+            if replace(sample, time=last.time) == last:
+                return
+            if self._number(last) + 1 < number:
+                self.samples.append(replace(last, time=round_time((number - 1) * self._sample_every)))
+        self.samples.append(sample)
 
-    def _sample(self) -> None:
+    def _number(self, sample: Sample) -> int:
+        """Which of the samples that are due this is; the first is 0."""
+        return round(sample.time / self._sample_every)
+
+    def _sample(self, time: float) -> Sample:
         queue, cluster = self._loop.queue, self._loop.cluster
         columns = cluster.columns
         alive = columns.alive[: columns.size]
@@ -221,23 +248,26 @@ class History:
             sums = table[:, : columns.size][:, alive].sum(axis=1).tolist()
             return {name: amount for name, amount in zip(resources, sums, strict=False) if amount}
 
-        self.samples.append(
-            Sample(
-                time=round_time(len(self.samples) * self._sample_every),
-                nodes=cluster.node_count,
-                running=self.running,
-                active=len(queue.active),
-                backoff=len(queue.backoff),
-                unschedulable=len(queue.unschedulable) - gated,
-                gated=gated,
-                waiting=len(self._loop.waiting),
-                requested=total(columns.requested),
-                allocatable=total(columns.allocatable),
-            )
+        return Sample(
+            time=time,
+            nodes=cluster.node_count,
+            running=self.running,
+            active=len(queue.active),
+            backoff=len(queue.backoff),
+            unschedulable=len(queue.unschedulable) - gated,
+            gated=gated,
+            waiting=len(self._loop.waiting),
+            requested=total(columns.requested),
+            allocatable=total(columns.allocatable),
         )
 
     def result(self, end: float) -> TimelineResult:
-        return TimelineResult(tuple(self.log), tuple(self.lives), tuple(self.samples), end, self.warnings)
+        samples = tuple(self.samples)
+        # What a line through the samples ends with, if nothing changed since the last one.
+        last_due = round_time(floor(end / self._sample_every) * self._sample_every)
+        if samples and samples[-1].time < last_due:
+            samples += (replace(samples[-1], time=last_due),)
+        return TimelineResult(tuple(self.log), tuple(self.lives), samples, end, self.warnings)
 
 
 def round_time(time: float) -> float:

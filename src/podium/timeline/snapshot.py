@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
-from podium.config import KubeSchedulerConfiguration
+from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
 from podium.model import PodDisruptionBudget
@@ -73,10 +73,10 @@ def save_timeline(timeline: Timeline) -> bytes:
 def resume_timeline(
     data: bytes,
     events: TimelineEvents | str | Iterable[Mapping[str, Any]],
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    config: Config | SchedulerOptions = None,
     *,
     where: str = "snapshot",
-    **options: Any,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Timeline:
     """A simulation that goes on where one was saved; events and configuration must be those of the first part."""
     try:
@@ -87,7 +87,7 @@ def resume_timeline(
     if events_digest(read) != snapshot.events:
         raise InputError("was taken with other events; give the same file", where)
     try:
-        return _resumed(snapshot, read, config, **options)
+        return _resumed(snapshot, read, config, **keywords)
     except InputError as error:
         raise error.at(where) from None
     except (LookupError, TypeError, ValueError, OverflowError) as error:
@@ -97,10 +97,10 @@ def resume_timeline(
 def _resumed(
     snapshot: TimelineSnapshot,
     read: TimelineEvents,
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None,
-    **options: Any,
+    config: Config | SchedulerOptions,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Timeline:
-    loop = resume(snapshot.loop, config, **options)
+    loop = resume(snapshot.loop, config, **keywords)
     timeline = Timeline.around(loop, read, snapshot.surroundings, snapshot.epoch)
     timeline.next_event = snapshot.next_event
     timeline.clock.now = snapshot.now

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from podium.cluster import Cluster
 from podium.collector import collector_relaxed
-from podium.config import KubeSchedulerConfiguration
+from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Bind, Evict, Instruction, Nominate, Unschedulable, Wait
@@ -34,12 +34,12 @@ class Timeline:
         self,
         objects: Iterable[Object] = (),
         events: TimelineEvents | str | Iterable[Mapping[str, Any]] = TimelineEvents(()),
-        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+        config: Config | SchedulerOptions = None,
         *,
         surroundings: Surroundings | None = None,
-        **options: Any,
+        **keywords: Unpack[SchedulerKeywords],
     ) -> None:
-        """`events` may also be a file of them, or dicts; `options` are those of `Scheduler`: tie_break, seed ..."""
+        """`events` may also be a file of them, or dicts; `keywords` are those of `Scheduler`: tie_break, seed ..."""
         read = events if isinstance(events, TimelineEvents) else read_timeline(events)
         surroundings = surroundings or Surroundings(controllers=not read.is_record)
         given = objects if isinstance(objects, Objects) else Objects(objects)
@@ -48,7 +48,7 @@ class Timeline:
             # A recording may begin in the middle, and it says what did happen.
             check_events(read.events, there)
         cluster = Cluster.from_objects(there)
-        loop = SchedulerLoop(cluster, config, **options)
+        loop = SchedulerLoop(cluster, config, **keywords)
         self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop.pods.values()))
         self.world.settle_in()
 
@@ -95,12 +95,12 @@ class Timeline:
         """
         with collector_relaxed():
             while (at := self._next_time()) is not None and (until is None or at <= until):
-                self.history.sample_before(at)
+                self.history.sample_between(self.clock.now, at)
                 self.clock.now = at
                 self._live_through_this_moment()
-        if until is not None:
-            self.clock.now = max(self.clock.now, until)
-        self.history.sample_until(self.clock.now)
+        end = self.clock.now if until is None else max(self.clock.now, until)
+        self.history.sample_between(self.clock.now, end, with_end=True)
+        self.clock.now = end
         return self.history.result(self.clock.now)
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from podium.model import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
+from podium.model.pod_kinds import belongs_to_node
 from podium.timeline.clock import AnyDue, Create, Drain, Finish, Lose, Terminate, VirtualClock
 from podium.timeline.controllers import WORKLOADS, Controllers
 from podium.timeline.disruptions import UNREACHABLE_TAINTS, Disruptions, is_unreachable, patience, without_unreachable
@@ -366,14 +367,14 @@ class World:
         life = self.history.current[pod.key]
         self._note("lost", pod=pod.key, node=life.node)
         self._end(pod)
-        if not pod.terminating and not _is_daemon(pod):
+        if not pod.terminating and not belongs_to_node(pod):
             self._recreate(pod, life, 0.0)
 
     def _drain(self, name: str) -> None:
         """Evict the pods of a node that budgets let go, and come back later for the others."""
         is_blocked = False
         for pod in self._on(name):
-            if pod.terminating or _is_daemon(pod):
+            if pod.terminating or belongs_to_node(pod):
                 continue
             if self.disruptions.may_evict(pod):
                 self._note("evict", pod=pod.key, node=name, reason="drain")
@@ -421,8 +422,3 @@ class World:
 
     def _note(self, event: str, **what: object) -> None:
         self.history.note(self.clock.now, event, **what)
-
-
-def _is_daemon(pod: Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.kind == "DaemonSet"

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from podium.answers.disruption.budgets import Budgets, Health
 from podium.answers.disruption.recreation import Recreation
-from podium.answers.measures import goes_with_node
-from podium.answers.spec_constraints import Pin, pins
+from podium.answers.spec_constraints import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
@@ -24,6 +23,7 @@ from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Pod, Taint
+from podium.model.pod_kinds import belongs_to_node
 from podium.plugins import IN_TREE
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -63,7 +63,7 @@ class Disrupted:
     """Where it goes."""
     reason: str = ""
     """Why it goes nowhere."""
-    pins: tuple[Pin, ...] = ()
+    constraints: tuple[SpecConstraint, ...] = ()
     """What of its spec keeps it from other nodes, while it is pending."""
     preempted_by: str = ""
     """The pod it has to make room for; empty for the pods of the nodes themselves."""
@@ -76,7 +76,7 @@ class Disrupted:
             "fate": self.fate.value,
             "to": self.to,
             "reason": self.reason or None,
-            "pins": [pin.to_dict() for pin in self.pins],
+            "pins": [constraint.to_dict() for constraint in self.constraints],
             "preemptedBy": self.preempted_by or None,
         }
 
@@ -309,13 +309,13 @@ def _cordon(cluster: Cluster, name: str) -> None:
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
     """The pods that have to go when a node does, by name."""
     pods = sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key)
-    return [(pod, node) for pod in pods if not goes_with_node(pod) and not pod.terminating]
+    return [(pod, node) for pod in pods if not belongs_to_node(pod) and not pod.terminating]
 
 
 def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
     """What becomes of the others."""
     for pod in sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key):
-        if goes_with_node(pod):
+        if belongs_to_node(pod):
             yield _about(pod, node, Fate.STAYS)
         elif pod.terminating:
             yield _about(pod, node, Fate.TERMINATING)
@@ -332,7 +332,7 @@ def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: Bud
 
 def _fates(recreation: Recreation, nodes: Sequence[str]) -> Iterator[Disrupted]:
     drained, scheduler = frozenset(nodes), recreation.scheduler
-    known: dict[PodInfo, tuple[Pin, ...]] = {}
+    known: dict[PodInfo, tuple[SpecConstraint, ...]] = {}
     for each in recreation.found.values():
         if each.node is not None:
             fate = Fate.RETURNS if each.node in drained else Fate.MOVES
@@ -340,11 +340,11 @@ def _fates(recreation: Recreation, nodes: Sequence[str]) -> Iterator[Disrupted]:
             continue
         kind = scheduler.cluster.info_of(each.pod)
         if kind not in known:
-            known[kind] = pins(scheduler, each.pod)
+            known[kind] = spec_constraints(scheduler, each.pod)
         why = {"reason": each.message, "preempted_by": each.preempted_by}
-        yield _about(each.pod, each.old_node, Fate.PENDING, pins=known[kind], **why)
+        yield _about(each.pod, each.old_node, Fate.PENDING, constraints=known[kind], **why)
     for each in recreation.lost.values():
-        fate, reason = (Fate.PENDING, OF_DAEMON) if goes_with_node(each.pod) else (Fate.LOST, NO_CONTROLLER)
+        fate, reason = (Fate.PENDING, OF_DAEMON) if belongs_to_node(each.pod) else (Fate.LOST, NO_CONTROLLER)
         yield _about(each.pod, each.old_node, fate, reason=reason, preempted_by=each.preempted_by)
 
 
@@ -355,7 +355,7 @@ def _about(
     *,
     to: str | None = None,
     reason: str = "",
-    pins: tuple[Pin, ...] = (),
+    constraints: tuple[SpecConstraint, ...] = (),
     preempted_by: str = "",
 ) -> Disrupted:
-    return Disrupted(pod.key, workload_of(pod), node, fate, to, reason, pins, preempted_by)
+    return Disrupted(pod.key, workload_of(pod), node, fate, to, reason, constraints, preempted_by)

@@ -12,11 +12,13 @@ from typing import Any
 from podium.answers.disruption.budgets import Budgets
 from podium.answers.disruption.disruption import Disruption, Impact, Settings, fail, lose
 from podium.answers.disruption.recreation import Recreation
-from podium.answers.measures import domains, goes_with_node
+from podium.answers.measures import domains
+from podium.answers.node_lookup import SHORT_KEYS
 from podium.answers.placement import put_back
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.model import Node, Pod
+from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 
 MOST_SETS = 2_000
@@ -24,15 +26,8 @@ MOST_SETS = 2_000
 BEAM = 4
 """How many sets of one node less are built on, where not all can be tried."""
 
-SHORT_KEYS = {
-    "zone": "topology.kubernetes.io/zone",
-    "region": "topology.kubernetes.io/region",
-    "hostname": "kubernetes.io/hostname",
-}
-"""Labels that have a short name."""
-
 Nodes = tuple[str, ...]
-Badness = tuple[int, int, int]
+Severity = tuple[int, int, int]
 """How many pods have no node, how many budgets are violated, how many pods are hit."""
 
 
@@ -52,18 +47,6 @@ class WorstCase:
         """The worst case as plain data."""
         search = {"domain": self.domain or None, "exhaustive": self.exhaustive}
         return {"search": {**search, "tried": self.tried, "possible": self.possible}, **self.disruption.to_dict()}
-
-
-def nodes_matching(cluster: Cluster, selector: str) -> list[str]:
-    """The nodes whose labels are as `key=value,...` says, by name; InputError if there are none.
-
-    `zone=`, `region=` and `hostname=` stand for the usual labels, `node=` for the name.
-    """
-    wanted = [_pair(part, selector) for part in selector.split(",")]
-    found = sorted(name for name in cluster.rows if all(_value(cluster, name, key) == text for key, text in wanted))
-    if not found:
-        raise InputError(f"no node with {selector}{_known_values(cluster, wanted)}")
-    return found
 
 
 def worst_nodes(
@@ -121,7 +104,7 @@ def busiest(cluster: Cluster) -> list[str]:
     totals = {resource: max(int(cluster.nodes.allocatable(resource).sum()), 1) for resource in (CPU, MEMORY)}
     load = dict.fromkeys(cluster.rows, 0.0)
     for pod, node in cluster.placed():
-        if not goes_with_node(pod):
+        if not belongs_to_node(pod):
             used = cluster.info_of(pod).resources.used
             load[node] += max(used.get(resource, 0) / total for resource, total in totals.items())
     return sorted(load, key=lambda node: (-load[node], node))
@@ -141,14 +124,14 @@ class _Trials:
 
     def worst(self, sets: Iterable[Nodes], keep: int) -> list[Nodes]:
         """The worst of the sets, in this order; the earlier among equals."""
-        kept: list[tuple[Badness, Nodes]] = []
+        kept: list[tuple[Severity, Nodes]] = []
         for nodes in sets:
             kept.append((self._badness(nodes), nodes))
             if len(kept) > 4 * keep + 16:
                 kept = _worst_of(kept, keep)
         return [nodes for _, nodes in _worst_of(kept, keep)]
 
-    def _badness(self, nodes: Nodes) -> Badness:
+    def _badness(self, nodes: Nodes) -> Severity:
         cluster, impact = self._cluster, Impact(self._budgets, self._original)
         lost = [(cluster.node(name), cluster.pods_on(cluster.rows[name])) for name in nodes]
         version = cluster.store.version
@@ -187,7 +170,7 @@ class _Trials:
                 cluster.remove(item)
 
 
-def _worst_of(found: Sequence[tuple[Badness, Nodes]], keep: int) -> list[tuple[Badness, Nodes]]:
+def _worst_of(found: Sequence[tuple[Severity, Nodes]], keep: int) -> list[tuple[Severity, Nodes]]:
     return sorted(found, key=lambda each: (tuple(-number for number in each[0]), each[1]))[:keep]
 
 
@@ -203,24 +186,3 @@ def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) 
 def _extended(beam: Iterable[Nodes], names: Iterable[str]) -> Iterator[Nodes]:
     """Every set with one more node, each of them once."""
     yield from dict.fromkeys(tuple(sorted((*nodes, name))) for nodes in beam for name in names if name not in nodes)
-
-
-def _pair(text: str, selector: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip() or not value.strip():
-        raise InputError(f"cannot read {selector!r}; write a label as key=value, such as zone=eu-1a or node=NAME")
-    return SHORT_KEYS.get(key.strip(), key.strip()), value.strip().lstrip("=")
-
-
-def _value(cluster: Cluster, name: str, key: str) -> str | None:
-    return name if key == "node" else cluster.node(name).metadata.labels.get(key)
-
-
-def _known_values(cluster: Cluster, wanted: Sequence[tuple[str, str]]) -> str:
-    """` (zone is one of a, b)`, for the first label that no node has with such a value."""
-    for key, value in wanted:
-        known = sorted({found for name in cluster.rows if (found := _value(cluster, name, key)) is not None})
-        if value not in known:
-            shown = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
-            return f"; {key} is one of {shown}" if known else f"; no node has the label {key}"
-    return ""

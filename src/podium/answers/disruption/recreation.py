@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from podium.answers.capacity import as_template
-from podium.answers.measures import goes_with_node
-from podium.answers.placement import Placing, with_claims
+from podium.answers.placement import place, with_claims
 from podium.engine import Scheduler
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.model import PersistentVolumeClaim, Pod
+from podium.model.pod_kinds import belongs_to_node
 from podium.plugins.storage.claims import BIND_COMPLETED, claim_name
 
 
@@ -27,8 +27,8 @@ class Recreated:
     """Why it stays pending, if it does."""
     preempted_by: str = ""
     """The pod it had to make room for, if that is why it lost its node."""
-    tried_at: int = -1
-    """After how many changes it was tried last."""
+    tried_at: tuple[int, ...] = ()
+    """The version of the cluster when it was tried last."""
 
 
 class Recreation:
@@ -49,7 +49,6 @@ class Recreation:
         """
         self.scheduler, self._preempt, self._explain = scheduler, preempt, explain
         self._on_gone, self._on_decided = on_gone, on_decided
-        self._placing = Placing(scheduler)
         self.found: dict[str, Recreated] = {}
         self.lost: dict[str, Recreated] = {}
         """Pods that are not made anew, or only for the same node."""
@@ -61,22 +60,21 @@ class Recreation:
             self.scheduler.cluster.end(pod)
         for pod, node in pods:
             self._on_gone(pod)
-            if pod.metadata.controller is None or goes_with_node(pod):
+            if pod.metadata.controller is None or belongs_to_node(pod):
                 self.lost[pod.key] = Recreated(pod, node, preempted_by=preempted_by)
                 continue
             twin, known = self._anew(pod), self.found.get(pod.key)
             # One that loses its node a second time still comes from where it was at first.
             self.found[pod.key] = Recreated(twin, known.old_node if known else node, preempted_by=preempted_by)
             new.append(twin)
-        self._placing.something_changed()
         for pod in in_queue_order(new, self.scheduler):
             self._place(self.found[pod.key])
             self._on_decided()
 
     def retry(self) -> bool:
         """Try those again that are pending for as long as that places one; whether it did."""
-        placed = False
-        while waiting := [each.pod for each in self.pending() if each.tried_at != self._placing.changes]:
+        placed, cluster = False, self.scheduler.cluster
+        while waiting := [each.pod for each in self.pending() if each.tried_at != cluster.version]:
             for pod in in_queue_order(waiting, self.scheduler):
                 self._place(self.found[pod.key])
             if all(self.found[pod.key].node is None for pod in waiting):
@@ -89,11 +87,11 @@ class Recreation:
 
     def _place(self, recreated: Recreated) -> None:
         pod = recreated.pod
-        recreated.node = self._placing.place(pod)
+        recreated.node = place(self.scheduler, pod)
         if recreated.node is None and self._preempt and not pod.spec.scheduling_gates:
             self._make_room(recreated)
-        recreated.message = self._placing.why(pod) if recreated.node is None and self._explain else ""
-        recreated.tried_at = self._placing.changes
+        recreated.message = self.scheduler.message(pod) if recreated.node is None and self._explain else ""
+        recreated.tried_at = self.scheduler.cluster.version
 
     def _make_room(self, recreated: Recreated) -> None:
         pod = recreated.pod
@@ -101,8 +99,7 @@ class Recreation:
         if decision.nominated is None:
             return
         victims = next(each.victims for each in decision.candidates if each.node == decision.nominated)
-        self._placing.something_changed()
-        recreated.node = self._placing.place(pod)
+        recreated.node = place(self.scheduler, pod)
         self.recreate([(victim, decision.nominated) for victim in victims if not victim.terminating], pod.key)
 
     def _anew(self, pod: Pod) -> Pod:

@@ -1,4 +1,4 @@
-"""The knobs of old releases: the priorities of a Policy, and the score plugins of a v1alpha2 configuration."""
+"""The settings of old releases: the priorities of a Policy, and the score plugins of a v1alpha2 configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from podium.answers.tuning.search_space import Document, Knobs, has_shape, place_of
+from podium.answers.tuning.search_space import Document, TunedSettings, has_shape, place_of
 from podium.config import Profile
 from podium.engine.release import release_of
 from podium.errors import InputError
@@ -25,8 +25,8 @@ LEFT_ALONE = frozenset(("EqualPriority", "NodePreferAvoidPodsPriority", "NodePre
 """They say nothing, or what the owner of a node has decided: there is nothing to search for."""
 
 
-class PolicyPanel:
-    """The knobs of a Policy, that of the default provider unless given.
+class PolicySpace:
+    """The settings of a Policy, that of the default provider unless given.
 
     The priority that scores free or used resources may become another of its kind; its weight goes by today's name.
     """
@@ -49,27 +49,27 @@ class PolicyPanel:
         if not self.today.weights:
             raise InputError("the Policy has no priority whose weight matters: there is nothing to tune")
 
-    def document(self, knobs: Knobs) -> Document:
-        """The Policy with its knobs turned."""
+    def document(self, settings: TunedSettings) -> Document:
+        """The Policy with its settings turned."""
         document = deepcopy(self._document)
-        if knobs != self.today:
-            document["priorities"] = [self._turned(entry, knobs) for entry in self._entries]
+        if settings != self.today:
+            document["priorities"] = [self._turned(entry, settings) for entry in self._entries]
         return document
 
-    def config(self, knobs: Knobs) -> Document:
+    def config(self, settings: TunedSettings) -> Document:
         """What the scheduler runs with: the Policy, as plugins of old releases do not travel to other processes."""
-        return self.document(knobs)
+        return self.document(settings)
 
     @property
     def _entries(self) -> list[Document]:
         return list(self._document.get("priorities") or ())
 
-    def _knobs(self) -> Knobs:
+    def _knobs(self) -> TunedSettings:
         weights = {self._knob(entry): entry["weight"] for entry in self._entries if entry["name"] not in LEFT_ALONE}
         scaling = [entry for entry in self._entries if _strategy(entry)]
         if len(scaling) != 1:
-            return Knobs(weights, None)
-        return Knobs(weights, _strategy(scaling[0]), _shape(scaling[0]))
+            return TunedSettings(weights, None)
+        return TunedSettings(weights, _strategy(scaling[0]), _shape(scaling[0]))
 
     def _knob(self, entry: Document) -> str:
         """The name that an entry's weight goes by: its own or, where the weight is shared, that of the first."""
@@ -78,17 +78,17 @@ class PolicyPanel:
             return str(entry["name"])
         return str(next(each["name"] for each in self._entries if _kind(each) == kind))
 
-    def _turned(self, entry: Document, knobs: Knobs) -> Document:
+    def _turned(self, entry: Document, settings: TunedSettings) -> Document:
         if entry["name"] in LEFT_ALONE:
             return entry
-        weight = knobs.weights[self._knob(entry)]
-        if knobs.strategy is None or not _strategy(entry) or (knobs.strategy, knobs.shape) == self._scaling:
+        weight = settings.weights[self._knob(entry)]
+        if settings.strategy is None or not _strategy(entry) or (settings.strategy, settings.shape) == self._scaling:
             return {**entry, "weight": weight}
-        turned: Document = {"name": knobs.strategy, "weight": weight}
-        if has_shape(knobs.strategy):
+        turned: Document = {"name": settings.strategy, "weight": weight}
+        if has_shape(settings.strategy):
             resources = ((entry.get("argument") or {}).get(RATIO_ARGUMENT) or {}).get("resources")
             given = {"resources": resources} if resources else {}
-            turned["argument"] = {RATIO_ARGUMENT: {"shape": knobs.points, **given}}
+            turned["argument"] = {RATIO_ARGUMENT: {"shape": settings.points, **given}}
         return turned
 
     @property
@@ -96,8 +96,8 @@ class PolicyPanel:
         return self.today.strategy, self.today.shape
 
 
-class V1Alpha2Panel:
-    """The knobs of a KubeSchedulerConfiguration v1alpha2: of the profile that is named, else of the first."""
+class V1Alpha2Space:
+    """The settings of a KubeSchedulerConfiguration v1alpha2: of the profile that is named, else of the first."""
 
     strategies: tuple[str, ...] = ("NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", PLUGIN)
 
@@ -111,29 +111,29 @@ class V1Alpha2Panel:
         if not self.today.weights:
             raise InputError(f"profile {self.profile!r} has no plugin whose weight matters: there is nothing to tune")
 
-    def _knobs(self, profile: Profile) -> Knobs:
+    def _knobs(self, profile: Profile) -> TunedSettings:
         weights = {ref.name: ref.weight for ref in profile.points["score"] if ref.name not in LEFT_ALONE}
         scaling = [name for name in weights if name in self.strategies]
         args = profile.args.get(PLUGIN)
         shape = tuple((x, y) for x, y in args.shape) if isinstance(args, RatioArgs) else None
-        return Knobs(weights, scaling[0], shape) if len(scaling) == 1 else Knobs(weights, None)
+        return TunedSettings(weights, scaling[0], shape) if len(scaling) == 1 else TunedSettings(weights, None)
 
-    def document(self, knobs: Knobs) -> Document:
-        """The configuration with its knobs turned."""
+    def document(self, settings: TunedSettings) -> Document:
+        """The configuration with its settings turned."""
         document, today = deepcopy(self._document), self.today
         profiles = document["profiles"] = document.get("profiles") or [{}]
         profile = profiles[self._place]
-        for name, weight in knobs.weights.items():
-            now = knobs.strategy if name == today.strategy and knobs.strategy else name
+        for name, weight in settings.weights.items():
+            now = settings.strategy if name == today.strategy and settings.strategy else name
             if (now, weight) != (name, today.weights[name]):
                 _replace(profile, name, {"name": now, "weight": weight})
-        if (knobs.strategy, knobs.shape) != (today.strategy, today.shape):
-            _configure(profile, knobs)
-        return document if knobs != today else deepcopy(self._document)
+        if (settings.strategy, settings.shape) != (today.strategy, today.shape):
+            _configure(profile, settings)
+        return document if settings != today else deepcopy(self._document)
 
-    def config(self, knobs: Knobs) -> Document:
+    def config(self, settings: TunedSettings) -> Document:
         """What the scheduler runs with."""
-        return self.document(knobs)
+        return self.document(settings)
 
 
 def _replace(profile: Document, name: str, entry: Document) -> None:
@@ -148,13 +148,13 @@ def _replace(profile: Document, name: str, entry: Document) -> None:
     enabled.append(entry)
 
 
-def _configure(profile: Document, knobs: Knobs) -> None:
+def _configure(profile: Document, settings: TunedSettings) -> None:
     """The shape of RequestedToCapacityRatio, if that scores; which resources count stays as it is."""
     configs = profile.get("pluginConfig") or []
     before: Document = next((each for each in configs if each["name"] == PLUGIN), {})
     profile["pluginConfig"] = [each for each in configs if each["name"] != PLUGIN]
-    if has_shape(knobs.strategy):
-        args = {**(before.get("args") or {}), "shape": knobs.points}
+    if has_shape(settings.strategy):
+        args = {**(before.get("args") or {}), "shape": settings.points}
         profile["pluginConfig"].append({"name": PLUGIN, "args": args})
 
 

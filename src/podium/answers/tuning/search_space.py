@@ -23,7 +23,7 @@ SHAPE_AT = (0, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
+class TunedSettings:
     """One way to turn them."""
 
     weights: Mapping[str, int]
@@ -42,22 +42,22 @@ class Knobs:
         return {"weights": dict(self.weights), "strategy": self.strategy, "shape": self.points or None}
 
 
-class Panel(Protocol):
-    """A configuration whose knobs can be turned; the rest of the document stays as it is.
+class SearchSpace(Protocol):
+    """A configuration whose settings can be turned; the rest of the document stays as it is.
 
     A document is what comes out, and what a trial runs with is read from it like any other: what was tried is what is
     written.
     """
 
     profile: str
-    today: Knobs
+    today: TunedSettings
     strategies: tuple[str, ...]
     """The ways to score resources that there are; one of them, RequestedToCapacityRatio, has a shape."""
 
-    def document(self, knobs: Knobs) -> Document:
-        """The configuration with its knobs turned."""
+    def document(self, settings: TunedSettings) -> Document:
+        """The configuration with its settings turned."""
 
-    def config(self, knobs: Knobs) -> KubeSchedulerConfiguration | Document:
+    def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration | Document:
         """What the scheduler runs with."""
 
 
@@ -65,8 +65,8 @@ def has_shape(strategy: str | None) -> bool:
     return (strategy or "").startswith(REQUESTED_TO_CAPACITY_RATIO)
 
 
-class ConfigurationPanel:
-    """The knobs of a KubeSchedulerConfiguration: of the profile that is named, else of the first."""
+class ConfigurationSpace:
+    """The settings of a KubeSchedulerConfiguration: of the profile that is named, else of the first."""
 
     strategies: tuple[str, ...] = STRATEGIES
 
@@ -83,28 +83,28 @@ class ConfigurationPanel:
         names = [each.scheduler_name for each in config.profiles]
         self._place = place_of(profile, names)
         self.profile = names[self._place]
-        self.today = _knobs_of(config.profiles[self._place])
+        self.today = _settings_of(config.profiles[self._place])
         if not self.today.weights:
             raise InputError(f"profile {self.profile!r} has no plugin that scores: there is nothing to tune")
 
-    def document(self, knobs: Knobs) -> Document:
-        """The configuration with its knobs turned."""
-        if knobs == self.today:
+    def document(self, settings: TunedSettings) -> Document:
+        """The configuration with its settings turned."""
+        if settings == self.today:
             return deepcopy(self._document)
         document = deepcopy(self._document)
         profiles = document.get("profiles") or [{}]
         document["profiles"] = profiles
         profile = profiles[self._place] = dict(profiles[self._place] or {})
-        for plugin, weight in knobs.weights.items():
+        for plugin, weight in settings.weights.items():
             if weight != self.today.weights[plugin]:
                 self._set_weight(profile, plugin, weight)
-        if (knobs.strategy, knobs.shape) != (self.today.strategy, self.today.shape):
-            _set_strategy(profile, knobs)
+        if (settings.strategy, settings.shape) != (self.today.strategy, self.today.shape):
+            _set_strategy(profile, settings)
         return document
 
-    def config(self, knobs: Knobs) -> KubeSchedulerConfiguration:
+    def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration:
         """What the scheduler runs with."""
-        return parse_config(self.document(knobs), self._points, rules=self._rules)
+        return parse_config(self.document(settings), self._points, rules=self._rules)
 
     def _set_weight(self, profile: Document, plugin: str, weight: int) -> None:
         """Where the profile names the plugin, or else where its default stands; `score` overrules `multiPoint`."""
@@ -126,27 +126,27 @@ def place_of(profile: str | None, names: Sequence[str]) -> int:
     return names.index(profile) if profile is not None else 0
 
 
-def _knobs_of(profile: Profile) -> Knobs:
+def _settings_of(profile: Profile) -> TunedSettings:
     weights = {ref.name: ref.weight for ref in profile.points["score"]}
     args = profile.args.get(FIT)
     if FIT not in weights or not isinstance(args, NodeResourcesFitArgs):
-        return Knobs(weights, None)
-    return Knobs(weights, args.scoring_strategy.type, _shape(args.scoring_strategy))
+        return TunedSettings(weights, None)
+    return TunedSettings(weights, args.scoring_strategy.type, _shape(args.scoring_strategy))
 
 
 def _shape(strategy: ScoringStrategy) -> tuple[tuple[int, int], ...] | None:
     return None if strategy.shape is None else tuple((point.utilization, point.score) for point in strategy.shape)
 
 
-def _set_strategy(profile: Document, knobs: Knobs) -> None:
+def _set_strategy(profile: Document, settings: TunedSettings) -> None:
     """Replace how NodeResourcesFit scores; which resources count stays as it is."""
     configs = profile["pluginConfig"] = list(profile.get("pluginConfig") or ())
     place = next((place for place, each in enumerate(configs) if each.get("name") == FIT), len(configs))
     given: Document = dict(configs[place]) if place < len(configs) else {"name": FIT}
     args = given["args"] = dict(given.get("args") or {})
     resources = (args.get("scoringStrategy") or {}).get("resources")
-    strategy: Document = {"type": knobs.strategy, **({"resources": resources} if resources else {})}
-    if knobs.shape is not None:
-        strategy["requestedToCapacityRatio"] = {"shape": knobs.points}
+    strategy: Document = {"type": settings.strategy, **({"resources": resources} if resources else {})}
+    if settings.shape is not None:
+        strategy["requestedToCapacityRatio"] = {"shape": settings.points}
     args["scoringStrategy"] = strategy
     configs[place : place + 1] = [given]

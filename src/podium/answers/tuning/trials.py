@@ -14,14 +14,15 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from podium.answers.measures import NODE, ZONE, fragmentation, imbalance, nodes_in_use, spread
-from podium.answers.tuning.search_space import Knobs, Panel
+from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use, spread
+from podium.answers.tuning.search_space import SearchSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.model.resources import CPU, MEMORY
+from podium.model.well_known_labels import ZONE
 
 Objective = Callable[[Simulation], float]
 
@@ -88,7 +89,7 @@ def value_of(objective: Objective, simulation: Simulation) -> float:
     return number
 
 
-class Tried(NamedTuple):
+class TrialOutcome(NamedTuple):
     """What came of a configuration."""
 
     value: float
@@ -98,36 +99,36 @@ class Tried(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class TrialRunner:
     """Everything that a try needs and that stays the same from one to the next."""
 
     cluster: Cluster
     """With the pods to place pending."""
-    panel: Panel
+    space: SearchSpace
     objective: Objective
     registry: Registry
     release: AnyRelease
     tie_break: str
     seed: int
 
-    def run(self, knobs: Knobs) -> Tried:
-        """Place the pods with the knobs turned so."""
+    def run(self, settings: TunedSettings) -> TrialOutcome:
+        """Place the pods with the settings turned so."""
         simulation = simulate(
             self.cluster,
-            config=self.panel.config(knobs),
+            config=self.space.config(settings),
             registry=self.registry,
             release=self.release,
             tie_break=self.tie_break,
             seed=self.seed,
         )
         pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
-        return Tried(value_of(self.objective, simulation), tuple(pending))
+        return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
 
 
-class Try(Protocol):
+class RunTrials(Protocol):
     """Tries configurations, in any order; None for those that it did not get to before the deadline."""
 
-    def __call__(self, batch: Sequence[Knobs], deadline: float | None) -> Iterator[Tried | None]: ...
+    def __call__(self, batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]: ...
 
 
 def cores() -> int:
@@ -136,16 +137,16 @@ def cores() -> int:
 
 
 @contextmanager
-def trying(bench: Bench, jobs: int) -> Iterator[Try]:
+def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
     """A way to try configurations on so many processors."""
     if jobs <= 1 or not _can_travel(bench.objective):
-        yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(knobs) for knobs in batch)
+        yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(settings) for settings in batch)
         return
     # A fresh interpreter, as a fork of a process with threads may hang.
     with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (bench,)) as pool:
 
-        def run(batch: Sequence[Knobs], deadline: float | None) -> Iterator[Tried | None]:
-            futures = [pool.submit(_run, knobs) for knobs in batch]
+        def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
+            futures = [pool.submit(_run, settings) for settings in batch]
             for future in futures:
                 yield None if _is_over(deadline) and future.cancel() else future.result()
 
@@ -167,20 +168,20 @@ def _can_travel(objective: Objective) -> bool:
     return getattr(objective, "__module__", "__main__") != "__main__" and "<" not in name
 
 
-_bench: Bench | None = None
+_runner: TrialRunner | None = None
 
 
-def _set_up(bench: Bench) -> None:
+def _set_up(bench: TrialRunner) -> None:
     """What a process does first; an interrupt is for the one that started it."""
-    global _bench  # noqa: PLW0603 - what a process of the pool works with has no other place
+    global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _bench = bench
+    _runner = bench
 
 
-def _run(knobs: Knobs) -> Tried:
-    assert _bench is not None
+def _run(settings: TunedSettings) -> TrialOutcome:
+    assert _runner is not None
     try:
-        return _bench.run(knobs)
+        return _runner.run(settings)
     except PodiumError as error:
         # Errors with more than a message do not survive the way back.
         raise InputError(str(error)) from None

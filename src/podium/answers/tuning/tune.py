@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from podium.answers.compare import Comparison, Way, compare, ready
-from podium.answers.tuning.policy_search_space import PolicyPanel, V1Alpha2Panel
-from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationPanel, Document, Knobs, Panel, has_shape
+from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
+from podium.answers.tuning.search_space import (
+    SHAPE_AT,
+    ConfigurationSpace,
+    Document,
+    SearchSpace,
+    TunedSettings,
+    has_shape,
+)
 from podium.answers.tuning.trials import (
-    Bench,
     Objective,
-    Tried,
-    Try,
+    RunTrials,
+    TrialOutcome,
+    TrialRunner,
     cores,
     objective_named,
-    trying,
+    trial_workers,
 )
 from podium.cluster import Cluster
 from podium.engine.release import CURRENT, AnyRelease, release_of
@@ -52,7 +60,7 @@ class Trial:
 
     number: int
     """0 for today's configuration."""
-    knobs: Knobs
+    settings: TunedSettings
     value: float
     """Of the objective: the smaller the better."""
     pending: tuple[int, ...]
@@ -67,7 +75,7 @@ class Trial:
         return self.pending, self.value, self.number
 
     def to_dict(self) -> dict[str, Any]:
-        return {"number": self.number, "value": self.value, "pending": len(self.pending), **self.knobs.to_dict()}
+        return {"number": self.number, "value": self.value, "pending": len(self.pending), **self.settings.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,71 +149,76 @@ def tune(
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()
-    panel = _panel(config, registry, profile, release)
+    space = _space(config, registry, profile, release)
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
         raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
     settings: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
-    bench = Bench(cluster=pods, panel=panel, objective=function, release=release, **settings)
-    search = _Search(optuna, panel, seed)
+    bench = TrialRunner(cluster=pods, space=space, objective=function, release=release, **settings)
+    search = _Search(optuna, space, seed)
     deadline = None if seconds is None else monotonic() + seconds
     most = trials if trials is not None else TRIALS if seconds is None else None
     found = []
-    with trying(bench, cores() if jobs is None else jobs) as run, closing(search.trials(run, most, deadline)) as tried:
+    with (
+        trial_workers(bench, cores() if jobs is None else jobs) as run,
+        closing(search.trials(run, most, deadline)) as tried,
+    ):
         for trial in tried:
             found.append(trial)
             on_tried()
     best = min(found, key=lambda trial: trial.rank)
     comparison = compare(
-        Way(cluster=cluster, config=panel.config(panel.today), release=release, name="today's configuration"),
-        Way(cluster=cluster, config=panel.config(best.knobs), release=release, name="the tuned one"),
+        Way(cluster=cluster, config=space.config(space.today), release=release, name="today's configuration"),
+        Way(cluster=cluster, config=space.config(best.settings), release=release, name="the tuned one"),
         replay=replay,
         **settings,
     )
     name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
-    return Tuning(name, panel.profile, panel.document(best.knobs), tuple(found), comparison)
+    return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison)
 
 
-def _panel(config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: AnyRelease) -> Panel:
-    """The knobs of a configuration, or of the default one of a release."""
+def _space(
+    config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: AnyRelease
+) -> SearchSpace:
+    """The settings of a configuration, or of the default one of a release."""
     chosen = release_of(release)
     if not chosen.is_old:
-        return ConfigurationPanel(config, registry, profile, chosen.rules)
+        return ConfigurationSpace(config, registry, profile, chosen.rules)
     if config is None or is_policy(config):
-        return PolicyPanel(config, registry, profile, chosen.name)
-    return V1Alpha2Panel(config, registry, profile, chosen.name)
+        return PolicySpace(config, registry, profile, chosen.name)
+    return V1Alpha2Space(config, registry, profile, chosen.name)
 
 
 class _Search:
     """Asks Optuna what to try next, and tells it what came of it."""
 
-    def __init__(self, optuna: ModuleType, panel: Panel, seed: int) -> None:
-        self._panel = panel
-        self._largest = max(LARGEST_WEIGHT, *panel.today.weights.values())
+    def __init__(self, optuna: ModuleType, space: SearchSpace, seed: int) -> None:
+        self._panel = space
+        self._largest = max(LARGEST_WEIGHT, *space.today.weights.values())
         self._failed = optuna.trial.TrialState.FAIL
         self._study: Study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-        for strategy in panel.strategies if panel.today.strategy else ():
+        for strategy in space.strategies if space.today.strategy else ():
             # Worth knowing before anything else: what the strategies do with the weights as they are.
             self._study.enqueue_trial(self._parameters(strategy), skip_if_exists=True)
 
-    def trials(self, run: Try, most: int | None, deadline: float | None) -> Generator[Trial]:
+    def trials(self, run: RunTrials, most: int | None, deadline: float | None) -> Generator[Trial]:
         """Today's configuration, then what the search comes up with, until the budget is used up."""
-        panel, number = self._panel, 1
+        space, number = self._panel, 1
         # However short the time, there has to be something to compare with.
-        (first,) = run([panel.today], None)
+        (first,) = run([space.today], None)
         assert first is not None
-        today = Trial(0, panel.today, *first)
+        today = Trial(0, space.today, *first)
         yield today
         while (most is None or number <= most) and (deadline is None or monotonic() < deadline):
             asked = [self._study.ask() for _ in range(min(BATCH, BATCH if most is None else most - number + 1))]
             batch = [self._suggest(each) for each in asked]
-            for each, knobs, tried in zip(asked, batch, run(batch, deadline), strict=True):
+            for each, settings, tried in zip(asked, batch, run(batch, deadline), strict=True):
                 if tried is None:
                     self._study.tell(each, state=self._failed)
                     continue
                 self._study.tell(each, _told(tried, today))
-                yield Trial(number, knobs, *tried)
+                yield Trial(number, settings, *tried)
                 number += 1
 
     def _parameters(self, strategy: str) -> dict[str, Any]:
@@ -214,29 +227,29 @@ class _Search:
         shape = {f"score at {at}%": at * HIGHEST_SCORE // SHAPE_AT[-1] for at in SHAPE_AT}
         return {**weights, "strategy": strategy, **(shape if has_shape(strategy) else {})}
 
-    def _suggest(self, trial: Asked) -> Knobs:
+    def _suggest(self, trial: Asked) -> TunedSettings:
         weights = {
             plugin: trial.suggest_int(f"weight {plugin}", 1, self._largest, log=True)
             for plugin in self._panel.today.weights
         }
         if self._panel.today.strategy is None:
-            return Knobs(weights, None)
+            return TunedSettings(weights, None)
         strategy = trial.suggest_categorical("strategy", self._panel.strategies)
         if not has_shape(strategy):
-            return Knobs(weights, strategy)
+            return TunedSettings(weights, strategy)
         shape = tuple((at, trial.suggest_int(f"score at {at}%", 0, HIGHEST_SCORE)) for at in SHAPE_AT)
-        return Knobs(weights, strategy, shape)
+        return TunedSettings(weights, strategy, shape)
 
 
-def _told(tried: Tried, today: Trial) -> float:
+def _told(tried: TrialOutcome, today: Trial) -> float:
     """What the search is told: one that leaves more to wish for than today's is as bad as can be."""
     return tried.value if tried.pending <= today.pending else float("inf")
 
 
 def _check_budget(trials: int | None, seconds: float | None, jobs: int | None) -> None:
     for name, number in (("trials", trials), ("seconds", seconds), ("jobs", jobs)):
-        if number is not None and not number > 0:
-            raise InputError(f"{name} must be more than 0, not {number}")
+        if number is not None and not 0 < number < inf:
+            raise InputError(f"{name} must be more than 0 and not endless, not {number}")
 
 
 def _optuna() -> ModuleType:

@@ -28,6 +28,7 @@ from podium.engine import Decision
 from podium.framework import Code, Status
 from podium.model import Affinity, Container, NodeSelector, Pod, SelectorRequirement
 from podium.model.selectors import NodeTerm, Requirement, node_terms, untolerated
+from podium.plugins.node_affinity import NodeAffinity
 from podium.plugins.node_unschedulable import CORDONED
 from podium.releases.predicates import NodeLabelArgs
 from podium.releases.reasons import HOST_PORTS, NODE_SELECTOR
@@ -45,6 +46,8 @@ class Rejected(NamedTuple):
     situation: Situation
     node: str
     status: Status
+    narrowed_by: tuple[str, ...] = ()
+    """The plugins that left only other nodes to look at, where that is what rejects the node."""
 
     @property
     def pod(self) -> Pod:
@@ -66,16 +69,14 @@ def fixes(rejected: Rejected) -> Iterator[Change]:
     if rejected.pod.spec.scheduling_gates:
         yield remove_gates(rejected.pod)
         return
-    known = _FIXES.get(rejected.status.plugin or _narrowed_by(rejected.status), _node_label)
+    plugin = rejected.status.plugin
+    if not plugin and NodeAffinity.name in rejected.narrowed_by:
+        plugin = NodeAffinity.name
+    known = _FIXES.get(plugin, _node_label)
     found = list(known(rejected))
     if not found and rejected.status.code is Code.UNSCHEDULABLE:
         found = [evict([pod]) for pod in evictable(rejected.situation, rejected.node)[:MOST_SINGLE]]
     yield from found
-
-
-def _narrowed_by(status: Status) -> str:
-    """The plugin that left only other nodes to look at, when it was NodeAffinity: only that one can be talked to."""
-    return "NodeAffinity" if any("NodeAffinity" in reason for reason in status.reasons) else ""
 
 
 def _node_unschedulable(rejected: Rejected) -> Iterator[Change]:

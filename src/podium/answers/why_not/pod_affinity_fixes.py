@@ -13,8 +13,9 @@ from podium.cluster.pods import Term, affinity_terms
 from podium.framework import Status
 from podium.model import LabelSelector, Pod, TopologySpreadConstraint
 from podium.model.selectors import label_selector
+from podium.model.well_known_labels import HOSTNAME
 from podium.plugins.inter_pod_affinity import InterPodAffinity
-from podium.plugins.pod_topology_spread import HARD, HOSTNAME, SOFT, PodTopologySpread
+from podium.plugins.pod_topology_spread import HARD, SOFT, PodTopologySpread
 
 MOST_EVICTED = 3
 MOST_VALUES = 3
@@ -159,7 +160,7 @@ def _sufficient_skew(situation: Situation, node: str, place: int) -> int | None:
     constraint = situation.pod.spec.topology_spread_constraints[place]
 
     def passes(skew: int) -> bool:
-        with situation.trying([edit_pod("", "", situation.pod, 0, _only_constraint(place, skew))]):
+        with situation.trial_workers([edit_pod("", "", situation.pod, 0, _only_constraint(place, skew))]):
             decision = situation.decide()
         found = decision.rejected.get(node)
         return found is None or found.plugin != PodTopologySpread.name

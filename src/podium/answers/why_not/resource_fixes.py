@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from podium.answers.why_not.suggested_change import Change, Situation, edit_pod, evict
 from podium.cluster import NodeInfo
 from podium.model import Container, Pod, ResourceRequirements
+from podium.model.pod_kinds import belongs_to_node
 from podium.model.quantity import format_quantity, parse_quantity
 from podium.model.resources import CPU, PODS, pod_resources
 from podium.wording import joined
@@ -22,15 +23,10 @@ NEVER_EVICTED = 2_000_000_000
 
 
 def evictable(situation: Situation, node: str) -> list[Pod]:
-    """The pods on a node that may go: those of lowest priority first, then the largest; no daemons."""
+    """The pods on a node that may be evicted: those of lowest priority first, then the largest."""
     pods = situation.cluster.pods_on(situation.cluster.rows[node])
-    found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not _is_daemon(pod) and not pod.terminating]
+    found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not belongs_to_node(pod) and not pod.terminating]
     return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
-
-
-def _is_daemon(pod: Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.kind == "DaemonSet"
 
 
 def resources(situation: Situation, node: str) -> Iterator[Change]:

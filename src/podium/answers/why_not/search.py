@@ -98,26 +98,26 @@ def suggestions(
 
 def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple[Decision, list[Change]]:
     """What is decided with some changes, and which one more might help."""
-    with situation.trying(changes):
+    with situation.trial_workers(changes):
         decision = situation.decide()
         if wins(decision, node) or len(changes) >= MOST_CHANGES:
             return decision, []
         status = rejection(decision, node)
         if status is None:
             return decision, list(levers(situation, decision, node))
-        return decision, list(fixes(Rejected(situation, node, status)))
+        return decision, list(fixes(Rejected(situation, node, status, decision.narrowed_by)))
 
 
 def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Suggestion | None:
     """The changes without those that turn out not to be needed, tried once more from scratch."""
     for change in changes if len(changes) > 1 else ():
         rest = tuple(each for each in changes if each is not change)
-        with situation.trying(rest):
+        with situation.trial_workers(rest):
             suffices = wins(situation.decide(), node)
         if suffices:
             return _checked(situation, node, rest)
     fresh = Situation(situation.cluster, situation.pod, situation.config, situation.registry, situation.release)
-    with fresh.trying(changes):
+    with fresh.trial_workers(changes):
         decision = fresh.decide()
     fresh.close()
     return Suggestion(changes, decision) if wins(decision, node) else None

@@ -65,7 +65,7 @@ class Situation:
             scheduler.close()
 
     @contextmanager
-    def trying(self, changes: Iterable[Change]) -> Iterator[Situation]:
+    def trial_workers(self, changes: Iterable[Change]) -> Iterator[Situation]:
         """With these changes, for the length of the block."""
         before = len(self._undo)
         try:

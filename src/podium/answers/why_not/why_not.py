@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from podium.answers.node_lookup import find_node
 from podium.answers.why_not import Change, Situation, Suggestion, suggestions
 from podium.answers.why_not.filter_fixes import rejection
 from podium.cluster import Cluster
@@ -95,8 +96,7 @@ def why_not(
     A pod that runs already is decided again as if it did not run yet. A suggestion makes the node win outright, so it
     holds whatever breaks ties; None for `tie_break` breaks them as the release does.
     """
-    if node not in cluster.rows:
-        raise InputError(f"node {node!r} is not in the cluster")
+    node = find_node(cluster, node)
     pod = undecided(pod, profile)
     with closing(Scheduler(cluster, config, registry=registry, release=release)) as scheduler:
         scheduler.framework_of(pod)
@@ -130,7 +130,7 @@ def _blockers(situation: Situation, node: str) -> list[Status]:
     found: list[Status] = []
     changes: list[Change] = []
     while True:
-        with situation.trying(changes):
+        with situation.trial_workers(changes):
             status = rejection(situation.decide(), node)
         if status is None or any(status.plugin == known.plugin for known in found):
             return found

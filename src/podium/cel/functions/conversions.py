@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -72,12 +73,20 @@ def _double(value: Value) -> float:
     return float(value)
 
 
+def _parse_digits(text: str, pattern: str) -> int | None:
+    """The number a text stands for, if it has the form and no more digits than 64 bits hold."""
+    match = re.fullmatch(pattern, text)
+    if match is None or len(digits := match[2].lstrip("0")) > 20:
+        return None
+    return int(f"{match[1]}{digits or 0}")
+
+
 @declare(*(f"int({kind}): int" for kind in ("int", "double", "duration", "string", "timestamp", "uint")))
 def _int(value: Value) -> int:
     if type(value) is str:
-        if not re.fullmatch(r"[+-]?[0-9]+", value) or not MIN_INT <= int(value) <= MAX_INT:
+        if (number := _parse_digits(value, r"([+-]?)([0-9]+)")) is None or not MIN_INT <= number <= MAX_INT:
             raise _cannot("int", value)
-        return int(value)
+        return number
     if type(value) is float:
         if not MIN_INT < value < MAX_INT:
             raise EvalError("integer overflow")
@@ -92,9 +101,9 @@ def _int(value: Value) -> int:
 @declare("uint(uint): uint", "uint(double): uint", "uint(int): uint", "uint(string): uint")
 def _uint(value: Value) -> Uint:
     if type(value) is str:
-        if not re.fullmatch(r"[0-9]+", value) or int(value) > MAX_UINT:
+        if (number := _parse_digits(value, r"()([0-9]+)")) is None or number > MAX_UINT:
             raise _cannot("uint", value)
-        return Uint(int(value))
+        return Uint(number)
     if type(value) is float and not 0 <= value < MAX_UINT:
         raise EvalError("unsigned integer overflow")
     return checked_uint(int(value))
@@ -131,7 +140,7 @@ def to_text(value: Value) -> str:
 
 
 def _plain(number: float) -> str:
-    text = f"{Fraction(repr(number)):.12f}" if "e" in repr(number) else repr(number)
+    text = format(Decimal(repr(number)), "f")
     return text.removesuffix(".0") if "." not in text or text.endswith(".0") else text.rstrip("0").rstrip(".")
 
 
@@ -221,6 +230,8 @@ def _zone(name: str) -> tzinfo:
         if match is None:
             raise EvalError(f"unknown time zone {name}")
         minutes = int(match[2]) * 60 + int(match[3])
+        if minutes >= 24 * 60:
+            raise EvalError(f"unknown time zone {name}")
         return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
     if name in ("", "UTC"):
         return UTC

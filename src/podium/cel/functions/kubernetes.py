@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 
@@ -83,14 +84,12 @@ def _compare(one: Amount, other: Amount) -> int:
 
 @declare("quantity.asApproximateFloat(): double")
 def _approximate(amount: Amount) -> float:
-    if amount.scale is None or amount.scale <= 0:
-        scale = amount.scale or 0
-        return float(amount.nanos * 10**-scale // _NANO) * 10.0**scale if amount.scale is not None else _float(amount)
-    return float(amount.nanos // _NANO // 10**amount.scale) * 10.0**amount.scale
-
-
-def _float(amount: Amount) -> float:
-    return amount.nanos / _NANO
+    scale = -9 if amount.scale is None else amount.scale
+    units = amount.nanos * 10**-scale // _NANO if scale < 0 else amount.nanos // _NANO // 10**scale
+    try:
+        return float(units) * 10.0**scale
+    except OverflowError:
+        return math.inf if amount.nanos > 0 else -math.inf
 
 
 @declare("quantity.isInteger(): bool")
@@ -132,6 +131,8 @@ def _sub_int(one: Amount, number: int) -> Amount:
     return _add(one, Amount(-number * _NANO, 0))
 
 
+# Longer than any the API admits, and a bound on the numbers read from one.
+_MAX_VERSION = 4_000
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _SEMVER = re.compile(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-([0-9A-Za-z.-]*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
@@ -144,6 +145,8 @@ def parse_semver(text: str) -> Semver:
     match = _SEMVER.fullmatch(text)
     if match is None:
         raise EvalError(f"{text!r} is not a semantic version")
+    if len(text) > _MAX_VERSION:
+        raise EvalError("the semantic version is too long")
     core = (int(match[1]), int(match[2]), int(match[3]))
     parts = [] if match[4] is None else match[4].split(".")
     prerelease = tuple(int(part) if part.isdigit() else part for part in parts)

@@ -6,7 +6,7 @@ from podium.cel import cost
 from podium.cel.functions.standard import same
 from podium.cel.overloads import Library
 from podium.cel.regex import compile_pattern
-from podium.cel.values import Duration, EvalError, Value
+from podium.cel.values import EvalError, Value
 
 # More elements than the cost limit allows; they are not made.
 _MAX_RANGE = 1_000_000
@@ -52,7 +52,11 @@ def cel_library(newer: bool) -> Library:
             raise EvalError(f"index out of range: {offset}")
 
     if not newer:
-        library.declare("duration(int): duration")(Duration)
+
+        @library.declare("duration(int): duration")
+        def _duration(number: int) -> Value:
+            # Declared, so that it compiles, and never carried out.
+            raise EvalError(f"type conversion error: {number} is not a duration")
 
     @library.declare("lists.range(int): list(int)", cost=cost.made_list, small=False)
     def _range(count: int) -> list[Value]:

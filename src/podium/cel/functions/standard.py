@@ -200,7 +200,7 @@ for _operator, _kinds in _RESULTS.items():
     _declare_arithmetic(_operator, _kinds)
 
 
-@declare("-_(int): int", "-_(double): double", dynamic=True)
+@declare("-_(double): double", "-_(int): int", dynamic=True)
 def _negate(value: Value) -> Value:
     if type(value) is int:
         return checked_int(-value)

@@ -86,7 +86,7 @@ def _trim(text: str) -> str:
     return text.strip(_SPACES)
 
 
-@declare("strings.quote(string): string")
+@declare("strings.quote(string): string", cost=cost.traversal())
 def _quote(text: str) -> str:
     return f'"{"".join(_QUOTED.get(each, each) for each in text)}"'
 

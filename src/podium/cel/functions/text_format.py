@@ -11,6 +11,7 @@ from podium.cel.values import EvalError, Uint, Value, from_key, type_name
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]+))?(.))", re.DOTALL)
 _PRECISION = 6
+_MAX_PRECISION_DIGITS = 4
 
 # The types each clause takes; a constant format is checked against them when it is compiled.
 CLAUSES: dict[str, frozenset[str]] = {
@@ -36,6 +37,8 @@ def clauses(text: str) -> Iterator[tuple[str, str, int]]:
             continue
         if match[2] not in CLAUSES:
             raise EvalError(f'could not parse formatting clause: unrecognized formatting clause "{match[2]}"')
+        if len(match[1] or "") > _MAX_PRECISION_DIGITS:
+            raise EvalError("error while converting precision to integer")
         yield before, match[2], int(match[1]) if match[1] else _PRECISION
         before = ""
     rest = text[at:]

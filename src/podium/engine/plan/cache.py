@@ -4,42 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import ref
 
 from podium.cluster import Aspect, Cluster, PodInfo
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.plan.outcomes import RowOutcomes
 from podium.engine.plan.outline import Course, Outline, Part
 from podium.engine.plan.plan import Plan, filters_of, scores_of
 from podium.engine.plan.results import Followed
 from podium.engine.release import Conduct
 from podium.framework import Framework, Plugin
-from podium.framework.plugin import keys_by_spec
-
-V = TypeVar("V")
-
-
-class RecentlyUsed(Generic[V]):
-    """A dictionary that keeps what was asked for of late: no more than `most`, and no less than half of that."""
-
-    def __init__(self, most: int) -> None:
-        self._half = max(most // 2, 1)
-        self.turns = 0
-        """How often it started over; what was not asked for since the last time but one is forgotten."""
-        self._young: dict[Hashable, V] = {}
-        self._old: dict[Hashable, V] = {}
-
-    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is None:
-                found = make()
-            if len(self._young) >= self._half:
-                self._old, self._young = self._young, {}
-                self.turns += 1
-            self._young[key] = found
-        return found
+from podium.framework.fast_paths import ForSomePods
+from podium.framework.plugin import PodView
 
 
 class Frame:
@@ -55,10 +32,12 @@ class Frame:
 
 
 class _Keys(NamedTuple):
-    """What the plugins with kept results look at of a pod."""
+    """A pod's signatures: the part of it that each plugin with kept results depends on."""
 
     by_state: tuple[Hashable, ...]
     by_row: tuple[Hashable, ...]
+    reads_metadata: bool
+    """Whether a plugin read more than the pod's spec to sign it."""
 
 
 def _no_plan() -> None:
@@ -94,6 +73,7 @@ class Plans:
         self._framework, self._cluster, self._conduct = framework, cluster, conduct
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
         self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
+        self._keys_by_spec: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
         self._keys: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
         self._plans: RecentlyUsed[Plan] = RecentlyUsed(most)
         self._frames: RecentlyUsed[Frame] = RecentlyUsed(most)
@@ -103,8 +83,7 @@ class Plans:
         keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
         self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
         self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
-        self._keys_are_of_spec = all(keys_by_spec(plugin) for plugin, _ in keeping)
-        self._choosy = [p for p in plugins if p.reads is None and type(p).concerns is not Plugin.concerns]
+        self._choosy = [p for p in plugins if p.reads is None and isinstance(p, ForSomePods)]
         """The plugins that have nothing to do with some pods."""
         self._varying = [p for p, _ in keeping if type(p).varies is not Plugin.varies]
         """The plugins of which nothing is kept for some pods."""
@@ -129,16 +108,20 @@ class Plans:
         return frozenset([plugin.name for plugin in self._varying if plugin.varies(info, cluster)])
 
     def _plan(self, info: PodInfo, concerned: tuple[bool, ...], varying: frozenset[str]) -> Plan:
-        kind = info.spec_signature if self._keys_are_of_spec else info.signature
-        keys = self._keys.get_or_make(kind, lambda: self._make_keys(info))
+        keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
+        if keys.reads_metadata:
+            # A plugin that reads metadata of one pod reads it of all pods with an equal spec.
+            keys = self._keys.get_or_make(info.signature, lambda: self._make_keys(info))
         frame = self._frames.get_or_make(
             (keys.by_row, concerned, varying), lambda: self._make_frame(keys.by_row, concerned, varying, info)
         )
         return self._plans.get_or_make((frame, keys.by_state), lambda: self._make_plan(frame, keys.by_state, info))
 
     def _make_keys(self, info: PodInfo) -> _Keys:
-        by_state = tuple([plugin.key(info) for plugin, _ in self._by_state])
-        return _Keys(by_state, tuple([plugin.key(info) for plugin, _ in self._by_row]))
+        view = PodView(info)
+        by_state = tuple([plugin.sign(view) for plugin, _ in self._by_state])
+        by_row = tuple([plugin.sign(view) for plugin, _ in self._by_row])
+        return _Keys(by_state, by_row, view.reads_metadata)
 
     def _make_frame(
         self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], varying: frozenset[str], info: PodInfo

@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
+from podium.cluster.change_log import LogReader
 from podium.cluster.columns import Codes, Ints, is_any, lowest
 from podium.cluster.node_groups import ResourceStates
-from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults, changed_rows
+from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
 from podium.framework import ScorePlugin
 
 INFEASIBLE = -(1 << 60)
@@ -37,31 +38,29 @@ class RowOutcomes:
         # Whether there is a node on a row counts here, too; its coming and going is in every log.
         logs = [cluster.logs[Aspect.LABELS], *(log for each in followed for log in each.logs)]
         self.logs = list({id(log): log for log in logs}.values())
-        self._heads = [-1] * len(self.logs)
+        self._reader = LogReader(self.logs)
         self._reads_images = any(each.reads_images for each in followed)
         self._reads_objects = any(each.reads_objects for each in followed)
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self.generation = 0
         """Counts the times that all rows were merged anew."""
+        self.version = 0
+        """Counts the times that any rows were merged anew."""
         self._passing: Ints | Literal["all", "unknown"] = "unknown"
         self._uniform: frozenset[ScorePlugin] | None = None
         self.may_have_errors = self.may_be_invalid = False
         """Whether a filter was seen to fail, or a score outside the range."""
 
-    def catch_up(self) -> list[int]:
-        """Bring `values` up to date with the cluster; the heads of the logs it is up to date with.
-
-        The list is another one only if they moved.
-        """
-        heads = [log.head for log in self.logs]
-        cluster = self._cluster
+    def catch_up(self) -> None:
+        """Bring `values` up to date with the cluster."""
+        cluster, reader = self._cluster, self._reader
         images = cluster.node_set_version if self._reads_images else 0
         versions = (images, cluster.store.version if self._reads_objects else 0)
         is_known = versions == self._versions and len(self.values) == cluster.columns.size
-        if is_known and heads == self._heads:
-            return self._heads
-        rows = changed_rows(self.logs, self._heads) if is_known else None
+        if is_known and not reader.is_behind:
+            return
+        rows = reader.unread() if is_known else None
         for results in self._results:
             results.catch_up()
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
@@ -79,8 +78,9 @@ class RowOutcomes:
         else:
             self.values[places] = merged
         self._passing, self._uniform = "unknown", None
-        self._heads, self._versions = heads, versions
-        return heads
+        reader.catch_up()
+        self._versions = versions
+        self.version += 1
 
     @property
     def uniform(self) -> frozenset[ScorePlugin]:

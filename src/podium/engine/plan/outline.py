@@ -21,6 +21,7 @@ from podium.framework import (
     ScorePlugin,
     Status,
 )
+from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.registry import Weighted
 
 
@@ -135,7 +136,7 @@ class Outline:
         self.final_scores = Kept.of([each.plugin for each in final])
         self.varying_score = [each for each in self.score if each not in final]
         kept = [each.plugin for each in self.varying_score if each.plugin.name in courses]
-        self.raw_scores = Kept.of([plugin for plugin in kept if plugin.normalizes_by_max]).by_row
+        self.raw_scores = Kept.of([plugin for plugin in kept if isinstance(plugin, NormalizesByMax)]).by_row
         """Those of them that come to nothing where all nodes have the same raw score, which is kept."""
         self.weights = {each.plugin.name: each.weight for each in self.score}
         filters = [plugin for plugin in self.filter if plugin.name in self.kept_filters.by_state]

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from podium.cluster import Aspect, Cluster
+from podium.cluster.change_log import LogReader, once
 from podium.cluster.columns import Ints, Mask, is_any, lowest
 from podium.cluster.node_groups import Groups
 from podium.cluster.nodes import Representatives
 from podium.engine.plan.outcomes import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.plan.outline import Outline, Part
-from podium.engine.plan.results import NO_VALUES, FilterResults, ScoreResults, changed_rows, once
+from podium.engine.plan.results import NO_VALUES, FilterResults, ScoreResults
 from podium.engine.release import Conduct
 from podium.framework import Plugin
 from podium.framework.registry import Weighted
@@ -55,8 +56,8 @@ class Plan:
         )
         self._resources_log = cluster.logs[Aspect.RESOURCES]
         self._resources_head = -1
-        self._row_heads: list[int] = []
-        self._generation = -1
+        self._rows_reader = LogReader(rows.logs)
+        self._rows_version = self._generation = -1
         self.feasible: Mask = NOWHERE
         """Whether each row passes the filters with kept results."""
         self.total: Ints = NO_VALUES
@@ -109,13 +110,14 @@ class Plan:
 
     def catch_up(self) -> None:
         """Bring the mask and the totals up to date with the cluster."""
-        row_heads, log = self._rows.catch_up(), self._resources_log
-        rows = log.since(self._resources_head) if self._generation == self._rows.generation else None
-        if rows is not None and row_heads is not self._row_heads:
-            others = changed_rows(self._rows.logs, self._row_heads)
-            rows = None if others is None else np.concatenate([rows, others])
-        if row_heads is not self._row_heads:
+        kept, log = self._rows, self._resources_log
+        kept.catch_up()
+        rows = log.since(self._resources_head) if self._generation == kept.generation else None
+        if kept.version != self._rows_version:
             self._varying_scores = None
+            if rows is not None:
+                others = self._rows_reader.unread()
+                rows = None if others is None else np.concatenate([rows, others])
         if rows is None or len(rows) > self._cluster.columns.size // 2:
             self._merge_all()
         elif len(rows) == 1:
@@ -123,7 +125,10 @@ class Plan:
         elif len(rows):
             self._merge(rows)
         # Not before: a plugin that fails is to be asked again.
-        self._resources_head, self._row_heads, self._generation = log.head, row_heads, self._rows.generation
+        if kept.version != self._rows_version:
+            self._rows_reader.catch_up()
+            self._rows_version, self._generation = kept.version, kept.generation
+        self._resources_head = log.head
 
     def _merge_all(self) -> None:
         passing = self._rows.passing

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.change_log import ROW_ASPECTS, ChangeLog
+from podium.cluster.change_log import NO_ROWS, ROW_ASPECTS, LogReader, once
 from podium.cluster.columns import Ints, highest, lowest
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, ScorePlugin, Status, Verdict
 from podium.framework import return_values as returned
@@ -38,7 +38,7 @@ def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: s
     return latest is not point and single in vars(latest) and (array in vars(latest) or is_alone)
 
 
-NO_VALUES: Ints = np.zeros(0, dtype=np.int64)
+NO_VALUES = NO_ROWS
 
 
 class Followed:
@@ -65,11 +65,11 @@ class Followed:
 class Results:
     """One integer per row from one plugin for one kind of pod."""
 
-    __slots__ = ("_cluster", "_cursors", "_uniform", "_versions", "followed", "values")
+    __slots__ = ("_cluster", "_reader", "_uniform", "_versions", "followed", "values")
 
     def __init__(self, followed: Followed) -> None:
         self._cluster, self.followed = followed.cluster, followed
-        self._cursors: list[int] = []
+        self._reader = LogReader(followed.logs)
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self._uniform: int | Literal["unknown"] | None = "unknown"
@@ -96,11 +96,10 @@ class Results:
 
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
-        versions, logs = self.followed.versions(), self.followed.logs
-        heads = [log.head for log in logs]
-        if versions == self._versions and heads == self._cursors:
+        versions, reader = self.followed.versions(), self._reader
+        if versions == self._versions and not reader.is_behind:
             return
-        changed = changed_rows(logs, self._cursors) if versions == self._versions else None
+        changed = reader.unread() if versions == self._versions else None
         if changed is None:
             nodes = self._cluster.nodes
             self.values = np.zeros(self._cluster.columns.size, dtype=np.int64)
@@ -108,7 +107,8 @@ class Results:
         else:
             self._record_changed(once(changed))
         # Not before: a plugin that fails is to be asked again.
-        self._versions, self._cursors, self._uniform = versions, heads, "unknown"
+        reader.catch_up()
+        self._versions, self._uniform = versions, "unknown"
 
     def _record_changed(self, rows: Ints) -> None:
         missing = self._cluster.columns.size - len(self.values)
@@ -117,23 +117,6 @@ class Results:
         rows = rows[self._cluster.columns.alive[rows]]
         if len(rows):
             self.values[rows] = self.record(Nodes(self._cluster, rows))
-
-
-def changed_rows(logs: list[ChangeLog], cursors: list[int]) -> Ints | None:
-    """The rows that changed after the cursors, possibly repeated; None when that is no longer known."""
-    rows = NO_VALUES
-    for log, cursor in zip(logs, cursors, strict=True):
-        if log.head != cursor:
-            changed = log.since(cursor)
-            if changed is None:
-                return None
-            rows = np.concatenate([rows, changed]) if len(rows) else changed
-    return rows
-
-
-def once(rows: Ints) -> Ints:
-    """Each of the rows once."""
-    return np.array([*set(rows.tolist())], dtype=np.int64)
 
 
 class FilterResults(Results):

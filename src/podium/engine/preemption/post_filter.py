@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from podium.cluster import Cluster
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.decision import Decision
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan.cache import RecentlyUsed
 from podium.engine.preemption.choice import Candidate
 from podium.engine.preemption.search import Search
 from podium.engine.preemption.victims import Outcome

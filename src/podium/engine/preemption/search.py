@@ -6,9 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
-from podium.engine.plan.cache import RecentlyUsed
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
 from podium.engine.preemption.victims import DryRuns, Outcome
 from podium.engine.row_changes import RowChanges, RowMemory
@@ -79,7 +79,7 @@ class Search:
         """Candidates, those that violate no budget first; without any, what was said of all the rows."""
         if not rows:
             return [], []
-        evaluation = self._evaluation
+        evaluation, before = self._evaluation, self._rng.getstate()
         offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
         rows = rows[offset:] + rows[:offset]
         runs = DryRuns(evaluation, policy, self._nominations, self._changes)
@@ -94,6 +94,9 @@ class Search:
                     return good + violating, []
             if not (good or violating):
                 rejected += [outcome for outcome in outcomes if type(outcome) is Status]
+        if rejected:
+            # All rows were looked at, wherever the search began: it need not be repeated for pods of the same kind.
+            self._rng.setstate(before)
         return good + violating, rejected
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,12 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
+from podium.framework.events import EventHint
+from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    PodView,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
@@ -22,18 +25,16 @@ from podium.framework.plugin import (
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
-    ScorePlugin,
-    of_spec,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.model import DeviceClass, Pod, ResourceClaim
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
+from podium.plugins.dynamic_resources.hints import EVENTS
 from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.requests import shape_of
 from podium.plugins.dynamic_resources.search_results import KnownSearches
-from podium.plugins.normalize import normalize_by_max
 from podium.plugins.per_cluster import PerCluster
 from podium.rules import Rules
 
@@ -42,14 +43,14 @@ STEPS_PER_SECOND = 100_000
 
 
 class DynamicResources(
-    PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+    PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizesByMax, ReservePlugin, PreBindPlugin
 ):
     """Reject nodes without the devices that the pod's claims ask for; reserve those of the node that is taken."""
 
     name = "DynamicResources"
+    title = "Devices"
     reads = Aspect(0)
     """Of pods without claims, about which there is nothing to say."""
-    normalizes_by_max = True
     REASON_NOT_FOUND = "cannot allocate all claims"
     REASON_INVALID_POOLS = "invalid resource pools were encountered"
     REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -75,8 +76,7 @@ class DynamicResources(
         points = super().points(rules)
         return points if rules.dynamic_resources_scores else points - {"score"}
 
-    @of_spec
-    def key(self, info: PodInfo) -> Hashable:
+    def sign(self, pod: PodView) -> Hashable:
         return None
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
@@ -163,8 +163,10 @@ class DynamicResources(
         devices: PodDevices | None = state.get(self.name)
         return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
 
-    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        return normalize_by_max(scores)
+    # -- what may help ---------------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return EVENTS
 
     # -- reserving -------------------------------------------------------------------------------------------------
 

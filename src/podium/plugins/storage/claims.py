@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podium.framework.events import WaitingPod
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -25,6 +26,23 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 def uses_claims(pod: Pod) -> bool:
     return any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in pod.spec.volumes)
+
+
+def names_claim(waiting: WaitingPod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """The hint for claims that the waiting pod names itself, not as a generic ephemeral volume."""
+    return waiting.pod.namespace == new.namespace and new.name in claims_named(waiting.pod)
+
+
+def uses_claim(waiting: WaitingPod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """The hint for claims that the waiting pod uses, also as a generic ephemeral volume."""
+    pod = waiting.pod
+    return pod.namespace == new.namespace and any(claim_name(pod, v) == new.name for v in pod.spec.volumes)
+
+
+def claims_named(pod: Pod) -> set[str]:
+    """The claims that the pod's volumes name; claims of generic ephemeral volumes are left out."""
+    claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return {claim.claim_name for claim in claims if claim is not None}
 
 
 def not_owned(claim: PersistentVolumeClaim, pod: Pod) -> str:

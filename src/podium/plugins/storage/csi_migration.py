@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from podium.model import NodeSelector, NodeSelectorTerm, PersistentVolume, SelectorRequirement, Volume
 from podium.model.storage import PersistentVolumeSpec, VolumeNodeAffinity
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 ZONE_DELIMITER = "__"
 
 AWS_EBS, GCE_PD = "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"

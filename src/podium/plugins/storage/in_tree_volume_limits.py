@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.store import Store
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.model import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
@@ -54,7 +55,7 @@ AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{LIMIT_PREFIX}azure-disk", 16, _
 CINDER = Disk("kubernetes.io/cinder", f"{LIMIT_PREFIX}cinder", 256, _cinder)
 
 
-class InTreeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class InTreeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes without a CSINode that would have more disks of a kind than they take.
 
     Where there is a CSINode, the disks are those of a CSI driver, and NodeVolumeLimits counts them.

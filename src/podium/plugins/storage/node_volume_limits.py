@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
+from podium.framework.events import Action, EventHint, WaitingPod, is_placed
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
-from podium.model import CSIDriver, CSINode, Pod
+from podium.model import CSIDriver, CSINode, Pod, VolumeAttachment
 from podium.plugins.per_cluster import PerCluster
 from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
-from podium.plugins.storage.claims import uses_claims
-from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin
+from podium.plugins.storage.claims import uses_claim, uses_claims
+from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin, inline_volume
 
 SKIPPED = PreFilterResult(SKIP)
 PASSED = PreFilterResult()
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
 
     name = "NodeVolumeLimits"
@@ -91,3 +94,37 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                     statuses.append(status)
                     codes[row] = len(statuses)
         return codes
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("CSINode", Action.ADD),
+            EventHint("CSINode", Action.UPDATE, self.limit_grew),
+            EventHint("Pod", Action.DELETE, self.detaches_volumes),
+            EventHint("PersistentVolumeClaim", Action.ADD, uses_claim),
+            EventHint("VolumeAttachment", Action.DELETE, self.attaches_like),
+        )
+
+    def limit_grew(self, waiting: WaitingPod, old: CSINode, new: CSINode) -> bool:
+        """Whether a driver of the node can attach more volumes than before."""
+        before = _limits(old)
+        return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+
+    def detaches_volumes(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
+        """Whether the deleted pod had volumes attached to its node."""
+        attaches = uses_claims(old) or any(in_tree_plugin(volume) is not None for volume in old.spec.volumes)
+        return is_placed(old) and attaches
+
+    def attaches_like(self, waiting: WaitingPod, old: VolumeAttachment, new: None) -> bool:
+        """Whether the waiting pod may want to attach a volume with the driver that detached one."""
+        for volume in waiting.pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                return True
+            attached = inline_volume(volume) if in_tree_plugin(volume) is not None else None
+            if attached is not None and attached.driver == old.spec.attacher:
+                return True
+        return False
+
+
+def _limits(node: CSINode) -> dict[str, int]:
+    """How many volumes each driver of a node can attach; 0 where it does not say."""
+    return {d.name: (d.allocatable.count or 0) if d.allocatable else 0 for d in node.spec.drivers}

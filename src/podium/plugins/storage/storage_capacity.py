@@ -23,10 +23,15 @@ class _Pool(NamedTuple):
     nodes: Selector
 
 
+def volume_limit(raw: CSIStorageCapacity) -> int | None:
+    """How large a volume may be, in bytes; None where the object does not say."""
+    limit = raw.capacity if raw.maximum_volume_size is None else raw.maximum_volume_size
+    return None if limit is None else value(limit)
+
+
 def _pool(raw: CSIStorageCapacity) -> _Pool:
-    capacity = NONE if raw.capacity is None else value(raw.capacity)
-    limit = capacity if raw.maximum_volume_size is None else value(raw.maximum_volume_size)
-    return _Pool(limit, capacity, label_selector(raw.node_topology))
+    capacity, limit = NONE if raw.capacity is None else value(raw.capacity), volume_limit(raw)
+    return _Pool(NONE if limit is None else limit, capacity, label_selector(raw.node_topology))
 
 
 def _matching(selector: Selector, nodes: Nodes) -> Mask:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -23,7 +25,15 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+)
 from podium.model.quantity import value
 from podium.model.storage import ObjectReference
 from podium.plugins.normalize import round_half_away
@@ -34,8 +44,10 @@ from podium.plugins.storage.claims import (
     STORAGE,
     class_of_claim,
     is_bound_to,
+    uses_claim,
     uses_claims,
 )
+from podium.plugins.storage.storage_capacity import volume_limit
 from podium.plugins.storage.volume_binding_search import (
     UNMATCHED,
     FoundVolumes,
@@ -48,6 +60,7 @@ from podium.plugins.storage.volume_binding_search import (
 from podium.rules import Rules
 
 MAX_UTILIZATION = 100
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 class CapacityScorer:
@@ -148,10 +161,13 @@ class _PodVolumes:
     """Objects before and after Reserve changed them."""
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(
+    ForSomePods, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+):
     """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
 
     name = "VolumeBinding"
+    title = "Volume"
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -230,6 +246,40 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         if after != before:
             volumes.cluster.update(after)
             volumes.assumed.append((before, after))
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("StorageClass", Action.ADD | Action.UPDATE, self.topologies_changed),
+            EventHint("PersistentVolumeClaim", Action.ADD | Action.UPDATE, uses_claim),
+            EventHint("PersistentVolume", Action.ADD | Action.UPDATE),
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL),
+            EventHint("CSINode", Action.ADD | Action.UPDATE, self.migration_changed),
+            EventHint("CSIDriver", Action.UPDATE, self.capacity_no_longer_counts),
+            EventHint("CSIStorageCapacity", Action.ADD | Action.UPDATE, self.capacity_grew),
+        )
+
+    def topologies_changed(self, waiting: WaitingPod, old: StorageClass | None, new: StorageClass) -> bool:
+        """Whether the storage class is new or allows other topologies than before."""
+        return old is None or old.allowed_topologies != new.allowed_topologies
+
+    def migration_changed(self, waiting: WaitingPod, old: CSINode | None, new: CSINode) -> bool:
+        """Whether the node is new or other in-tree volumes are migrated to CSI there."""
+        if old is None:
+            return True
+        return old.metadata.annotations.get(MIGRATED_PLUGINS) != new.metadata.annotations.get(MIGRATED_PLUGINS)
+
+    def capacity_no_longer_counts(self, waiting: WaitingPod, old: CSIDriver, new: CSIDriver) -> bool:
+        """Whether a driver of the waiting pod's inline volumes stopped reporting capacity."""
+        if not old.spec.storage_capacity or new.spec.storage_capacity:
+            return False
+        return any(v.csi is not None and v.csi.driver == new.name for v in waiting.pod.spec.volumes)
+
+    def capacity_grew(self, waiting: WaitingPod, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+        """Whether larger volumes can be provisioned than before."""
+        if old is None:
+            return True
+        before, after = volume_limit(old), volume_limit(new)
+        return after is not None and (before is None or after > before)
 
 
 def _reserved_for(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolume:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.model import PersistentVolumeClaim, Pod, Volume
 from podium.plugins.per_cluster import ChangedRows, PerCluster
-from podium.plugins.storage.claims import claim_not_found
+from podium.plugins.storage.claims import claim_not_found, claims_named, names_claim
 
 Disk = tuple[str, ...]
 
@@ -105,7 +107,7 @@ class _FilterState(NamedTuple):
     """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes where an in-tree disk of the pod is in use, and all nodes while a ReadWriteOncePod claim is."""
 
     name = "VolumeRestrictions"
@@ -168,3 +170,23 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         names_mode = self.release_rules.read_write_once_pod_names_mode
         claim_in_use = self.REASON_READ_WRITE_ONCE_POD if names_mode else self.REASON_SAME_CLAIM
         return Verdict.choose(codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)))
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Pod", Action.DELETE, self.frees_disk_or_claim),
+            EventHint("Node", Action.ADD),
+            EventHint("PersistentVolumeClaim", Action.ADD, names_claim),
+        )
+
+    def frees_disk_or_claim(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
+        """Whether the deleted pod shared a disk or a claim with the waiting pod."""
+        pod = waiting.pod
+        if old.namespace != pod.namespace:
+            return False
+        held: dict[Disk, bool] = {}
+        for disk, read_only in (use for volume in old.spec.volumes for use in disk_uses(volume)):
+            held[disk] = held.get(disk, True) and read_only
+        wanted = (use for volume in pod.spec.volumes for use in disk_uses(volume))
+        if any(disk in held and not (read_only and held[disk]) for disk, read_only in wanted):
+            return True
+        return bool(claims_named(old) & claims_named(pod))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,18 +10,22 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
+from podium.framework.events import Action, EventHint, WaitingPod
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from podium.model.selectors import Requirement
+from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.plugins.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
     class_not_found,
     class_of_claim,
+    names_claim,
     volume_not_found,
 )
-from podium.plugins.storage.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from podium.plugins.storage.csi_migration import ZONE_DELIMITER
 
 CURRENT_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
 """Every label that says where a volume is -> its current name."""
@@ -35,7 +40,7 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin):
+class VolumeZone(ForSomePods, PreFilterPlugin, FilterPlugin):
     """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without such labels pass."""
 
     name = "VolumeZone"
@@ -65,6 +70,22 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         for topology in topologies:
             matches &= _matching(topology, nodes)
         return Verdict.unresolvable(labelled & ~matches, self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("StorageClass", Action.ADD, self.waits_for_pods),
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL),
+            EventHint("PersistentVolumeClaim", Action.ADD | Action.UPDATE, names_claim),
+            EventHint("PersistentVolume", Action.ADD | Action.UPDATE, self.volume_moved),
+        )
+
+    def waits_for_pods(self, waiting: WaitingPod, old: StorageClass | None, new: StorageClass) -> bool:
+        """Whether the storage class provisions volumes where the first pod goes."""
+        return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def volume_moved(self, waiting: WaitingPod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
+        """Whether the volume is new or has other zone or region labels than before."""
+        return old is None or any(old.metadata.labels.get(k) != new.metadata.labels.get(k) for k in CURRENT_LABELS)
 
 
 def _matching(topology: Topology, nodes: Nodes) -> Mask:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podium.answers import Comparison, Tuning
+from podium.plugins import IN_TREE
 from podium.present import comparison as comparison_text
 from podium.present import tuning as tuning_text
 from podium.present.comparison import MEASURES, because
-from podium.present.decision_text import TITLES
 from podium.present.html.page import (
     UNLIMITED,
     Cell,
@@ -111,13 +111,14 @@ def _trials(tuning: Tuning) -> Markup:
             "today" if trial is tuning.today else trial.number,
             tuning_text.number(trial.value),
             len(trial.pending),
-            trial.knobs.strategy or "-",
-            *trial.knobs.weights.values(),
+            trial.settings.strategy or "-",
+            *trial.settings.weights.values(),
         )
         for trial in best[:MOST_TRIALS]
     ]
     numbers = [Heading(name, right=True) for name in ("Value", "Pending")]
-    weights = [Heading(TITLES.get(name, name), right=True, explained=name) for name in tuning.today.knobs.weights]
+    titles = {name: plugin.title for name, plugin in IN_TREE.items()}
+    weights = [Heading(titles.get(name) or name, right=True, explained=name) for name in tuning.today.settings.weights]
     content = scrolling(table([Heading("Trial", right=True), *numbers, "Strategy", *weights], rows))
     note = f"The best {len(rows):,} of {len(tuning.trials):,}, with the weights of plugins, whose names are shortened."
     return section("What was tried", content, note=note)

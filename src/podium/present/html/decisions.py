@@ -6,11 +6,13 @@ from podium.answers import WhyNot
 from podium.engine import Decision
 from podium.engine.decision import not_looked_at, scored, why
 from podium.present import why_not as why_not_text
-from podium.present.decision_text import words
+from podium.present.decision_text import silent_plugins, words
 from podium.present.explanation import Explained, about_running
 from podium.present.html.page import UNLIMITED, Cell, Heading, Markup, element, opening, page, scrolling, section, table
 from podium.present.notebook import heat_map, rejection_table
 from podium.wording import counted
+
+_LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
 
 
 def explanation_page(explained: Explained) -> str:
@@ -44,7 +46,7 @@ def decision_sections(decision: Decision) -> list[Markup | None]:
         section(
             f"Scores: {fits}",
             scrolling(heat_map(decision)),
-            note="Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale.",
+            note=" ".join(filter(None, (_LEGEND, silent_plugins(decision)))),
         )
         if scored(decision)
         else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium.answers import Audit, Audited, Disrupted, Disruption, Finding, Pin, WorstCase
+from podium.answers import Audit, Audited, Disrupted, Disruption, Finding, SpecConstraint, WorstCase
 from podium.present import audit as audit_text
 from podium.present import disruption as disruption_text
 from podium.present.html.page import (
@@ -59,15 +59,15 @@ def _fates(pods: Sequence[Disrupted]) -> Markup:
         fate = Cell(pod.fate.value, class_="bad-cell" if pod.fate.value in trouble else "")
         reasons = [
             pod.reason,
-            *map(_pinned, pod.pins),
+            *map(_constraint, pod.constraints),
             f"makes room for {pod.preempted_by}" if pod.preempted_by else "",
         ]
         rows.append((pod.pod, pod.workload, pod.node, fate, pod.to or "-", _lines(reasons)))
     return table(["Pod", "Workload", "Was on", "Fate", "Goes to", "Because"], rows)
 
 
-def _pinned(pin: Pin) -> str:
-    return disruption_text.pinned(pin).removeprefix("- ")
+def _constraint(constraint: SpecConstraint) -> str:
+    return disruption_text.constraint_text(constraint).removeprefix("- ")
 
 
 def _lines(texts: Sequence[str]) -> Markup:

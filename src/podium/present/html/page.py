@@ -84,8 +84,14 @@ def _cell(content: object, column: Heading) -> Markup:
 
 
 STYLE = """
-:root { --ink: #1b2430; --dim: #5c6773; --line: #d8dee6; --paper: #fff; --panel: #f5f7fa;
+:root { color-scheme: light dark; --ink: #1b2430; --dim: #5c6773; --line: #d8dee6; --paper: #fff; --panel: #f5f7fa;
+  --track: #e6eaf0; --kept: #7b9cc9; --less: #c3cad4;
   --blue: #2563af; --green: #1a7f4b; --red: #b3261e; --amber: #b26a00; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e9f0; --dim: #a3afbd; --line: #364152; --paper: #12181f; --panel: #1b232d;
+    --track: #2b3644; --kept: #5b7fb5; --less: #55606e;
+    --blue: #6aa5ee; --green: #55c98a; --red: #ff8f85; --amber: #f0b35a; }
+}
 * { box-sizing: border-box; }
 html { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 body { margin: 0; color: var(--ink); background: var(--paper);
@@ -99,7 +105,7 @@ p { margin: 0 0 8px; max-width: 78ch; overflow-wrap: anywhere; }
 .lead.good { border-color: var(--green); }
 .lead.bad { border-color: var(--red); }
 .note { color: var(--dim); font-size: 13px; margin-top: 8px; }
-.wide { overflow-x: auto; }
+.wide, section { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: 13.5px; min-width: 40%; }
 th, td { padding: 5px 12px; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
   overflow-wrap: break-word; }
@@ -110,20 +116,26 @@ th { font-weight: 600; color: var(--dim); white-space: nowrap; background: var(-
 .dim { color: var(--dim); }
 .name { white-space: nowrap; }
 .heat th { white-space: normal; min-width: 84px; font-size: 12px; hyphens: auto; }
-.heat td { border: 1px solid #fff; padding: 3px 10px; }
+.heat td { border: 1px solid var(--paper); padding: 3px 10px; }
 .heat td:first-child { white-space: nowrap; }
-.bar { display: inline-block; position: relative; width: 190px; height: 13px; background: #e6eaf0; border-radius: 2px;
+.bar { display: inline-block; position: relative; width: 190px; height: 13px; background: var(--track);
+  border-radius: 2px;
   overflow: hidden; vertical-align: -2px; margin-right: 8px; }
 .bar span { position: absolute; top: 0; bottom: 0; }
-.bar .kept { background: #7b9cc9; }
+.bar .kept { background: var(--kept); }
 .bar .more { background: var(--blue); }
-.bar .less { background: repeating-linear-gradient(45deg, #c3cad4 0 3px, #e6eaf0 3px 6px); }
+.bar .less { background: repeating-linear-gradient(45deg, var(--less) 0 3px, var(--track) 3px 6px); }
 .bars td { white-space: nowrap; padding: 3px 12px; font-variant-numeric: tabular-nums; }
 .key .bar { width: 22px; margin-left: 14px; margin-right: 5px; }
 pre { background: var(--panel); padding: 12px 16px; font-size: 13px; overflow-x: auto; white-space: pre-wrap; }
 ol { margin: 0; padding-left: 26px; } li { margin: 4px 0; max-width: 90ch; }
 footer { color: var(--dim); font-size: 12px; padding-top: 26px; padding-bottom: 30px; }
+@media (max-width: 700px) {
+  body { font-size: 14px; } main, footer { padding: 0 12px; } h1 { font-size: 20px; margin-top: 18px; }
+  th, td { padding: 4px 7px; } .heat th { min-width: 0; } .name { white-space: normal; overflow-wrap: anywhere; }
+}
 @media print {
+  :root { color-scheme: light; }
   @page { margin: 14mm; size: A4 landscape; }
   body { font-size: 10.5pt; } main, footer { max-width: none; padding: 0; }
   h1 { margin-top: 0; font-size: 18pt; } h2 { break-after: avoid; font-size: 13pt; margin-top: 18pt; }

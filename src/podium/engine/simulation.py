@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from podium.cluster import Cluster, PodInfo
+from podium.cluster import Cluster
 from podium.collector import collector_relaxed
-from podium.config import KubeSchedulerConfiguration
-from podium.engine.release import CURRENT, AnyRelease
+from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.scheduler import Scheduler
-from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
-from podium.plugins import IN_TREE
-from podium.plugins.dynamic_resources.pod_claims import claims_key
 from podium.plugins.storage.bindable_volumes import BindableVolumes
 from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, claim_name, class_of_claim
 from podium.plugins.storage.csi_migration import DRIVERS
@@ -176,50 +172,38 @@ class Queued(NamedTuple):
 def simulate(
     cluster: Cluster,
     pods: Iterable[Pod] | None = None,
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    config: Config | SchedulerOptions = None,
     *,
-    registry: Registry = IN_TREE,
-    release: AnyRelease = CURRENT,
-    tie_break: TieBreak | str | None = None,
-    seed: int = 0,
-    sampling: Literal["all", "upstream"] = "all",
-    equivalence_cache: bool = True,
-    assume_volumes: bool = False,
     on_decided: Callable[[Placement], object] = lambda placement: None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Simulation:
     """Decide pending pods one after the other, each on what the earlier ones left; the cluster stays as it is.
 
     `pods` are those of the cluster that are pending unless given. They are taken in the order of the profile's
     QueueSort: by priority, then creation, then as they came. Pods of workloads are there once `expand_workloads` has
-    added them. `assume_volumes` ignores storage. `on_decided` is told of each.
+    added them. `on_decided` is told of each. `keywords` are those of `Scheduler`: registry, release, tie_break ...
     """
     cluster = cluster.fork()
     waiting = list(cluster.pending.values() if pods is None else pods)
-    scheduler = Scheduler(
-        cluster,
-        config,
-        registry=registry,
-        release=release,
-        tie_break=tie_break,
-        seed=seed,
-        sampling=sampling,
-        equivalence_cache=equivalence_cache,
-        assume_volumes=assume_volumes,
-    )
     before = _requested(cluster)
-    simulated = _Simulated(scheduler)
     placements = []
-    try:
-        with collector_relaxed():
-            for pod in in_queue_order(waiting, scheduler):
-                placements.append(simulated.decide(pod))
-                on_decided(placements[-1])
-    finally:
-        scheduler.close()
+    with closing(Scheduler(cluster, config, **keywords)) as scheduler, collector_relaxed():
+        for pod in in_queue_order(waiting, scheduler):
+            placements.append(_decide(pod, scheduler))
+            on_decided(placements[-1])
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
     placed = ((placement.pod, placement.node) for placement in placements if placement.node is not None)
     return Simulation(tuple(placements), nodes, cluster, claimed(cluster, placed))
+
+
+def _decide(pod: Pod, scheduler: Scheduler) -> Placement:
+    """Place the pod if it fits somewhere, and say why if it does not."""
+    try:
+        node = scheduler.schedule(pod)
+    except (InputError, PluginError, ExtenderError) as error:
+        return Placement(pod, None, str(error))
+    return Placement(pod, None, scheduler.message(pod)) if node is None else Placement(pod, node)
 
 
 def in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod]:
@@ -235,32 +219,6 @@ def _created(pod: Pod) -> float:
         return datetime.fromisoformat(pod.metadata.creation_timestamp or "").timestamp()
     except ValueError:
         return float("inf")
-
-
-class _Simulated:
-    """Decides pods and remembers why some did not fit: until another is placed, equal pods fail alike."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._failures: dict[tuple[PodInfo, str, Hashable], str] = {}
-
-    def decide(self, pod: Pod) -> Placement:
-        cluster = self._scheduler.cluster
-        kind = (cluster.infos.of(pod), pod.spec.scheduler_name, claims_key(pod, cluster.store))
-        # The claims of ephemeral volumes go by the pod's name, so that no two such pods are equal.
-        is_alone = any(volume.ephemeral is not None for volume in pod.spec.volumes)
-        if kind in self._failures and not is_alone:
-            return Placement(pod, None, self._failures[kind])
-        try:
-            node = self._scheduler.schedule(pod)
-        except (InputError, PluginError, ExtenderError) as error:
-            return Placement(pod, None, str(error))
-        if node is not None:
-            self._failures.clear()
-            return Placement(pod, node)
-        decision = self._scheduler.decide(pod)
-        message = self._failures[kind] = decision.error or decision.message
-        return Placement(pod, None, message)
 
 
 def _requested(cluster: Cluster) -> dict[str, dict[str, int]]:

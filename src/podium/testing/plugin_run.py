@@ -1,4 +1,4 @@
-"""What a plugin answers about one pod, called as the engine calls it, with every answer looked over."""
+"""One plugin run on one pod, called as the engine calls it, with every returned value checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import msgspec
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.errors import PluginError
-from podium.framework import return_values as returned
+from podium.framework import return_values
+from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -29,15 +30,15 @@ T = TypeVar("T")
 
 
 def call(plugin: str, what: str, function: Callable[..., T], *args: Any) -> T:
-    """The function's answer; PluginError for whatever it raises."""
+    """Call the function and return what it returns; a PluginError for whatever it raises."""
     try:
         return function(*args)
     except Exception as error:  # a third party's code may fail in any way; its author needs to know where and how
         raise PluginError(plugin, f"fails in {what}: {type(error).__name__}: {error}") from error
 
 
-class Outcome(NamedTuple):
-    """Everything a plugin said of a pod; None where it was not asked. Statuses and scores are per node of `names`."""
+class PluginResults(NamedTuple):
+    """What a plugin returned for a pod; None for points that were not called. `names` are the nodes of the results."""
 
     names: tuple[str, ...]
     pre_filter: PreFilterResult | None = None
@@ -45,16 +46,16 @@ class Outcome(NamedTuple):
     pre_score: Status | None = None
     scores: tuple[int, ...] | None = None
 
-    def of(self, places: Sequence[int], names: Sequence[str]) -> Outcome:
-        """The part that is about some of the nodes."""
+    def of(self, places: Sequence[int], names: Sequence[str]) -> PluginResults:
+        """The results for some of the nodes."""
         return self._replace(
             names=tuple(names),
             statuses=None if self.statuses is None else tuple(self.statuses[place] for place in places),
             scores=None if self.scores is None else tuple(self.scores[place] for place in places),
         )
 
-    def merged(self, newer: Outcome, names: Sequence[str]) -> Outcome:
-        """This outcome with newer answers for some nodes, in the order of `names`."""
+    def merged(self, newer: PluginResults, names: Sequence[str]) -> PluginResults:
+        """These results with newer ones for some nodes, in the order of `names`."""
         statuses = dict(zip(self.names, self.statuses or (), strict=False))
         scores = dict(zip(self.names, self.scores or (), strict=False))
         statuses.update(zip(newer.names, newer.statuses or (), strict=False))
@@ -65,8 +66,8 @@ class Outcome(NamedTuple):
             scores=None if self.scores is None else tuple(scores[name] for name in names),
         )
 
-    def difference(self, other: Outcome, names: Sequence[str]) -> str:
-        """The first thing that is not the same, in words; empty if everything is. What was not asked is passed over."""
+    def difference(self, other: PluginResults, names: Sequence[str]) -> str:
+        """The first difference in words; empty if there is none. Points that were not called do not count."""
         for what in ("pre_filter", "pre_score"):
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
@@ -85,58 +86,60 @@ def _shown(answer: object) -> str:
     return f"{answer.code.value} {list(answer.reasons)}" if isinstance(answer, Status) else str(answer)
 
 
-class Answers:
-    """One plugin on one pod. PreFilter and PreScore are asked the first time only, and the cycle state is kept."""
+class PluginRun:
+    """One plugin on one pod. PreFilter and PreScore are called the first time only, and the cycle state is kept."""
 
     def __init__(self, plugin: Plugin, pod: Pod, cluster: Cluster, *, one_at_a_time: bool = False) -> None:
         self.pod = pod
         self._plugin, self._cluster, self._one_at_a_time = plugin, cluster, one_at_a_time
         self._state = CycleState(cluster.infos.of(pod))
-        self._first: Outcome | None = None
+        self._first: PluginResults | None = None
 
-    def outcome(self) -> Outcome:
-        """All answers, for all nodes."""
-        return self.about(self._cluster.nodes.rows)
+    def results(self) -> PluginResults:
+        """The results for all nodes."""
+        return self.results_for(self._cluster.nodes.rows)
 
-    def about(self, rows: Ints) -> Outcome:
-        """All answers, for some nodes."""
+    def results_for(self, rows: Ints) -> PluginResults:
+        """The results for the nodes of some rows."""
         first, nodes = self._first, Nodes(self._cluster, rows)
-        watch = _Watch(self._plugin.name, self.pod, self._cluster)
+        guard = _ReadOnlyGuard(self._plugin.name, self.pod, self._cluster)
         pre_filter = self._pre_filter() if first is None else first.pre_filter
-        watch.look("pre_filter")
+        guard.check("pre_filter")
         is_filtered = pre_filter is None or pre_filter.status.code in (Code.SUCCESS, Code.UNSCHEDULABLE)
         statuses = self._filter(nodes) if is_filtered else None
-        watch.look("filter")
+        guard.check("filter")
         pre_score = self._pre_score() if first is None else first.pre_score
-        watch.look("pre_score")
+        guard.check("pre_score")
         scores = self._score(nodes) if pre_score in (None, SUCCESS) else None
-        watch.look("score")
-        outcome = Outcome(tuple(nodes.names), pre_filter, statuses, pre_score, scores)
-        self._first = first or outcome
-        return outcome
+        guard.check("score")
+        results = PluginResults(tuple(nodes.names), pre_filter, statuses, pre_score, scores)
+        self._first = first or results
+        return results
 
-    def by_labels(self, outcome: Outcome) -> Iterator[tuple[str, tuple[str, ...], Sequence[Any]]]:
-        """The labels the plugin says its answers go by: the point, the labels, and the answers per node."""
+    def by_labels(self, results: PluginResults) -> Iterator[tuple[str, tuple[str, ...], Sequence[Any]]]:
+        """The labels that the plugin says decide its results: the point, the labels, and the results per node."""
         plugin = self._plugin
-        if isinstance(plugin, FilterPlugin) and outcome.statuses is not None:
+        if not isinstance(plugin, ByNodeLabels):
+            return
+        if results.statuses is not None:
             labels = call(plugin.name, "filter_labels", plugin.filter_labels, self._state)
             if labels is not None:
-                yield "filter", labels, outcome.statuses
-        if isinstance(plugin, ScorePlugin) and outcome.scores is not None:
+                yield "filter", labels, results.statuses
+        if results.scores is not None:
             labels = call(plugin.name, "score_labels", plugin.score_labels, self._state)
             if labels is not None:
-                yield "score", labels, outcome.scores
+                yield "score", labels, results.scores
 
     def normalized(self, scores: Ints, rows: Ints) -> list[int]:
-        """The scores as `normalize` leaves them, which must be in 0..100."""
+        """The scores after `normalize`; a PluginError unless they are in 0..100."""
         plugin = self._plugin
         assert isinstance(plugin, ScorePlugin)
         found = scores
         if plugin.normalizes:
-            nodes, watch = Nodes(self._cluster, rows), _Watch(plugin.name, self.pod, self._cluster)
+            nodes, guard = Nodes(self._cluster, rows), _ReadOnlyGuard(plugin.name, self.pod, self._cluster)
             found = call(plugin.name, "normalize", plugin.normalize, self._state, self.pod, scores.copy(), nodes)
-            watch.look("normalize")
-        numbers: list[int] = returned.numbers(self._plugin.name, "normalize", found, len(scores)).tolist()
+            guard.check("normalize")
+        numbers: list[int] = return_values.numbers(self._plugin.name, "normalize", found, len(scores)).tolist()
         for number in numbers:
             if not MIN_NODE_SCORE <= number <= MAX_NODE_SCORE:
                 raise PluginError(
@@ -145,8 +148,6 @@ class Answers:
                     f"{MIN_NODE_SCORE}..{MAX_NODE_SCORE}",
                 )
         return numbers
-
-    # -- one point after the other ---------------------------------------------------------------------------------
 
     def _pre_filter(self) -> PreFilterResult | None:
         plugin = self._plugin
@@ -167,7 +168,7 @@ class Answers:
         if self._one_at_a_time or type(plugin).filter is FilterPlugin.filter:
             return tuple(self._filter_one(plugin, nodes))
         verdict = call(plugin.name, "filter", plugin.filter, self._state, self.pod, nodes)
-        codes: list[int] = returned.verdict(plugin.name, verdict, len(nodes)).codes.tolist()
+        codes: list[int] = return_values.verdict(plugin.name, verdict, len(nodes)).codes.tolist()
         described = {code: self._describe(verdict, code) for code in set(codes) - {0}}
         return tuple(described.get(code, SUCCESS) for code in codes)
 
@@ -206,9 +207,7 @@ class Answers:
                 raise PluginError(plugin.name, f"returns {wrong!r} from score_node: a score is an int")
             return tuple(scores)
         found = call(plugin.name, "score", plugin.score, self._state, self.pod, nodes)
-        return tuple(returned.numbers(plugin.name, "score", found, len(nodes)).tolist())
-
-    # -- looking over ----------------------------------------------------------------------------------------------
+        return tuple(return_values.numbers(plugin.name, "score", found, len(nodes)).tolist())
 
     def _check_status(self, point: str, status: object, *, skips: bool = False, rejects: bool = False) -> None:
         name = self._plugin.name
@@ -223,8 +222,8 @@ class Answers:
             raise PluginError(name, f"returns {status.code.value} from {point} without a reason")
 
 
-class _Watch:
-    """Notices whether a plugin changes what it only should read."""
+class _ReadOnlyGuard:
+    """Finds out whether a plugin changes the pod or the cluster, which it may only read."""
 
     def __init__(self, plugin: str, pod: Pod, cluster: Cluster) -> None:
         self._plugin, self._pod, self._cluster = plugin, pod, cluster
@@ -244,14 +243,14 @@ class _Watch:
             },
         }
 
-    def look(self, point: str) -> None:
-        """PluginError if something is not as it was."""
+    def check(self, point: str) -> None:
+        """Raise a PluginError if anything changed since the last check."""
         now = self._snapshot()
         for what, before in self._before.items():
             after = now[what]
             if isinstance(before, dict):
                 after = {key: after[key] for key in before}
-            # A resource that is asked for the first time gets a column: nothing that was there changes by that.
+            # A resource that is read for the first time gets a column of its own; the others stay as they are.
             grown = isinstance(before, bytes) and what.startswith("an array") and after[: len(before)] == before
             if after != before and not grown:
                 raise PluginError(self._plugin, f"changes {what} in {point}: what it is given is to be read only")

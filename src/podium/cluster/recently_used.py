@@ -1,0 +1,49 @@
+"""A dictionary of limited size, for what is kept because it was expensive to work out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+V = TypeVar("V")
+
+
+class RecentlyUsed(dict[Hashable, V]):
+    """Keeps the values that were read or written last: no more than `most` of them, and no fewer than half of that.
+
+    Reading a key that is not there gives None. Values in use are never dropped between two uses that are close.
+    """
+
+    __slots__ = ("_half", "_old", "turns")
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._half = max(most // 2, 1)
+        self._old: dict[Hashable, V] = {}
+        self.turns = 0
+        """How often half of it was set aside; what is not read before the next time is dropped then."""
+
+    def __missing__(self, key: Hashable) -> V | None:
+        found = self._old.get(key)
+        if found is not None:
+            self[key] = found
+        return found
+
+    def __setitem__(self, key: Hashable, value: V) -> None:
+        if len(self) >= self._half:
+            self._old = dict(self)
+            super().clear()
+            self.turns += 1
+        super().__setitem__(key, value)
+
+    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of a key; one that is not there is made and kept."""
+        found: V | None = self[key]
+        if found is None:
+            found = self[key] = make()
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        super().clear()
+        self._old.clear()
