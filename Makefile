@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types layers unit bench clean
+.PHONY: demo test golden lint types layers unit bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -28,6 +28,9 @@ layers: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n auto
+
+golden: $(STAMP)
+	$(BIN)/pytest -n auto -m golden
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)

@@ -101,3 +101,5 @@ class KubeSchedulerConfiguration:
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     extenders: tuple[ExtenderConfig, ...] = ()
+    old_release: str = ""
+    """The release before v1.29 that it is for, if it is for one."""

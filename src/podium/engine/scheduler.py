@@ -264,7 +264,7 @@ class Scheduler:
             return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
 
         total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
-        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.score}
+        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.listed_scores}
         scores = []
         for scored in evaluation.scores(ranking):
             total += scored.normalized * scored.weight

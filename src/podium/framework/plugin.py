@@ -209,11 +209,6 @@ class PreScorePlugin(Plugin):
 class ScorePlugin(Plugin):
     """Ranks feasible nodes. Define `score_node` or, faster, `score`; scores must be 0..100 after normalising."""
 
-    @property
-    def scores_unconcerned_pods(self) -> bool:
-        """Whether pods that the plugin has nothing to do with (`concerns`) have 0 on every node, not no score."""
-        return False
-
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
 

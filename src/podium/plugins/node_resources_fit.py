@@ -94,6 +94,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     title = "Fit"
     reads = Aspect.RESOURCES
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) | ({"placementScore"} if rules.has_placement_points else frozenset())
+
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         fit = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()

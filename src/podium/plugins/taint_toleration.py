@@ -8,13 +8,16 @@ from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
 from podium.framework.events import Action, EventHint, WaitingPod, is_about_itself
 from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreScorePlugin
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult, PreScorePlugin
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Node, Pod, Taint
 from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
+from podium.rules import Rules
+
+PASSED = PreFilterResult()
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMax):
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
@@ -24,8 +27,16 @@ class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
     REASON = "node(s) had untolerated taint(s)"
     REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
+
     def sign(self, pod: PodView) -> Hashable:
         return tuple(pod.spec.tolerations)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         reasons: dict[str, int] = {}

@@ -73,7 +73,7 @@ class DynamicResources(
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        points = super().points(rules)
+        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else frozenset())
         return points if rules.dynamic_resources_scores else points - {"score"}
 
     def sign(self, pod: PodView) -> Hashable:
