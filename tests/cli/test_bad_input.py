@@ -181,7 +181,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
         "is not in namespace 'dev'",
     ),
     # options
-    "no file": (lambda folder: ("explain", "web"), "'-f'"),
+    "no file": (lambda folder: ("explain", "web", "--kubeconfig", str(folder / "none")), "none: no such file or dir"),
     "a file without a name": (lambda folder: ("explain", "web", "-f", ""), "Invalid value for -f: is empty"),
     "a report without a name": (arguments("--html="), "Invalid value for --html: is empty"),
     "no pod": (lambda folder: ("explain", "-f", written(folder / CLUSTER, node(), pod())), "POD"),

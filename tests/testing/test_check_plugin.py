@@ -133,6 +133,8 @@ def test_labels_named_in_the_code_are_on_some_nodes() -> None:
         (broken.UnconcernedPreFilter, "nothing to do with pod asked-0, but its pre_filter does not return SKIP"),
         (broken.UnconcernedPreScore, "nothing to do with pod asked-0, but its pre_score does not return SKIP"),
         (broken.RegistersKinds, "returns ['Node'] from events_to_register: return EventHints, or None"),
+        (broken.FixesInWords, "returns 'turn it off and on again' from fixes: return Change values"),
+        (broken.ScoreFixesInWords, "returns 'a faster node' from score_fixes: return Change values"),
         (broken.Unhashable, "fails in hashing what sign returns: TypeError"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",

@@ -10,7 +10,7 @@ every pod on every node, which is slower and always right.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
 from podium.framework.events import EventHint
 from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
@@ -117,6 +118,10 @@ class Plugin:
         returns True, or after five minutes. A hint that cannot tell should return True.
         """
         return None
+
+    def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
+        """Changes each of which may make the plugin pass the node that it rejected; `podium why-not` tries them."""
+        return ()
 
 
 class PreEnqueuePlugin(Plugin):
@@ -219,6 +224,10 @@ class ScorePlugin(Plugin):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
         return scores
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterable[Change]:
+        """Changes each of which may give the node a better score for the pod; `podium why-not` tries them."""
+        return ()
 
     @property
     def normalizes(self) -> bool:

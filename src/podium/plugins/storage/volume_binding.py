@@ -241,6 +241,12 @@ class VolumeBinding(
         """Nothing to do: what Reserve changed is in the cluster already, and the rest is the controllers' work."""
         return SUCCESS
 
+    @classmethod
+    def reserved(cls, state: CycleState) -> list[tuple[Stored, Stored]]:
+        """What Reserve changed for a pod: each object before and after."""
+        volumes: _PodVolumes | None = state.get(cls.name)
+        return [] if volumes is None else list(volumes.assumed)
+
     @staticmethod
     def _assume(volumes: _PodVolumes, before: Stored, after: Stored) -> None:
         if after != before:
