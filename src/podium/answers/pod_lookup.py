@@ -26,7 +26,7 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
         raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
     within = wanted_namespace or namespace or objects.namespace
     found = _named(objects, wanted, within)
-    if not found:
+    if not found or any(_lacks_claims(pod) for pod in found):
         objects = expand_workloads(objects)
         found = _named(objects, wanted, within) or _first_of_workload(objects, wanted, within)
     if len(found) > 1:
@@ -37,6 +37,12 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
             f"pod {f'{within}/{wanted}' if within else wanted!r} is not in the input{_hint(objects, wanted)}"
         )
     return found[0], objects
+
+
+def _lacks_claims(pod: Pod) -> bool:
+    """Whether claims are still to be made from templates for a pod."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    return any(each.resource_claim_template_name and each.name not in made for each in pod.spec.resource_claims)
 
 
 def _named(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
