@@ -14,8 +14,7 @@ from podium.cluster.columns import Columns, Ints, Mask
 from podium.cluster.images import Images
 from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
-from podium.cluster.pods import PodInfo, PodInfos
-from podium.cluster.ports import Ports
+from podium.cluster.pods import PodInfo, PodInfos, Ports
 from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
 from podium.collector import collector_paused

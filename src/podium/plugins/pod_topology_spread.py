@@ -30,6 +30,7 @@ from podium.framework.plugin import (
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.model import Node, Pod, Taint, Toleration, TopologySpreadConstraint
+from podium.model.node import HOSTNAME, ZONE
 from podium.model.selectors import (
     EVERYTHING,
     NodeMatcher,
@@ -38,7 +39,6 @@ from podium.model.selectors import (
     required_node_affinity,
     untolerated,
 )
-from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
 

@@ -12,8 +12,8 @@ from podium.answers.why_not.suggested_change import Change, Situation, edit_pod,
 from podium.cluster.pods import Term, affinity_terms
 from podium.framework import Status
 from podium.model import LabelSelector, Pod, TopologySpreadConstraint
+from podium.model.node import HOSTNAME
 from podium.model.selectors import label_selector
-from podium.model.well_known_labels import HOSTNAME
 from podium.plugins.inter_pod_affinity import InterPodAffinity
 from podium.plugins.pod_topology_spread import HARD, SOFT, PodTopologySpread
 

@@ -20,8 +20,8 @@ from podium.answers.why_not.suggested_change import (
 )
 from podium.engine import Decision
 from podium.model import Pod
+from podium.model.node import HOSTNAME
 from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, node_term
-from podium.model.well_known_labels import HOSTNAME
 
 MOST_EVICTED = 4
 """How many pods are tried one by one."""
