@@ -13,7 +13,26 @@ import typer
 from typer.core import TyperGroup
 
 from podium import __version__
-from podium.cli import audit, bench, capacity, compare, disruption, example, explain, recorded, simulate, tune, why_not
+from podium.cli import (
+    audit,
+    bench,
+    capacity,
+    compare,
+    disruption,
+    dump,
+    example,
+    explain,
+    extender,
+    import_trace,
+    recorded,
+    run,
+    serve,
+    shadow,
+    simulate,
+    sweep,
+    tune,
+    why_not,
+)
 from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
 from podium.errors import PodiumError
 
@@ -140,6 +159,13 @@ app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
+app.command()(dump.dump)
+app.command()(shadow.shadow)
+app.command()(run.run)
+app.command()(serve.serve)
+app.command()(extender.extender)
+app.command()(sweep.sweep)
+app.command("import")(import_trace.import_trace)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
-from types import TracebackType
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,36 +18,15 @@ from podium.engine.feasible_rows import Ranking
 from podium.engine.nominations import Nominations
 from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.plan.cache import Plans
+from podium.engine.plugin_faults import PLUGIN_FAULTS
 from podium.engine.preemption.post_filter import Preemption
 from podium.engine.recheck import NominatedPodsCheck
 from podium.engine.release import release_of
 from podium.engine.row_changes import RowChangeLog
 from podium.engine.select import First, Sampling, TieBreak, tie_break
-from podium.errors import ExtenderError, InputError, PluginError, PodiumError
-from podium.framework import SUCCESS, CycleState, Framework, Plugin, Status
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.framework import SUCCESS, CycleState, Framework, Status
 from podium.model import Pod
-
-
-class _PluginFaults:
-    """A context in which any exception that a plugin raises becomes a PluginError that names the plugin."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, PodiumError):
-            return
-        running: Plugin | None = None
-        for frame, _ in traceback.walk_tb(trace):
-            caller = frame.f_locals.get("self")
-            running = caller if isinstance(caller, Plugin) else running
-        if running is not None:
-            raise PluginError(running.name, f"failed: {type(error).__name__}: {error}") from error
-
-
-_PLUGIN_FAULTS = _PluginFaults()
 
 
 class Scheduler:
@@ -142,7 +119,7 @@ class Scheduler:
 
         None if the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
         """
-        with _PLUGIN_FAULTS:
+        with PLUGIN_FAULTS:
             evaluation, row = self._find(pod)
             if evaluation is None or row is None:
                 return None
@@ -168,7 +145,7 @@ class Scheduler:
 
         Pods of one kind fail alike until something changes, so that is found out once.
         """
-        with _PLUGIN_FAULTS:
+        with PLUGIN_FAULTS:
             evaluation, row = self._find(pod)
         return Attempt(pod, None if row is None else self.cluster.names[row], evaluation)
 
@@ -179,7 +156,7 @@ class Scheduler:
         """
         if attempt.evaluation is None or attempt.node is None:
             raise InputError(f"pod {attempt.pod.key}: there is no node to put it on")
-        with _PLUGIN_FAULTS:
+        with PLUGIN_FAULTS:
             return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -232,7 +209,7 @@ class Scheduler:
     def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count
         try:
-            with _PLUGIN_FAULTS:
+            with PLUGIN_FAULTS:
                 evaluation, extended = self._evaluate(pod, everywhere=True)
                 if evaluation is None:
                     return Decision(pod.key, None), None
@@ -287,7 +264,7 @@ class Scheduler:
             return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
 
         total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
-        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.score}
+        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.listed_scores}
         scores = []
         for scored in evaluation.scores(ranking):
             total += scored.normalized * scored.weight
