@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from podium import answers
 from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_after
 from podium.engine import Scheduler, simulate
+from podium.engine.release import CURRENT
 from podium.errors import InputError
 from podium.manifests import load
 from podium.model import Node
@@ -21,7 +22,6 @@ from podium.present import disruption as disruption_report
 from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
 from podium.present import why_not as why_not_report
-from podium.releases import CURRENT
 from podium.web import questions
 from podium.web.configuration import turned
 from podium.web.subject import Subject, configured, manifests, posted_configuration

@@ -8,12 +8,12 @@ from typing import Any
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
+from podium.engine.release import CURRENT, release_of
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node
-from podium.releases import CURRENT, release_of
 from podium.web.questions import Manifest, Question
 
 POSTED = "the posted cluster"
