@@ -15,8 +15,7 @@ from podium.cluster.device_claims import EXTENDED_RESOURCE_CLAIM, releases
 from podium.cluster.images import Images
 from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
-from podium.cluster.pods import PodInfo, PodInfos, counts_alike
-from podium.cluster.ports import Ports
+from podium.cluster.pods import PodInfo, PodInfos, Ports, counts_alike
 from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
 from podium.collector import collector_paused

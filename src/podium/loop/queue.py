@@ -19,7 +19,7 @@ from podium.model.pod_kinds import has_objects_of_its_own
 FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
 FLUSH_EVERY = 30.0
-"""Seconds between two looks at who has waited that long."""
+"""Seconds between two checks for pods that have waited that long."""
 
 Group = Mapping[str, QueuedPod]
 
@@ -96,9 +96,9 @@ class UnschedulablePods:
 
 
 TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
-"""Five minutes went by: every plugin may have changed its mind."""
+"""A pod has waited for five minutes: it is tried again whatever rejected it."""
 UNKNOWN = PluginHints(Plugin())
-"""Of rejectors that are no plugins: extenders, whom any event may change the mind of."""
+"""The hints for extenders, which are no plugins: any event may change what they answer."""
 
 
 class Strategy(IntEnum):

@@ -21,8 +21,8 @@ from podium.engine import Simulation, simulate
 from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
+from podium.model.node import ZONE
 from podium.model.resources import CPU, MEMORY
-from podium.model.well_known_labels import ZONE
 
 Objective = Callable[[Simulation], float]
 
