@@ -24,7 +24,7 @@ def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None
     """
     if release_of(subject.release).is_old:
         raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release}")
-    space = ConfigurationSpace(subject.document, subject.registry, profile)
+    space = ConfigurationSpace(subject.document, subject.registry, profile, release_of(subject.release).rules)
     today = space.today
     for plugin in settings.weights:
         if plugin not in today.weights:
