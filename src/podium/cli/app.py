@@ -18,6 +18,7 @@ from podium.cli import (
     bench,
     capacity,
     compare,
+    devices,
     disruption,
     dump,
     example,
@@ -158,6 +159,7 @@ app.command()(compare.compare)
 app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
+app.command()(devices.devices)
 app.command()(tune.tune)
 app.command()(dump.dump)
 app.command()(shadow.shadow)
