@@ -14,7 +14,8 @@ PLACED = "shop/web-5f7c9-new"
 STUCK = "ml/train-0"
 KUBECTL = (
     "kubectl get nodes,pods,namespaces,services,rs,sts,priorityclasses,pdb,pv,pvc,sc,csinodes,csidrivers,"
-    "csistoragecapacities,volumeattachments -A -o json > cluster.json"
+    "csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,resourceslices,deviceclasses "
+    "-A -o json > cluster.json"
 )
 """The dump that holds everything Podium reads."""
 NEXT = """\
