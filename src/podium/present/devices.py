@@ -50,7 +50,7 @@ def _list(devices: Sequence[DeviceStatus], width: int) -> list[Line]:
         Column("NODE", [each.node or "(no node)" for each in devices], right=False),
         Column("DEVICE", [shortened(_name(each), width // 3) for each in devices], right=False),
         Column("STATE", [each.state.value for each in devices], right=False),
-        Column("HELD BY", [shortened(_about(each), width // 2) for each in devices], right=False),
+        Column("HELD BY", [shortened(_about(each), width * 2 // 3) for each in devices], right=False),
     ]
     return styled(table(columns), ["bold", *[""] * len(devices)])
 
