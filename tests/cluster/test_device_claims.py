@@ -34,7 +34,8 @@ def test_a_claim_has_its_devices_for_the_next_pod_too() -> None:
     assert scheduler.schedule(pod("b", "one")) == "n"
 
     allocation = claim(cluster, "one").status.allocation
-    assert allocation is not None and allocation.devices.results[0].device == "gpu-0"
+    assert allocation is not None
+    assert allocation.devices.results[0].device == "gpu-0"
     assert [each.name for each in claim(cluster, "one").status.reserved_for] == ["a", "b"]
 
 
@@ -74,7 +75,8 @@ def test_a_claim_made_for_extended_resources_goes_with_its_pod() -> None:
 
     assert scheduler.schedule(first) == "n"
     (made,) = cluster.store.of(ResourceClaim)
-    assert made.name == "a-extended-resources" and made.status.allocation is not None
+    assert made.name == "a-extended-resources"
+    assert made.status.allocation is not None
     assert scheduler.schedule(make_pod("b", requests={"example.com/gpu": "1"})) is None
 
     cluster.end(first)
