@@ -19,6 +19,7 @@ from podium.cli import (
     bench,
     capacity,
     compare,
+    devices,
     disruption,
     dump,
     example,
@@ -195,6 +196,7 @@ app.command(cls=Command)(upgrade.upgrade)
 app.command(cls=Command)(disruption.drain)
 app.command(cls=Command)(disruption.fail)
 app.command(cls=Command)(audit.audit)
+app.command(cls=Command)(devices.devices)
 app.command(cls=Command)(tune.tune)
 app.command(cls=Command)(dump.dump)
 app.command(cls=Command)(shadow.shadow)

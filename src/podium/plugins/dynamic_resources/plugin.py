@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ from podium.framework.plugin import (
     ReservePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import DeviceClass, Pod, ResourceClaim
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
+from podium.plugins.dynamic_resources.fixes import device_fixes
 from podium.plugins.dynamic_resources.hints import EVENTS
 from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
@@ -167,6 +169,10 @@ class DynamicResources(
 
     def events_to_register(self) -> Sequence[EventHint]:
         return EVENTS
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        if self.REASON_NOT_FOUND in rejected.status.reasons:
+            yield from device_fixes(rejected, self.release_rules)
 
     # -- reserving -------------------------------------------------------------------------------------------------
 
