@@ -67,7 +67,7 @@ def read_settings(file: str | None, registry: Registry, name: str = SCHEDULER_NA
     """The configuration of a file, or one profile of this name with the default plugins."""
     from podium.cli.inputs import Given, check_config, find_config
     from podium.manifests import Objects
-    from podium.releases import CURRENT
+    from podium.engine.release import CURRENT
 
     if file is None:
         profiles = [{"schedulerName": name}]
