@@ -22,10 +22,14 @@ from podium.cli import (
     dump,
     example,
     explain,
+    extender,
+    import_trace,
     recorded,
     run,
+    serve,
     shadow,
     simulate,
+    sweep,
     tune,
     why_not,
 )
@@ -158,6 +162,10 @@ app.command()(tune.tune)
 app.command()(dump.dump)
 app.command()(shadow.shadow)
 app.command()(run.run)
+app.command()(serve.serve)
+app.command()(extender.extender)
+app.command()(sweep.sweep)
+app.command("import")(import_trace.import_trace)
 app.command()(recorded.decide)
 app.command()(recorded.verify)
 app.command()(bench.bench)

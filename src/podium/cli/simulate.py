@@ -38,6 +38,7 @@ def simulate(
     snapshot_at: timeline.SnapshotAt = None,
     snapshot: timeline.Snapshot = None,
     resume: timeline.Resume = None,
+    node_groups: timeline.NodeGroups = None,
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
@@ -50,7 +51,7 @@ def simulate(
     from podium.engine import simulate
     from podium.manifests import expand_workloads
 
-    wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
+    wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(wishes):
         if html is not None:
             raise typer.BadParameter("cannot be used with --timeline; --plot draws one", param_hint="--html")

@@ -38,7 +38,8 @@ def why_not(
     pod goes there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import choose_release, find_pod, mention, read_config, read_objects, registry_with
+    from podium.answers.pod_lookup import find_pod
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import write_report
     from podium.cluster import Cluster
 

@@ -120,6 +120,8 @@ class KubeSchedulerConfiguration:
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     extenders: tuple[ExtenderConfig, ...] = ()
+    old_release: str = ""
+    """The release before v1.29 that it is for, if it is for one."""
     client_connection: ClientConnection = field(default=ClientConnection(), compare=False)
     leader_election: LeaderElection = field(default=LeaderElection(), compare=False)
     """With `client_connection`, how the process runs: configurations that differ in these alone decide the same."""

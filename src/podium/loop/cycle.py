@@ -78,6 +78,10 @@ class SchedulerLoop:
             if self.is_responsible(pod):
                 self.queue.add(pod, now)
 
+    def scheduler_on(self, cluster: Cluster) -> Scheduler:
+        """A scheduler of the same configuration for another cluster, such as a copy to try something on."""
+        return Scheduler(cluster, self.scheduler.options, tie_break="first")
+
     def close(self) -> None:
         """Close connections to extenders."""
         self.scheduler.close()

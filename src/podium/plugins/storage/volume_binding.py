@@ -184,7 +184,7 @@ class VolumeBinding(
         return bool(info.pod.spec.volumes)
 
     @property
-    def scores_unconcerned_pods(self) -> bool:
+    def scores_other_pods(self) -> bool:
         return self._scorer is not None or not self.release_rules.volume_binding_skips_score
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
