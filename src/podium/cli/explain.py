@@ -25,6 +25,10 @@ def explain(
     files: options.Files = [],  # noqa: B006
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
+    from_scheduler: Annotated[
+        str | None,
+        typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
+    ] = None,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
@@ -50,6 +54,10 @@ def explain(
     """
     from contextlib import closing
 
+    if from_scheduler is not None:
+        from podium.cli.live import ask_scheduler
+
+        return ask_scheduler(from_scheduler, pod, namespace, output.value)
     from podium.answers.pod_lookup import find_pod, pods_of_workload
     from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import remark, write_report
