@@ -17,13 +17,12 @@ import msgspec
 
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options, release_of
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.manifests import load
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT, Options, legacy_dict
-from podium.releases.conduct import DEFAULT_PROVIDER
 
 STDIN = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -140,7 +139,7 @@ def _record(text: bytes, where: str) -> Record:
 
 
 def decide(
-    case: Case, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+    case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> dict[str, Any]:
     """Decide a case's pods in order, each placed before the next; the smallest name wins a tie.
 
@@ -151,11 +150,12 @@ def decide(
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
             decisions = [scheduler.place(pod, preempt=case.preempt) for pod in pods]
-            answer: dict[str, Any] = {"decisions": [decision.to_dict() for decision in decisions]}
-            if release != CURRENT:
-                warnings = {"warnings": list(scheduler.setup.warnings)} if scheduler.setup.warnings else {}
-                effective = {"effective": scheduler.setup.effective}
-                answer = {**warnings, **effective, "decisions": list(map(legacy_dict, decisions))}
+            chosen = release_of(release)
+            answer: dict[str, Any] = {"decisions": [chosen.shape(decision) for decision in decisions]}
+            if chosen.is_old:
+                answer = {"effective": scheduler.setup.effective, **answer}
+            if scheduler.setup.warnings:
+                answer = {"warnings": list(scheduler.setup.warnings), **answer}
     except PodiumError as error:
         answer = {"error": str(error)}
     accepted = {} if case.pods else {"accepted": "error" not in answer}
@@ -163,7 +163,7 @@ def decide(
 
 
 def prepare(
-    case: Case, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+    case: Case, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> tuple[Scheduler, list[Pod]]:
     """A scheduler on the case's cluster, and the pods to give it."""
     for number, item in enumerate(case.pods, 1):
@@ -189,7 +189,7 @@ def prepare(
 
 
 def verify(
-    record: Record, registry: Registry = IN_TREE, release: str = CURRENT, *, equivalence_cache: bool = True
+    record: Record, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> list[Difference]:
     """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
     if record.expect is None:

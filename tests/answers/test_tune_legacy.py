@@ -16,10 +16,10 @@ from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
 from podium.answers.tuning.search_space import TunedSettings
 from podium.cluster import Cluster
 from podium.engine import simulate
+from podium.engine.release import PROVIDERS, Options, release_of
 from podium.errors import ConfigError, InputError
 from podium.plugins import IN_TREE
-from podium.releases import Options, provider_policy, release_of
-from podium.releases.conduct import PROVIDERS
+from podium.releases import provider_policy
 from releases.releasing import argument, policy
 
 OLD = ("v1.8", "v1.14", "v1.18")

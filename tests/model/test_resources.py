@@ -264,12 +264,6 @@ def test_pod_requests_are_exact_amounts() -> None:
     assert pod_requests(asked) == {"cpu": Fraction(1, 10_000), "memory": 3 * GI // 2}
 
 
-def test_pod_requests_fill_in_only_what_is_missing() -> None:
-    asked = pod(asks(cpu="0"), asks(memory="1"))
-    defaults = {"cpu": Fraction(1), "memory": Fraction(10)}
-    assert pod_requests(asked, non_missing=defaults) == {"cpu": 1, "memory": 11}
-
-
 def test_pod_requests_leave_the_objects_alone() -> None:
     asked = pod(asks(cpu="1"), init=[asks(sidecar=True, cpu="1"), asks(cpu="2")], overhead={"cpu": "1"})
     assert pod_requests(asked) == pod_requests(asked) == {"cpu": 4}

@@ -10,10 +10,11 @@ from typing import Any
 
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.engine.release import Options
 from podium.errors import PodiumError
 from podium.manifests import load
 from podium.model import Pod
-from podium.releases import Options, legacy_dict
+from podium.releases import legacy_dict
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "legacy"
 

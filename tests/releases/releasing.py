@@ -7,8 +7,8 @@ from typing import Any
 
 from builders import decide, scores
 from podium.engine import Decision
+from podium.engine.release import Options
 from podium.model import Object, Pod
-from podium.releases import Options
 
 Fields = dict[str, Any]
 

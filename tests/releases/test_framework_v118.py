@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from builders import make_node, make_object, make_pod, scores
+from podium.engine.release import release_of
 from podium.errors import ConfigError
-from podium.releases import release_of
 from releases.releasing import decide_as
 
 Fields = dict[str, Any]

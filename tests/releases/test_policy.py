@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from builders import make_node, make_object, make_pod, scores
+from podium.engine.release import Options, release_of
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, Status
 from podium.plugins import IN_TREE
-from podium.releases import Options, release_of
 from podium.releases.policy import parse_policy
 from podium.releases.predicates import PodToleratesNodeNoExecuteTaints
 from podium.releases.rules import V1_8, V1_14

@@ -8,9 +8,9 @@ from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.config import ExtenderConfig
 from podium.engine import Scheduler
+from podium.engine.release import CLUSTER_AUTOSCALER_PROVIDER, Options, release_of
 from podium.errors import ConfigError, InputError
-from podium.releases import RELEASES, Options, legacy_dict, release_of
-from podium.releases.conduct import CLUSTER_AUTOSCALER_PROVIDER
+from podium.releases import RELEASES, legacy_dict
 from releases.releasing import decide_as, policy
 
 DEFAULT_PRIORITIES = {

@@ -18,13 +18,13 @@ from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
+from podium.engine.release import CURRENT, AnyRelease
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.pod_kinds import belongs_to_node, is_static
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 
 STATIC = "a static pod: its node runs it"
 OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"
@@ -147,7 +147,7 @@ def audit(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Audit:
     """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.

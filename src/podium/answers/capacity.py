@@ -15,12 +15,12 @@ from podium.answers.node_lookup import find_nodes
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.model import Pod, PodStatus
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 from podium.wording import counted
 
 
@@ -88,7 +88,7 @@ def capacity(
     limit: int = 0,
     exclude_nodes: Iterable[str] = (),
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> Capacity:

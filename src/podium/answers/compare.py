@@ -22,15 +22,15 @@ from podium.answers.placement import place
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.framework import Registry, Status
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.pod_kinds import belongs_to_node
 from podium.model.well_known_labels import ZONE
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 
 
 def points_of(decision: Decision, node: str) -> dict[str, int]:
@@ -125,7 +125,7 @@ class Way:
 
     cluster: Cluster
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
-    release: str = CURRENT
+    release: AnyRelease = CURRENT
     name: str = ""
     """What to call it: a file's name, a release."""
 

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, NodeInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests.workloads import daemon_tolerations, should_run
@@ -23,7 +24,6 @@ from podium.model import DaemonSet, Node, ObjectMeta, Pod
 from podium.model.resources import pod_resources
 from podium.model.well_known_labels import HOSTNAME
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000
 """How many mixes are tried at most, and how many pods are decided for that."""
@@ -90,7 +90,7 @@ def nodes_needed(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: TieBreak | str = "first",
     seed: int = 0,
 ) -> NodesNeeded:

@@ -20,7 +20,8 @@ def audit(
     fail_if: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -31,7 +32,7 @@ def audit(
     """
     from podium import answers
     from podium.answers.audit import NAMES
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
 
@@ -39,10 +40,11 @@ def audit(
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    settings = read_config(config, objects, registry, release.value)
+    chosen = choose_release(release, feature_gates, objects)
+    settings = read_config(config, objects, registry, chosen)
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
-        found = answers.audit(cluster, settings, registry=registry, release=release.value, on_decided=advance)
+        found = answers.audit(cluster, settings, registry=registry, release=chosen, on_decided=advance)
     if not write_report(html, lambda: _page(found)):
         _show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))

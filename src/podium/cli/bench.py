@@ -6,23 +6,25 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import Release, ReleasesOfCases
+from podium.cli.options import CURRENT, FeatureGates, ReleasesOfCases
 
 
 def bench(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
-    release: ReleasesOfCases = Release.V1_36,
+    release: ReleasesOfCases = CURRENT,
+    feature_gates: FeatureGates = None,
 ) -> None:
     """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
     import gc
     import json
     import time
 
+    from podium.cli.inputs import choose_release
     from podium.collector import collector_relaxed
     from podium.errors import PodiumError
     from podium.recorded import prepare, read_case
 
-    scheduler, pods = prepare(read_case(case), release=release.value)
+    scheduler, pods = prepare(read_case(case), release=choose_release(release, feature_gates, ()))
     for pod in pods:
         if not pod.spec.node_name:
             scheduler.cluster.add(pod)  # they wait in the cluster, as they do where a scheduler runs

@@ -67,7 +67,8 @@ def capacity(
     everything: options.All = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -76,13 +77,22 @@ def capacity(
 
     Nothing is evicted, and pods that are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import mention, read_config, read_node, read_objects, read_pods, registry_with
+    from podium.cli.inputs import (
+        choose_release,
+        mention,
+        read_config,
+        read_node,
+        read_objects,
+        read_pods,
+        registry_with,
+    )
     from podium.cli.output import write_report
     from podium.errors import InputError
 
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
+    chosen = choose_release(release, feature_gates, objects)
     asked = Asked(
         templates=[pod for name in (*pods, *podspec) for pod in read_pods(name, objects, profile)],
         mix=_read_mix(mix),
@@ -97,8 +107,8 @@ def capacity(
         raise InputError("--nodes-needed must know for how many pods: say --at-least N")
     if not asked.templates and not nodes:
         raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
-    settings = {"config": read_config(config, objects, registry, release.value), "registry": registry}
-    wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed}
+    settings = {"config": read_config(config, objects, registry, chosen), "registry": registry}
+    wishes = {"release": chosen, "tie_break": tie_break.value, "seed": seed}
     answer, needed = _answers(asked, objects, {**settings, **wishes})
     if not write_report(html, lambda: _page(answer, needed, at_least)):
         priced = any("=" in text for text in nodes)

@@ -91,9 +91,9 @@ def _ways(
     from podium.answers import Way
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
+    from podium.engine.release import CURRENT, release_of
     from podium.errors import InputError
     from podium.manifests import expand_workloads
-    from podium.releases import CURRENT, release_of
 
     _check_axes(files, configs, clusters, releases)
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2

@@ -46,7 +46,8 @@ def drain(
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -63,8 +64,9 @@ def drain(
     if not nodes and not selectors:
         raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
     conditions = read_conditions(fail_if, NAMES)
-    wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
-    cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
+    wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
+    asked = (release, feature_gates)
+    cluster, settings = _read(files, config, plugins, asked, wishes, verbose=verbose)
     nodes = answers.find_nodes(cluster, [*nodes, *selectors])
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
@@ -90,7 +92,8 @@ def fail(
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
@@ -107,8 +110,9 @@ def fail(
     if bool(nodes or selectors) == (worst is not None):
         raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
     conditions = read_conditions(fail_if, NAMES)
-    wishes = {"release": release.value, "tie_break": tie_break.value, "seed": seed, "preempt": preempt}
-    cluster, settings = _read(files, config, plugins, wishes, verbose=verbose)
+    wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
+    asked = (release, feature_gates)
+    cluster, settings = _read(files, config, plugins, asked, wishes, verbose=verbose)
     case: WorstCase | None = None
     if worst is not None:
         case = _worst(cluster, worst, settings, most)
@@ -148,19 +152,22 @@ def _read(
     files: Sequence[str],
     config: str | None,
     plugins: Sequence[str],
+    asked: tuple[str, str | None],
     wishes: dict[str, Any],
     *,
     verbose: bool,
 ) -> tuple[Cluster, Settings]:
+    """The cluster, and what to decide with; `asked` are the release and its feature gates."""
     from podium.answers import Settings
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    settings = read_config(config, objects, registry, wishes["release"])
-    return Cluster.from_objects(objects), Settings(config=settings, registry=registry, **wishes)
+    chosen = choose_release(*asked, objects)
+    settings = read_config(config, objects, registry, chosen)
+    return Cluster.from_objects(objects), Settings(config=settings, registry=registry, release=chosen, **wishes)
 
 
 def _show(

@@ -23,10 +23,11 @@ Now with a cluster of your own:
   podium explain POD -f cluster.json"""
 
 
-def demo(release: options.Releases = options.Release.V1_36) -> None:
+def demo(release: options.Releases = options.CURRENT, feature_gates: options.FeatureGates = None) -> None:
     """Explain two pods of an example cluster that comes with Podium."""
     from importlib.resources import as_file, files
 
+    from podium.cli.inputs import choose_release
     from podium.cli.output import print_lines, text_width
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -39,9 +40,10 @@ def demo(release: options.Releases = options.Release.V1_36) -> None:
         objects = load(path)
     cluster = Cluster.from_objects(objects)
     pods = {pod.key: pod for pod in objects.of(Pod)}
-    scheduler = Scheduler(cluster, release=release.value)
+    chosen = choose_release(release, feature_gates, objects)
+    scheduler = Scheduler(cluster, release=chosen)
     print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
-    extra = "" if release is options.Release.V1_36 else f" --release {release.value}"
+    extra = "" if release == options.CURRENT else f" --release {chosen.name}"
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
         print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))

@@ -22,7 +22,8 @@ def explain(
     output: Output = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     cache: options.EquivalenceCache = True,
     preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
     tie_break: options.TiesOfRelease = None,
@@ -41,7 +42,7 @@ def explain(
     from contextlib import closing
 
     from podium.answers.pod_lookup import find_pod
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
@@ -50,11 +51,12 @@ def explain(
     registry = registry_with(plugins)
     found, objects = find_pod(read_objects(files), pod, namespace)
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
+    chosen = choose_release(release, feature_gates, objects)
     scheduler = Scheduler(
         Cluster.from_objects(objects),
-        read_config(config, objects, registry, release.value),
+        read_config(config, objects, registry, chosen),
         registry=registry,
-        release=release.value,
+        release=chosen,
         equivalence_cache=cache,
         tie_break=tie_break,
         seed=seed,

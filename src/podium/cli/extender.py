@@ -42,7 +42,8 @@ def extender(
     highest: Annotated[
         int, typer.Option("--highest-score", metavar="N", min=1, max=1000, help="The score of the best node.")
     ] = 10,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and end.")
     ] = False,
@@ -51,7 +52,7 @@ def extender(
 
     Answers /filter, /prioritize and /preempt, and /livez, /readyz and /metrics. Ends with Ctrl-C.
     """
-    from podium.cli.inputs import find_config, mention, read_objects, registry_with
+    from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
     from podium.cli.output import remark
     from podium.errors import InputError
     from podium.manifests import Objects
@@ -81,9 +82,10 @@ def extender(
             raise InputError(f"plugin {name!r} is unknown; name one of your own as module:Class")
     objects = read_objects(files) if files else Objects()
     mention(objects, verbose=False)
-    given = find_config(config, objects, release.value)
+    chosen = choose_release(release, feature_gates, objects)
+    given = find_config(config, objects, chosen)
     framework = extender_framework(
-        registry, [*wanted, *registry.asked_for], given.document, release=release.value, options=given.options
+        registry, [*wanted, *registry.asked_for], given.document, release=chosen, options=given.options
     )
     verbs = PluginVerbs(framework, highest=highest)
     if not verbs.verbs:

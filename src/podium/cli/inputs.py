@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,13 +12,13 @@ from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_af
 from podium.cli.output import remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
-from podium.model import Node, Pod
+from podium.model import Node, Object, Pod
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
+    from podium.engine.release import AnyRelease, Options, Release
     from podium.framework import Registry
     from podium.manifests import Objects
-    from podium.releases import Options
 
 
 FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
@@ -83,6 +83,20 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
     remark(f"{what}; not read by scheduling: {kinds or 'none'}")
 
 
+def choose_release(name: str, feature_gates: str | None, objects: Iterable[Object]) -> Release:
+    """The release of a name with feature gates switched; `auto` is the newest one that a kubelet is of, and is told."""
+    from podium.cli.options import AUTO
+    from podium.engine.release import release_of, release_of_nodes
+    from podium.rules import read_gates
+
+    if name == AUTO:
+        found = release_of_nodes(item for item in objects if isinstance(item, Node))
+        remark(found.said)
+        name = found.release
+    release = release_of(name)
+    return release.with_feature_gates(read_gates(feature_gates)) if feature_gates is not None else release
+
+
 class Given(NamedTuple):
     """A configuration as it stands, None for the default one, and where it is from."""
 
@@ -93,16 +107,16 @@ class Given(NamedTuple):
 
 
 def read_config(
-    file: str | None, objects: Objects, registry: Registry, release: str = "v1.36"
+    file: str | None, objects: Objects, registry: Registry, release: AnyRelease
 ) -> KubeSchedulerConfiguration | None:
     """The configuration of a file, else the one among the objects; None if there is neither."""
     return check_config(find_config(file, objects, release), registry, release)
 
 
-def check_config(given: Given, registry: Registry, release: str) -> KubeSchedulerConfiguration | None:
+def check_config(given: Given, registry: Registry, release: AnyRelease) -> KubeSchedulerConfiguration | None:
     """What a release makes of a configuration, with warnings for what is passed over; None for the default one."""
+    from podium.engine.release import release_of
     from podium.errors import InputError
-    from podium.releases import release_of
 
     if given.document is None and given.options is None:
         _mention_unused(registry, frozenset())
@@ -118,23 +132,24 @@ def check_config(given: Given, registry: Registry, release: str) -> KubeSchedule
     return setup.config
 
 
-def find_config(file: str | None, objects: Objects, release: str) -> Given:
+def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Given:
     """What a release is configured with: a file or, of an old release, a provider; else what is among the objects."""
+    from podium.engine.release import PROVIDERS, Options, release_of
     from podium.errors import InputError
     from podium.manifests import load_documents
-    from podium.releases import CURRENT, PROVIDERS, Options, release_of
 
+    chosen = release_of(release)
     if file is None:
         document, where = objects.scheduler_config, "schedulerConfig of the input"
-        if document is not None and not release_of(release).knows(document):
-            warn(f"{where}: is not one of {release}, which runs with its defaults instead")
+        if document is not None and not chosen.knows(document):
+            warn(f"{where}: is not one of {chosen.name}, which runs with its defaults instead")
             document = None
         return Given(document, where)
-    if file in PROVIDERS and release != CURRENT:
+    if file in PROVIDERS and chosen.is_old:
         return Given(None, file, Options(provider=file))
     documents = list(load_documents(file))
     if len(documents) != 1:
-        raise InputError(f"has {len(documents)} documents; a configuration is one {release_of(release).reads}", file)
+        raise InputError(f"has {len(documents)} documents; a configuration is one {chosen.reads}", file)
     return Given(documents[0][1], file)
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from podium.rules import NEWEST
+
 
 class TieBreak(StrEnum):
     RANDOM = "random"
@@ -55,23 +57,33 @@ Sampled = Annotated[
 ]
 
 
-class Release(StrEnum):
-    V1_8 = "v1.8"
-    V1_14 = "v1.14"
-    V1_18 = "v1.18"
-    V1_36 = "v1.36"
-
-
+CURRENT = NEWEST
+"""The release that decides unless another one is asked for."""
+AUTO = "auto"
+"""The release that the nodes say they are of."""
 Releases = Annotated[
-    Release,
+    str,
     typer.Option(
         "--release",
-        help="Which release of kube-scheduler to be; for the old ones --config is a Policy, or the name of a provider.",
+        metavar="RELEASE",
+        help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}, or `auto` for that of the nodes; for v1.8, "
+        "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
     ),
 ]
 ReleasesOfCases = Annotated[
-    Release,
-    typer.Option("--release", help="Which release of kube-scheduler to be; for the old ones a `config` is a Policy."),
+    str,
+    typer.Option(
+        "--release",
+        metavar="RELEASE",
+        help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a `config` is a "
+        "Policy.",
+    ),
+]
+FeatureGates = Annotated[
+    str | None,
+    typer.Option(
+        "--feature-gates", metavar="A=true,B=false", help="Feature gates to switch; `podium releases` lists them."
+    ),
 ]
 EquivalenceCache = Annotated[
     bool,

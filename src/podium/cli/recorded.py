@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.options import EquivalenceCache, Plugins, Release, ReleasesOfCases
+from podium.cli.options import CURRENT, EquivalenceCache, FeatureGates, Plugins, ReleasesOfCases
 from podium.cli.output import progress
 
 
@@ -17,7 +17,8 @@ def decide(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain or gzip; `-` for stdin."),
     ] = ["-"],  # noqa: B006
-    release: ReleasesOfCases = Release.V1_36,
+    release: ReleasesOfCases = CURRENT,
+    feature_gates: FeatureGates = None,
     cache: EquivalenceCache = True,
     plugins: Plugins = [],  # noqa: B006
 ) -> None:
@@ -27,13 +28,14 @@ def decide(
     """
     import msgspec
 
-    from podium.cli.inputs import registry_with
+    from podium.cli.inputs import choose_release, registry_with
     from podium.recorded import decide, read_records
 
     registry = registry_with(plugins)
+    chosen = choose_release(release, feature_gates, ())
     for file in files:
         for record in read_records(file):
-            answer = decide(record.case, registry, release.value, equivalence_cache=cache)
+            answer = decide(record.case, registry, chosen, equivalence_cache=cache)
             sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
             sys.stdout.flush()
 
@@ -43,22 +45,24 @@ def verify(
         list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain or gzip; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
-    release: ReleasesOfCases = Release.V1_36,
+    release: ReleasesOfCases = CURRENT,
+    feature_gates: FeatureGates = None,
     cache: EquivalenceCache = True,
     plugins: Plugins = [],  # noqa: B006
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
-    from podium.cli.inputs import registry_with
+    from podium.cli.inputs import choose_release, registry_with
     from podium.recorded import read_records, verify
 
     registry = registry_with(plugins)
+    chosen = choose_release(release, feature_gates, ())
     code = 0
     for file in files:
         records = list(read_records(file))
         differing = []
         with progress(f"verifying {file}", len(records)) as advance:
             for record in records:
-                differing.append(verify(record, registry, release.value, equivalence_cache=cache))
+                differing.append(verify(record, registry, chosen, equivalence_cache=cache))
                 advance()
         _report(file, differing, limit)
         code |= any(differing)

@@ -48,7 +48,8 @@ def serve(
     at_once: Annotated[
         int, typer.Option("--at-once", metavar="N", min=1, help="How many questions are answered at once.")
     ] = 2,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     plugins: options.Plugins = [],  # noqa: B006
     verbose: options.Verbose = False,
 ) -> None:
@@ -56,7 +57,7 @@ def serve(
 
     Listens on this machine only, unless told otherwise. Ends with Ctrl-C.
     """
-    from podium.cli.inputs import find_config, mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import choose_release, find_config, mention, read_config, read_objects, registry_with
     from podium.cli.output import remark
     from podium.errors import InputError
 
@@ -80,9 +81,10 @@ def serve(
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    read_config(config, objects, registry, release.value)
-    given = find_config(config, objects, release.value)
-    subject = served_subject(objects, given.document, registry, release=release.value, where=given.where)
+    chosen = choose_release(release, feature_gates, objects)
+    read_config(config, objects, registry, chosen)
+    given = find_config(config, objects, chosen)
+    subject = served_subject(objects, given.document, registry, release=chosen, where=given.where)
     workers = workers_for(subject, at_once=at_once, seconds=time_limit)
     workers.start()
     server = Server(subject, workers)

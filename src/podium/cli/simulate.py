@@ -18,7 +18,8 @@ def simulate(
     config: options.Config = None,
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
@@ -41,7 +42,7 @@ def simulate(
     Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import progress, write_report
     from podium.cluster import Cluster
     from podium.engine import simulate
@@ -57,7 +58,8 @@ def simulate(
             "tie_break": tie_break,
             "seed": seed,
             "sampling": sampling.value,
-            "release": release.value,
+            "release": release,
+            "feature_gates": feature_gates,
             "assume_volumes": assume_volumes,
         }
         return timeline.simulate_timeline(
@@ -68,14 +70,15 @@ def simulate(
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
-    settings = read_config(config, objects, registry, release.value)
+    chosen = choose_release(release, feature_gates, objects)
+    settings = read_config(config, objects, registry, chosen)
     cluster = Cluster.from_objects(objects)
     with progress("placing pods", len(cluster.pending)) as advance:
         simulation = simulate(
             cluster,
             config=settings,
             registry=registry,
-            release=release.value,
+            release=chosen,
             tie_break=tie_break,
             seed=seed,
             sampling=sampling.value,

@@ -104,7 +104,7 @@ def _timeline(
     verbose: bool,
     options: Mapping[str, Any],
 ) -> Timeline:
-    from podium.cli.inputs import mention, mention_ignored, read_config, registry_with
+    from podium.cli.inputs import choose_release, mention, mention_ignored, read_config, registry_with
     from podium.manifests import Objects, load
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
@@ -115,8 +115,9 @@ def _timeline(
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
     objects = load(*dict.fromkeys(files)) if files else Objects()
     mention(objects, verbose=verbose, assume_volumes=bool(options.get("assume_volumes")))
-    settings = read_config(config, objects, registry, options["release"])
     given = {**options, "registry": registry}
+    chosen = given["release"] = choose_release(given["release"], given.pop("feature_gates"), objects)
+    settings = read_config(config, objects, registry, chosen)
     if wishes.resume is not None:
         return resume_timeline(_read(wishes.resume), events, settings, where=wishes.resume, **given)
     return Timeline(objects, events, settings, **given)

@@ -13,6 +13,7 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Tuning
+    from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
 
@@ -44,7 +45,8 @@ def tune(
     ] = None,
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     tie_break: options.Ties = options.TieBreak.FIRST,
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
@@ -58,7 +60,7 @@ def tune(
     """
     from podium import answers
     from podium.answers.tuning.tune import TRIALS
-    from podium.cli.inputs import mention, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster
     from podium.manifests import expand_workloads
@@ -70,12 +72,13 @@ def tune(
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
     mention(objects, verbose=verbose)
+    chosen = choose_release(release, feature_gates, objects)
     most = trials if trials is not None or seconds is not None else TRIALS
     with progress("trying configurations", None if most is None else most + 1) as advance:
         found = answers.tune(
             Cluster.from_objects(objects),
             objective,
-            _document(config, objects, registry, release.value),
+            _document(config, objects, registry, chosen),
             profile=profile,
             replay=replay,
             trials=most,
@@ -83,7 +86,7 @@ def tune(
             seed=seed,
             jobs=jobs,
             registry=registry,
-            release=release.value,
+            release=chosen,
             tie_break=tie_break.value,
             on_tried=advance,
         )
@@ -94,7 +97,7 @@ def tune(
     return 0 if found.improves else 1
 
 
-def _document(file: str | None, objects: Objects, registry: Registry, release: str) -> dict[str, Any] | None:
+def _document(file: str | None, objects: Objects, registry: Registry, release: Release) -> dict[str, Any] | None:
     """The configuration as it stands in its file, else among the objects; None if there is neither."""
     from podium.cli.inputs import check_config, find_config
     from podium.releases import provider_policy
@@ -102,7 +105,7 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: s
     given = find_config(file, objects, release)
     check_config(given, registry, release)
     if given.options is not None:
-        return provider_policy(release, given.options)
+        return provider_policy(release.name, given.options)
     return None if given.document is None else dict(given.document)
 
 

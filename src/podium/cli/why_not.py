@@ -22,7 +22,8 @@ def why_not(
     profile: options.Profile = None,
     output: Output = Format.TABLE,
     most: Annotated[int, typer.Option("--most", metavar="N", min=0, help="How many suggestions to look for.")] = 5,
-    release: options.Releases = options.Release.V1_36,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     plugins: options.Plugins = [],  # noqa: B006
@@ -36,20 +37,21 @@ def why_not(
     """
     from podium import answers
     from podium.answers.pod_lookup import find_pod
-    from podium.cli.inputs import mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import write_report
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
     found, objects = find_pod(read_objects(files), pod, namespace)
     mention(objects, verbose=verbose)
+    chosen = choose_release(release, feature_gates, objects)
     answer = answers.why_not(
         Cluster.from_objects(objects),
         found,
         node,
-        read_config(config, objects, registry, release.value),
+        read_config(config, objects, registry, chosen),
         registry=registry,
-        release=release.value,
+        release=chosen,
         profile=profile,
         tie_break=tie_break,
         seed=seed,

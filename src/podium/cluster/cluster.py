@@ -21,6 +21,7 @@ from podium.cluster.store import Store
 from podium.collector import collector_paused
 from podium.errors import InputError
 from podium.model import Namespace, Node, Object, Pod
+from podium.rules import Rules
 
 
 class Placed(NamedTuple):
@@ -174,6 +175,28 @@ class Cluster:
         return list(dict.fromkeys([self.logs[aspect] for aspect in aspects]))
 
     # -- changing --------------------------------------------------------------------------------------------------
+
+    @property
+    def rules(self) -> Rules:
+        """Of the release that decides what pods count for."""
+        return self.infos.rules
+
+    def count_as(self, rules: Rules) -> None:
+        """Let pods count for what they do in another release; a scheduler sees to that itself."""
+        if self.infos.rules is rules:
+            return
+        self.infos = self.infos.counted_as(rules)
+        for key, (pod, info) in self._compiled.items():
+            if info.varies:
+                self._compiled[key] = pod, self.infos.of(pod)
+        for key, placed in self._placed.items():
+            if placed.info.varies:
+                self._count(placed, -1)
+                info = self._bound_info(placed.pod)
+                cohort = info.cohort(placed.pod.terminating, self.census.cohorts)
+                placed = Placed(placed.pod, placed.row, info, cohort)
+                self._placed[key] = self._on_row[placed.row][key] = placed
+                self._count(placed, 1)
 
     def add(self, item: Object) -> None:
         """Add any object; a pod without a node becomes pending, a finished one is not seen."""

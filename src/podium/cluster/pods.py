@@ -11,9 +11,10 @@ import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
 from podium.cluster.recently_used import RecentlyUsed
-from podium.model import Pod, PodAffinity, PodAffinityTerm
-from podium.model.resources import PodResources, pod_resources, resize_infeasible
-from podium.model.selectors import Labels, Selector, label_selector
+from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
+from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
+from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
+from podium.rules import NEWEST_RULES, Rules
 
 T = TypeVar("T", bound=type[Any])
 
@@ -83,45 +84,50 @@ class Cohort(NamedTuple):
     terms: Terms
 
 
-def _term(raw: PodAffinityTerm, namespace: str, weight: int = 0) -> Term:
+def _term(raw: PodAffinityTerm, pod: Pod, rules: Rules, weight: int = 0) -> Term:
     own_namespace = not raw.namespaces and raw.namespace_selector is None
+    selector = raw.label_selector
+    if rules.match_label_keys_in_pod_affinity:
+        labels = pod.metadata.labels
+        selector = with_label_keys_merged(selector, raw.match_label_keys, raw.mismatch_label_keys, labels)
     return Term(
-        frozenset((namespace,) if own_namespace else raw.namespaces),
+        frozenset((pod.metadata.namespace,) if own_namespace else raw.namespaces),
         label_selector(raw.namespace_selector),
-        label_selector(raw.label_selector),
+        label_selector(selector),
         raw.topology_key,
         weight,
     )
 
 
-def _required(affinity: PodAffinity | None, namespace: str) -> tuple[Term, ...]:
-    return tuple(_term(raw, namespace) for raw in affinity.required) if affinity else ()
+def _names_label_keys(pod: Pod) -> bool:
+    """Whether a pod affinity term has matchLabelKeys or mismatchLabelKeys."""
+    affinity = pod.spec.affinity or Affinity()
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
+    terms = [term for side in sides for term in (*side.required, *(one.pod_affinity_term for one in side.preferred))]
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
 
 
-def _preferred(affinity: PodAffinity | None, namespace: str) -> tuple[Term, ...]:
-    if not affinity:
-        return ()
-    return tuple(_term(raw.pod_affinity_term, namespace, raw.weight) for raw in affinity.preferred)
-
-
-def affinity_terms(pod: Pod) -> Terms:
-    affinity, namespace = pod.spec.affinity, pod.metadata.namespace
+def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:
+    affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
-    return Terms(
-        _required(affinity.pod_affinity, namespace),
-        _required(affinity.pod_anti_affinity, namespace),
-        _preferred(affinity.pod_affinity, namespace),
-        _preferred(affinity.pod_anti_affinity, namespace),
-    )
+
+    def required(side: PodAffinity | None) -> tuple[Term, ...]:
+        return tuple(_term(raw, pod, rules) for raw in side.required) if side else ()
+
+    def preferred(side: PodAffinity | None) -> tuple[Term, ...]:
+        return tuple(_term(raw.pod_affinity_term, pod, rules, raw.weight) for raw in side.preferred) if side else ()
+
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    return Terms(required(near), required(apart), preferred(near), preferred(apart))
 
 
-def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
     """The ports the pod takes on its node: those of containers and of init containers that keep running."""
-    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
+    sidecars = [container for container in pod.spec.init_containers if container.restart_policy == ALWAYS]
     return tuple(
         HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
-        for container in (*pod.spec.containers, *sidecars)
+        for container in (*pod.spec.containers, *(sidecars if rules.sidecar_host_ports else ()))
         for port in container.ports
         if port.host_port > 0
     )
@@ -142,18 +148,21 @@ class PodInfo:
         "spec_signature",
         "terms",
         "used",
+        "varies",
     )
 
-    def __init__(self, signature: bytes, spec_signature: bytes, pod: Pod, columns: Columns) -> None:
+    def __init__(self, signature: bytes, spec_signature: bytes, pod: Pod, columns: Columns, rules: Rules) -> None:
         self.signature, self.spec_signature = signature, spec_signature
         """Of everything that scheduling reads of the pod, and of what that has to do with its spec alone."""
         self.pod = pod
         """One pod of this spec; its name, uid and status mean nothing here."""
         self.namespace = pod.metadata.namespace
         self.labels = pod.metadata.labels
-        self.resources: PodResources = pod_resources(pod)
-        self.ports = host_ports(pod)
-        self.terms = affinity_terms(pod)
+        self.resources: PodResources = pod_resources(pod, rules)
+        self.ports = host_ports(pod, rules)
+        self.terms = affinity_terms(pod, rules)
+        self.varies = counts_by_release(pod) or (self.terms is not NO_TERMS and _names_label_keys(pod))
+        """Whether it may be another one in another release."""
         self.used: Ints = used_vector(self.resources, columns)
         self._cohorts: dict[bool, int] = {}
         self.memo: dict[Hashable, Any] = {}
@@ -195,21 +204,21 @@ def _spec_signature(pod: Pod) -> bytes:
 def _held(pod: Pod) -> tuple[object, ...] | None:
     """What the status says about resources, which can be resized in place; None where nothing in it counts."""
     status = pod.status
-    held = [
-        each for each in (*status.container_statuses, *status.init_container_statuses) if each.resources is not None
-    ]
-    if not held and status.resources is None:
+    listed = (*status.container_statuses, *status.init_container_statuses)
+    held = [each for each in listed if each.resources is not None or each.allocated_resources]
+    infeasible = bool(status.conditions) and resize_infeasible(pod)
+    if not held and status.resources is None and not infeasible:
         return None
-    return held, status.resources, status.allocated_resources, resize_infeasible(pod)
+    return held, status.resources, status.allocated_resources, infeasible
 
 
 class PodInfos:
-    """The compiled specs seen so far, by signature; shared by all forks of a cluster."""
+    """The specs compiled so far as a release counts them, by signature; shared by all forks of a cluster."""
 
     LIMIT = 1 << 17
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns, rules: Rules = NEWEST_RULES) -> None:
+        self._columns, self.rules = columns, rules
         self._known: RecentlyUsed[PodInfo] = RecentlyUsed(self.LIMIT)
         self._specs: RecentlyUsed[bytes] = RecentlyUsed(self.LIMIT)
         self._last: tuple[Pod, PodInfo] | None = None
@@ -222,9 +231,18 @@ class PodInfos:
         info: PodInfo | None = self._known[key]
         if info is None:
             spec = self._specs.get_or_make(spec, lambda: spec)
-            info = self._known[key] = PodInfo(key, spec, pod, self._columns)
+            info = self._known[key] = PodInfo(key, spec, pod, self._columns, self.rules)
         self._last = pod, info
         return info
+
+    def counted_as(self, rules: Rules) -> PodInfos:
+        """What is compiled as another release counts it; specs that all releases count alike are taken over."""
+        infos = PodInfos(self._columns, rules)
+        for key, info in self._known.items():
+            if not info.varies:
+                infos._known[key] = info
+                infos._specs[info.spec_signature] = info.spec_signature
+        return infos
 
 
 def _are_copies(pod: Pod, other: Pod) -> bool:

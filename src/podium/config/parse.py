@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from podium.config.extenders import check_extenders, ignored_resources, in_call_order, read_extender
 from podium.config.fields import SECOND, Fields, Problems
-from podium.config.plugin_sets import DEFAULT_PLUGINS, V1, V1BETA2
+from podium.config.plugin_sets import API_VERSIONS, V1, V1BETA2
 from podium.config.profiles import build_profiles, check_percentage, check_profiles, ignore_in_fit, read_profiles
 from podium.config.types import KnownPlugins, KubeSchedulerConfiguration, Profile
 from podium.errors import ConfigError
+from podium.rules import NEWEST_RULES, Rules
 
 
 def read_component(fields: Fields, api_version: str, problems: Problems) -> None:
@@ -84,13 +85,15 @@ def _without(profile: Profile, plugins: Collection[str]) -> Profile:
 KIND = "KubeSchedulerConfiguration"
 
 
-def default_config(known_plugins: KnownPlugins) -> KubeSchedulerConfiguration:
+def default_config(known_plugins: KnownPlugins, rules: Rules = NEWEST_RULES) -> KubeSchedulerConfiguration:
     """What kube-scheduler runs with when it is told nothing; see `parse_config` about `known_plugins`."""
-    return parse_config({"apiVersion": V1, "kind": KIND}, known_plugins)
+    return parse_config({"apiVersion": V1, "kind": KIND}, known_plugins, rules=rules)
 
 
-def parse_config(document: object, known_plugins: KnownPlugins, where: str = "") -> KubeSchedulerConfiguration:
-    """Read, default and validate a configuration of version v1, v1beta3 or v1beta2.
+def parse_config(
+    document: object, known_plugins: KnownPlugins, where: str = "", *, rules: Rules = NEWEST_RULES
+) -> KubeSchedulerConfiguration:
+    """Read, default and validate a configuration of version v1, v1beta3 or v1beta2 as a release does.
 
     `known_plugins` says which plugins there are and what they implement. A plugin that the document enables has to be
     one of them; a default plugin that is not one of them is left out. Raises `ConfigError` with all problems: first
@@ -106,7 +109,7 @@ def parse_config(document: object, known_plugins: KnownPlugins, where: str = "")
         initial_backoff = fields.integer("podInitialBackoffSeconds", 1, bits=64)
         max_backoff = fields.integer("podMaxBackoffSeconds", 10, bits=64)
         read_component(fields, api_version, values)
-        profiles = read_profiles(fields.children("profiles"), api_version, known_plugins)
+        profiles = read_profiles(fields.children("profiles"), api_version, known_plugins, rules)
         extenders = [read_extender(item) for item in fields.children("extenders")]
     _raise_any(shape, where)
 
@@ -117,10 +120,10 @@ def parse_config(document: object, known_plugins: KnownPlugins, where: str = "")
         values.invalid("podInitialBackoffSeconds", initial_backoff, "must be greater than 0")
     if max_backoff < initial_backoff:
         values.invalid("podMaxBackoffSeconds", max_backoff, "must not be less than podInitialBackoffSeconds")
-    check_profiles(profiles, api_version, values)
+    check_profiles(profiles, api_version, values, rules)
     check_extenders(extenders, values)
     profiles = ignore_in_fit(profiles, ignored_resources(extenders), values)
-    built = build_profiles(profiles, known_plugins, values)
+    built = build_profiles(profiles, known_plugins, values, rules)
     _raise_any(values, where)
     return KubeSchedulerConfiguration(
         profiles=built,
@@ -137,8 +140,8 @@ def _api_version(document: object, where: str) -> str:
         raise ConfigError([f"must be an object of kind {KIND}"], where)
     problems = Problems()
     api_version = document.get("apiVersion")
-    if not isinstance(api_version, str) or api_version not in DEFAULT_PLUGINS:
-        problems.unsupported("apiVersion", api_version, DEFAULT_PLUGINS)
+    if not isinstance(api_version, str) or api_version not in API_VERSIONS:
+        problems.unsupported("apiVersion", api_version, API_VERSIONS)
     if document.get("kind") != KIND:
         problems.unsupported("kind", document.get("kind"), (KIND,))
     _raise_any(problems, where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from podium.model import (
     SelectorRequirement,
     TopologySpreadConstraint,
 )
+from podium.rules import Rules
 
 
 class ResourceSpec(NamedTuple):
@@ -38,6 +39,10 @@ LEAST_ALLOCATED, MOST_ALLOCATED = "LeastAllocated", "MostAllocated"
 REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
 
 SYSTEM_DEFAULTING, LIST_DEFAULTING = "System", "List"
+
+EMPTIER_IS_BETTER = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+FULLER_IS_BETTER = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
+"""How VolumeBinding scores unless it is told: by StorageCapacityScoring, and by VolumeCapacityPriority before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +89,7 @@ class PodTopologySpreadArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeBindingArgs:
-    """`shape` is None in every valid configuration: the feature StorageCapacityScoring is off."""
+    """`shape` is None where the release does not score volumes: the feature StorageCapacityScoring is off."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -98,10 +103,10 @@ class DefaultPreemptionArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicResourcesArgs:
-    """Timeouts in seconds; a filter timeout of 0 means none."""
+    """Timeouts in seconds; a filter timeout of 0 means none. The binding timeout is None where a release has none."""
 
     filter_timeout: float = 10.0
-    binding_timeout: float = 600.0
+    binding_timeout: float | None = 600.0
 
 
 def _read_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
@@ -195,38 +200,39 @@ def _read_constraint(fields: Fields) -> TopologySpreadConstraint:
         )
 
 
-def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
+def _default_preemption(fields: Fields, rules: Rules) -> DefaultPreemptionArgs:
     return DefaultPreemptionArgs(
         min_candidate_nodes_percentage=fields.integer("minCandidateNodesPercentage", 10),
         min_candidate_nodes_absolute=fields.integer("minCandidateNodesAbsolute", 100),
     )
 
 
-def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
+def _dynamic_resources(fields: Fields, rules: Rules) -> DynamicResourcesArgs:
     filter_timeout, binding_timeout = (fields.optional_duration(name) for name in ("filterTimeout", "bindingTimeout"))
+    default = 600.0 if rules.reads_binding_timeout else None
     return DynamicResourcesArgs(
         filter_timeout=10.0 if filter_timeout is None else filter_timeout / SECOND,
-        binding_timeout=600.0 if binding_timeout is None else binding_timeout / SECOND,
+        binding_timeout=default if binding_timeout is None else binding_timeout / SECOND,
     )
 
 
-def _inter_pod_affinity(fields: Fields) -> InterPodAffinityArgs:
+def _inter_pod_affinity(fields: Fields, rules: Rules) -> InterPodAffinityArgs:
     return InterPodAffinityArgs(
         hard_pod_affinity_weight=fields.integer("hardPodAffinityWeight", 1),
         ignore_preferred_terms_of_existing_pods=fields.boolean("ignorePreferredTermsOfExistingPods"),
     )
 
 
-def _node_affinity(fields: Fields) -> NodeAffinityArgs:
+def _node_affinity(fields: Fields, rules: Rules) -> NodeAffinityArgs:
     added = fields.optional_child("addedAffinity")
     return NodeAffinityArgs(added_affinity=None if added is None else _read_node_affinity(added))
 
 
-def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
+def _balanced_allocation(fields: Fields, rules: Rules) -> NodeResourcesBalancedAllocationArgs:
     return NodeResourcesBalancedAllocationArgs(resources=_read_resources(fields))
 
 
-def _fit(fields: Fields) -> NodeResourcesFitArgs:
+def _fit(fields: Fields, rules: Rules) -> NodeResourcesFitArgs:
     return NodeResourcesFitArgs(
         ignored_resources=tuple(fields.strings("ignoredResources")),
         ignored_resource_groups=tuple(fields.strings("ignoredResourceGroups")),
@@ -234,20 +240,25 @@ def _fit(fields: Fields) -> NodeResourcesFitArgs:
     )
 
 
-def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
+def _pod_topology_spread(fields: Fields, rules: Rules) -> PodTopologySpreadArgs:
     return PodTopologySpreadArgs(
         default_constraints=tuple(_read_constraint(item) for item in fields.children("defaultConstraints")),
         defaulting_type=fields.string("defaultingType") or SYSTEM_DEFAULTING,
     )
 
 
-def _volume_binding(fields: Fields) -> VolumeBindingArgs:
-    return VolumeBindingArgs(
-        bind_timeout_seconds=fields.integer("bindTimeoutSeconds", 600, bits=64), shape=_read_shape(fields)
-    )
+def _volume_binding(fields: Fields, rules: Rules) -> VolumeBindingArgs:
+    timeout, shape = fields.integer("bindTimeoutSeconds", 600, bits=64), _read_shape(fields)
+    if rules.scores_storage_capacity:
+        shape = shape or EMPTIER_IS_BETTER
+    elif rules.scores_volume_capacity:
+        shape = shape or FULLER_IS_BETTER
+    return VolumeBindingArgs(bind_timeout_seconds=timeout, shape=shape)
 
 
-READERS: dict[str, Callable[[Fields], object]] = {
+Reader = Callable[[Fields, Rules], object]
+
+_READERS: dict[str, Reader] = {
     "DefaultPreemption": _default_preemption,
     "DynamicResources": _dynamic_resources,
     "InterPodAffinity": _inter_pod_affinity,
@@ -257,10 +268,16 @@ READERS: dict[str, Callable[[Fields], object]] = {
     "PodTopologySpread": _pod_topology_spread,
     "VolumeBinding": _volume_binding,
 }
-"""The in-tree plugins that take arguments."""
+"""The in-tree plugins that take arguments in the newest release."""
+_OTHER_READERS = {name: reader for name, reader in _READERS.items() if name != "DynamicResources"}
 
 
-def read_args(plugin: str, fields: Fields, api_versions: tuple[str, ...]) -> object:
+def readers(rules: Rules) -> Mapping[str, Reader]:
+    """The in-tree plugins that take arguments in a release."""
+    return _READERS if rules.reads_dynamic_resources_args else _OTHER_READERS
+
+
+def read_args(plugin: str, fields: Fields, api_versions: tuple[str, ...], rules: Rules) -> object:
     """The arguments of an in-tree plugin; they may repeat their own apiVersion (one of `api_versions`) and kind."""
     with fields:
         api_version, kind = fields.string("apiVersion"), fields.string("kind")
@@ -268,4 +285,4 @@ def read_args(plugin: str, fields: Fields, api_versions: tuple[str, ...]) -> obj
             fields.problems.unsupported(f"{fields.path}.apiVersion", api_version, api_versions)
         if kind and kind != f"{plugin}Args":
             fields.problems.unsupported(f"{fields.path}.kind", kind, (f"{plugin}Args",))
-        return READERS[plugin](fields)
+        return _READERS[plugin](fields, rules)

@@ -24,12 +24,13 @@ from podium.config.plugin_args import (
 from podium.model import NodeSelectorTerm, SelectorRequirement, TopologySpreadConstraint
 from podium.model.names import label_value_errors, qualified_name_errors
 from podium.model.quantity import INT64
+from podium.rules import Rules
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS = ("In", "NotIn")
 
 
-def check_args(args: object, path: str, problems: Problems) -> None:
+def check_args(args: object, path: str, problems: Problems, rules: Rules) -> None:
     """Report what is wrong with the typed arguments of an in-tree plugin, other than NodeResourcesFit's."""
     match args:
         case DefaultPreemptionArgs():
@@ -37,8 +38,7 @@ def check_args(args: object, path: str, problems: Problems) -> None:
         case DynamicResourcesArgs():
             if args.filter_timeout < 0:
                 problems.invalid(f"{path}.filterTimeout", args.filter_timeout, "must be zero or positive")
-            if args.binding_timeout < 1:
-                problems.invalid(f"{path}.bindingTimeout", args.binding_timeout, "must be at least 1 second")
+            _check_binding_timeout(args.binding_timeout, f"{path}.bindingTimeout", problems, rules)
         case InterPodAffinityArgs():
             weight = args.hard_pod_affinity_weight
             _check_range(weight, 0, 100, f"{path}.hardPodAffinityWeight", problems)
@@ -51,8 +51,27 @@ def check_args(args: object, path: str, problems: Problems) -> None:
         case VolumeBindingArgs():
             if args.bind_timeout_seconds < 0:
                 problems.invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, "must not be negative")
-            if args.shape is not None:
-                problems.invalid(f"{path}.shape", args.shape, "the feature StorageCapacityScoring is off: remove it")
+            _check_capacity_shape(args.shape, f"{path}.shape", problems, rules)
+
+
+def _check_binding_timeout(timeout: float | None, path: str, problems: Problems, rules: Rules) -> None:
+    if timeout is None:
+        return
+    if not rules.reads_binding_timeout:
+        problems.invalid(path, timeout, "the feature DRADeviceBindingConditions is off: remove it")
+    elif timeout < 1:
+        problems.invalid(path, timeout, "must be at least 1 second")
+
+
+def _check_capacity_shape(
+    shape: Sequence[UtilizationShapePoint] | None, path: str, problems: Problems, rules: Rules
+) -> None:
+    if shape is None:
+        return
+    if rules.scores_storage_capacity or rules.scores_volume_capacity:
+        _check_shape(shape, path, problems)
+    else:
+        problems.invalid(path, shape, "the feature StorageCapacityScoring is off: remove it")
 
 
 def _check_range(value: int, low: int, high: int, path: str, problems: Problems) -> None:
@@ -166,7 +185,7 @@ def _check_constraint(constraint: TopologySpreadConstraint, path: str, problems:
         problems.forbidden(f"{path}.labelSelector", "a default constraint takes its selector from each pod's owner")
 
 
-def check_fit_args(args: NodeResourcesFitArgs, path: str, problems: Problems) -> None:
+def check_fit_args(args: NodeResourcesFitArgs, path: str, problems: Problems, rules: Rules) -> None:
     """Report what NodeResourcesFit refuses to start with; it is asked only where the plugin is enabled."""
     for index, name in enumerate(args.ignored_resources):
         for error in qualified_name_errors(name):
@@ -185,7 +204,7 @@ def check_fit_args(args: NodeResourcesFitArgs, path: str, problems: Problems) ->
         if not 0 < resource.weight <= 100:
             problems.invalid(f"{path}.resources[{index}].weight", resource.weight, "not in valid range (0, 100]")
     path = f"{path}.requestedToCapacityRatio"
-    if strategy.type != REQUESTED_TO_CAPACITY_RATIO:
+    if strategy.type != REQUESTED_TO_CAPACITY_RATIO and (strategy.shape is None or rules.checks_fit_strategy):
         if strategy.shape is not None:
             problems.forbidden(path, f"only the type {REQUESTED_TO_CAPACITY_RATIO} has it")
     elif strategy.shape is None:

@@ -8,35 +8,14 @@ from typing import NamedTuple
 from podium.config.fields import Fields, Problems, quote
 from podium.config.types import EXTENSION_POINTS, KnownPlugins, PluginRef
 from podium.model.quantity import MAX_INT64, int64
+from podium.rules import Rules
 
 GROUP = "kubescheduler.config.k8s.io"
 V1, V1BETA3, V1BETA2 = f"{GROUP}/v1", f"{GROUP}/v1beta3", f"{GROUP}/v1beta2"
 
 MULTI_POINT = "multiPoint"
 
-_MULTI_POINT_PLUGINS = (
-    PluginRef("SchedulingGates"),
-    PluginRef("PrioritySort"),
-    PluginRef("NodeUnschedulable"),
-    PluginRef("NodeName"),
-    PluginRef("TaintToleration", 3),
-    PluginRef("NodeAffinity", 2),
-    PluginRef("NodePorts"),
-    PluginRef("NodeResourcesFit", 1),
-    PluginRef("VolumeRestrictions"),
-    PluginRef("NodeVolumeLimits"),
-    PluginRef("VolumeBinding"),
-    PluginRef("VolumeZone"),
-    PluginRef("PodTopologySpread", 2),
-    PluginRef("InterPodAffinity", 2),
-    # Ahead of DefaultPreemption: giving back an idle claim is better than evicting a pod.
-    PluginRef("DynamicResources", 2),
-    PluginRef("DefaultPreemption"),
-    PluginRef("NodeResourcesBalancedAllocation", 1),
-    PluginRef("ImageLocality", 1),
-    PluginRef("DefaultBinder"),
-    PluginRef("NodeDeclaredFeatures"),
-)
+_ALL_LIMITS = "EBSLimits GCEPDLimits NodeVolumeLimits AzureDiskLimits"
 
 
 def _refs(names: str) -> tuple[PluginRef, ...]:
@@ -73,16 +52,47 @@ _V1BETA2_PLUGINS = {
     "bind": _refs("DefaultBinder"),
 }
 
-DEFAULT_PLUGINS: dict[str, dict[str, tuple[PluginRef, ...]]] = {
-    V1: {MULTI_POINT: _MULTI_POINT_PLUGINS},
-    V1BETA3: {MULTI_POINT: _MULTI_POINT_PLUGINS},
-    V1BETA2: _V1BETA2_PLUGINS,
-}
-"""apiVersion -> extension point (or `multiPoint`) -> the plugins enabled there."""
+
+def _multi_point_plugins(rules: Rules) -> tuple[PluginRef, ...]:
+    gates = _refs("SchedulingGates")
+    return (
+        *(gates if rules.scheduling_gates_come_first else ()),
+        PluginRef("PrioritySort"),
+        *_refs("NodeName NodeUnschedulable" if rules.node_name_narrows else "NodeUnschedulable NodeName"),
+        PluginRef("TaintToleration", 3),
+        PluginRef("NodeAffinity", 2),
+        PluginRef("NodePorts"),
+        PluginRef("NodeResourcesFit", 1),
+        PluginRef("VolumeRestrictions"),
+        *_refs("NodeVolumeLimits" if rules.refuses_in_tree_limits else _ALL_LIMITS),
+        PluginRef("VolumeBinding"),
+        PluginRef("VolumeZone"),
+        PluginRef("PodTopologySpread", 2),
+        PluginRef("InterPodAffinity", 2),
+        # Ahead of DefaultPreemption: giving back an idle claim is better than evicting a pod.
+        *([PluginRef("DynamicResources", 2)] if rules.dynamic_resources_by_default else ()),
+        PluginRef("DefaultPreemption"),
+        PluginRef("NodeResourcesBalancedAllocation", 1),
+        PluginRef("ImageLocality", 1),
+        PluginRef("DefaultBinder"),
+        *(_refs("NodeDeclaredFeatures") if rules.node_declared_features else ()),
+        *(() if rules.scheduling_gates_come_first else gates),
+    )
+
+
+API_VERSIONS = (V1, V1BETA3, V1BETA2)
+"""The versions of the configuration that are read."""
+
+
+def default_plugins(api_version: str, rules: Rules) -> dict[str, tuple[PluginRef, ...]]:
+    """Extension point (or `multiPoint`) -> the plugins a release enables there."""
+    return _V1BETA2_PLUGINS if api_version == V1BETA2 else {MULTI_POINT: _multi_point_plugins(rules)}
 
 
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 """Points for groups of pods, behind features that are off: checked like the others, but nothing runs there."""
+POD_GROUP_POST_FILTER = "podGroupPostFilter"
+"""Another one of these."""
 
 ALL = "*"
 MAX_NODE_SCORE = 100
@@ -99,13 +109,16 @@ PluginSets = dict[str, PluginSet]
 """By extension point, with `multiPoint` for all points a plugin implements."""
 
 
-def _points(api_version: str) -> tuple[str, ...]:
-    return EXTENSION_POINTS + (PLACEMENT_POINTS if api_version == V1 else ())
+def _points(api_version: str, rules: Rules) -> tuple[str, ...]:
+    if api_version != V1:
+        return EXTENSION_POINTS
+    placement = PLACEMENT_POINTS if rules.has_placement_points else ()
+    return (*EXTENSION_POINTS, *placement, *((POD_GROUP_POST_FILTER,) if rules.has_pod_group_post_filter else ()))
 
 
-def read_plugin_sets(fields: Fields, api_version: str) -> PluginSets:
+def read_plugin_sets(fields: Fields, api_version: str, rules: Rules) -> PluginSets:
     with fields:
-        return {point: _read_plugin_set(fields.child(point)) for point in (MULTI_POINT, *_points(api_version))}
+        return {point: _read_plugin_set(fields.child(point)) for point in (MULTI_POINT, *_points(api_version, rules))}
 
 
 def _read_plugin_set(fields: Fields) -> PluginSet:
@@ -122,9 +135,9 @@ def _read_plugins(fields: Fields, name: str) -> tuple[PluginRef, ...]:
     return tuple(plugins)
 
 
-def with_defaults(custom: PluginSets, api_version: str, known: KnownPlugins) -> PluginSets:
+def with_defaults(custom: PluginSets, api_version: str, known: KnownPlugins, rules: Rules) -> PluginSets:
     """The profile's sets merged with the defaults; default plugins that are not `known` are left out."""
-    defaults = DEFAULT_PLUGINS[api_version]
+    defaults = default_plugins(api_version, rules)
     return {
         point: _merge([plugin for plugin in defaults.get(point, ()) if plugin.name in known], plugins)
         for point, plugins in custom.items()

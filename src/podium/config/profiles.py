@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from podium.config.fields import Fields, Problems, quote
-from podium.config.plugin_args import READERS, NodeResourcesFitArgs, read_args
+from podium.config.plugin_args import NodeResourcesFitArgs, read_args, readers
 from podium.config.plugin_args_checks import check_args, check_fit_args
 from podium.config.plugin_sets import (
-    DEFAULT_PLUGINS,
+    API_VERSIONS,
     V1,
     PluginSets,
     enabled_names,
@@ -19,6 +19,7 @@ from podium.config.plugin_sets import (
     with_defaults,
 )
 from podium.config.types import EXTENSION_POINTS, KnownPlugins, Profile
+from podium.rules import Rules
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -47,22 +48,25 @@ class ProfileDocument:
         return {config.name: config.args for config in self.plugin_config if config.args is not None}
 
 
-def read_profiles(items: Sequence[Fields], api_version: str, known: KnownPlugins) -> list[ProfileDocument]:
+def read_profiles(
+    items: Sequence[Fields], api_version: str, known: KnownPlugins, rules: Rules
+) -> list[ProfileDocument]:
     """The profiles, one by default, whose name has a default when it is the only one."""
-    profiles = [_read_profile(item, api_version, known) for item in items]
+    profiles = [_read_profile(item, api_version, known, rules) for item in items]
     if not profiles:
-        profiles = [_read_profile(Fields(None, "profiles[0]", Problems()), api_version, known)]
+        profiles = [_read_profile(Fields(None, "profiles[0]", Problems()), api_version, known, rules)]
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = [replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME)]
     return profiles
 
 
-def _read_profile(fields: Fields, api_version: str, known: KnownPlugins) -> ProfileDocument:
+def _read_profile(fields: Fields, api_version: str, known: KnownPlugins, rules: Rules) -> ProfileDocument:
     with fields:
-        plugins = with_defaults(read_plugin_sets(fields.child("plugins"), api_version), api_version, known)
-        given = [_read_plugin_config(item, api_version) for item in fields.children("pluginConfig")]
-        missing = sorted(enabled_names(plugins) & READERS.keys() - {config.name for config in given})
-        added = [PluginConfig(name, READERS[name](Fields(None, "", Problems()))) for name in missing]
+        custom = read_plugin_sets(fields.child("plugins"), api_version, rules)
+        plugins = with_defaults(custom, api_version, known, rules)
+        given = [_read_plugin_config(item, api_version, rules) for item in fields.children("pluginConfig")]
+        missing = sorted(enabled_names(plugins) & readers(rules).keys() - {config.name for config in given})
+        added = [PluginConfig(name, readers(rules)[name](Fields(None, "", Problems()), rules)) for name in missing]
         return ProfileDocument(
             path=fields.path,
             scheduler_name=fields.optional_string("schedulerName"),
@@ -74,17 +78,17 @@ def _read_profile(fields: Fields, api_version: str, known: KnownPlugins) -> Prof
         )
 
 
-def _read_plugin_config(fields: Fields, api_version: str) -> PluginConfig:
+def _read_plugin_config(fields: Fields, api_version: str, rules: Rules) -> PluginConfig:
     # The schedulers that read a beta version read the arguments of all versions; today's knows its own alone.
-    api_versions = (V1,) if api_version == V1 else tuple(DEFAULT_PLUGINS)
+    api_versions = (V1,) if api_version == V1 else API_VERSIONS
     with fields:
         name = fields.string("name")
-        if name in READERS:
-            return PluginConfig(name, read_args(name, fields.child("args"), api_versions))
+        if name in readers(rules):
+            return PluginConfig(name, read_args(name, fields.child("args"), api_versions, rules))
         return PluginConfig(name, fields.take("args"))
 
 
-def check_profiles(profiles: Sequence[ProfileDocument], api_version: str, problems: Problems) -> None:
+def check_profiles(profiles: Sequence[ProfileDocument], api_version: str, problems: Problems, rules: Rules) -> None:
     """Report what is wrong in each profile, and between them."""
     first_with: dict[str, str] = {}
     for profile in profiles:
@@ -95,9 +99,9 @@ def check_profiles(profiles: Sequence[ProfileDocument], api_version: str, proble
             problems.duplicate(name_path, first_with[name])
         first_with.setdefault(name, name_path)
         check_percentage(profile.percentage_of_nodes_to_score, f"{profile.path}.percentageOfNodesToScore", problems)
-        if api_version == V1:
+        if api_version == V1 and rules.refuses_in_tree_limits:
             _check_removed(profile, problems)
-        _check_plugin_config(profile, problems)
+        _check_plugin_config(profile, problems, rules)
     _check_common_queue_sort(profiles, problems)
 
 
@@ -117,14 +121,14 @@ def _check_removed(profile: ProfileDocument, problems: Problems) -> None:
             problems.invalid(f"{profile.path}.pluginConfig[{index}]", config.name, why)
 
 
-def _check_plugin_config(profile: ProfileDocument, problems: Problems) -> None:
+def _check_plugin_config(profile: ProfileDocument, problems: Problems, rules: Rules) -> None:
     seen = set()
     for index, config in enumerate(profile.plugin_config):
         path = f"{profile.path}.pluginConfig[{index}]"
         if config.name in seen:
             problems.duplicate(path, config.name)
         seen.add(config.name)
-        check_args(config.args, f"{path}.args", problems)
+        check_args(config.args, f"{path}.args", problems, rules)
         # kube-scheduler looks for typed arguments under this name, which no plugin has, and never finds them.
         if config.name == "NodeResourcesFitArgs":
             problems.invalid(
@@ -164,9 +168,11 @@ def ignore_in_fit(
     return changed
 
 
-def build_profiles(profiles: Sequence[ProfileDocument], known: KnownPlugins, problems: Problems) -> tuple[Profile, ...]:
+def build_profiles(
+    profiles: Sequence[ProfileDocument], known: KnownPlugins, problems: Problems, rules: Rules
+) -> tuple[Profile, ...]:
     """The effective profiles; reports what keeps one from being started."""
-    built = tuple(_build_profile(profile, known, problems) for profile in profiles)
+    built = tuple(_build_profile(profile, known, problems, rules) for profile in profiles)
     sorts = [profile.points["queueSort"] for profile in built]
     for document, profile, sort in zip(profiles, built, sorts, strict=True):
         if len(sort) != 1 or len(sorts[0]) != 1:
@@ -179,11 +185,11 @@ def build_profiles(profiles: Sequence[ProfileDocument], known: KnownPlugins, pro
     return built
 
 
-def _build_profile(profile: ProfileDocument, known: KnownPlugins, problems: Problems) -> Profile:
+def _build_profile(profile: ProfileDocument, known: KnownPlugins, problems: Problems, rules: Rules) -> Profile:
     enabled = enabled_names(profile.plugins)
     for index, config in enumerate(profile.plugin_config):
         if config.name in enabled and isinstance(config.args, NodeResourcesFitArgs):
-            check_fit_args(config.args, f"{profile.path}.pluginConfig[{index}].args", problems)
+            check_fit_args(config.args, f"{profile.path}.pluginConfig[{index}].args", problems, rules)
     path = f"{profile.path}.plugins"
     points = expand(profile.plugins, known, path, problems)
     if len(points["queueSort"]) != 1:

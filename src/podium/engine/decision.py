@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.engine.preemption.choice import Candidate
+from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Status
 from podium.model.quantity import int64
-from podium.releases.conduct import FIT_ERROR, FitError
 
 if TYPE_CHECKING:
     import polars
@@ -62,11 +62,13 @@ class Decision:
     clears_nomination: bool = False
     """Whether the node that the pod was nominated to so far is no longer of use to it."""
     victims: tuple[str, ...] = ()
-    """The pods to evict there, as namespace/name; those that are terminating already are left out."""
+    """The pods to evict there, as namespace/name; up to v1.34 those that are terminating already are among them."""
     candidates: tuple[Candidate, ...] = ()
     """The nodes that preemption chose from."""
     chosen_by: str = ""
     """What made the nominated node better than the other candidates."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What plugins reserve for the pod on its node, as plain data: for claims, the devices."""
     kept: tuple[str, ...] = field(default=(), compare=False)
     """The plugins whose results were known from earlier pods of the same kind, and only brought up to date."""
     fit_error: FitError = FIT_ERROR
@@ -150,7 +152,7 @@ class Decision:
                 ("postmsg", self.post_filter_message),
             )
             return shape | {name: value for name, value in preemption if value}
-        return shape | {"ties": list(self.ties), "node": self.node}
+        return shape | {"ties": list(self.ties), "node": self.node, **self.details}
 
     def _scores_by_node(self) -> dict[str, dict[str, int]]:
         by_node: dict[str, dict[str, int]] = {node: {} for node in self.feasible}

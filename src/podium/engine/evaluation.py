@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -106,33 +106,39 @@ class Evaluation:
     def _pre_filter_in_order(self) -> None:
         """PreFilter where a plugin rejects the pod or leaves only some nodes: then the order matters."""
         names: frozenset[str] | None = None
-        narrowing: set[str] = set()
+        narrowing: list[str] = []
+        rules = self.cluster.rules
         for plugin in self.plan.outline.pre_filter:
             known = self.plan.parts.get(plugin.name)
             outcome = known.pre_filter if known else plugin.pre_filter(self.state, self.pod, self.cluster.nodes)
             code = outcome.status.code
             if code is Code.SKIP:
                 self.skipped |= {plugin.name}
-            elif code is Code.UNSCHEDULABLE:
+            elif code is Code.UNSCHEDULABLE and rules.pre_filter_runs_on:
                 # The other plugins still run: preemption, later, needs what they find out.
                 self._reject(outcome.status._replace(plugin=plugin.name))
-            elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            elif code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                 self._reject(outcome.status._replace(plugin=plugin.name))
                 self._unsee_after(plugin)
                 return
             elif code is not Code.SUCCESS:
                 raise PluginError(plugin.name, f"failed in PreFilter: {outcome.status.message}")
             elif outcome.node_names is not None:
-                narrowing.add(plugin.name)
+                narrowing.append(plugin.name)
                 names = outcome.node_names if names is None else names & outcome.node_names
                 if not names:
-                    self._reject(Status.unresolvable(_unsatisfied(narrowing)))
+                    shown = sorted(narrowing) if rules.narrowing_plugins_are_sorted else narrowing
+                    status = Status.unresolvable(_unsatisfied(shown))
+                    if not rules.conflicting_pre_filters_are_unresolvable:
+                        status = status._replace(code=Code.UNSCHEDULABLE)
+                    self._reject(status)
                     self.narrowed_by = tuple(sorted(narrowing))
                     self._unsee_after(plugin)
                     return
         if names is not None and self.pre_filter_status is None:
             self.narrowed_by = tuple(sorted(narrowing))
-            self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]")
+            if rules.counts_absent_nodes:
+                self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]")
             rows = sorted(row for row in map(self.cluster.rows.get, names) if row is not None)
             self.looked_at = np.array(rows, dtype=np.int64)
 
@@ -313,10 +319,13 @@ class Evaluation:
     def scores(self, ranking: Ranking) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is what `rank` gave."""
         known, rows = {scored.plugin: scored for scored in ranking.scores}, self.feasible.rows
-        for weighted in self.plan.outline.score:
+        for weighted in self.plan.outline.listed_scores:
             plugin, weight = weighted
             results = self.plan.score_results(plugin)
-            if results is not None and not plugin.normalizes:
+            if plugin.name in self.plan.outline.zero_scores:
+                zeros = np.zeros(self.feasible.count, dtype=np.int64)
+                yield RowScores(plugin.name, weight, zeros, zeros)
+            elif results is not None and not plugin.normalizes:
                 results.catch_up()
                 raw = results.values[rows]
                 yield RowScores(plugin.name, weight, raw, raw)
@@ -330,7 +339,7 @@ def joined(one: Status, other: Status) -> Status:
     return Status(code, one.reasons + other.reasons, f"{one.plugin}, {other.plugin}")
 
 
-def _unsatisfied(plugins: set[str]) -> str:
+def _unsatisfied(plugins: Sequence[str]) -> str:
     if len(plugins) == 1:
-        return f"node(s) didn't satisfy plugin {min(plugins)}"
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
+        return f"node(s) didn't satisfy plugin {plugins[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"

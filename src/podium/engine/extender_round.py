@@ -11,7 +11,7 @@ from podium.engine.evaluation import Evaluation
 from podium.engine.feasible_rows import Ranking
 from podium.errors import ExtenderError
 from podium.extenders import Extender
-from podium.framework import Status
+from podium.framework import Code, Status
 from podium.model import Node, Pod
 
 NOBODY = Pod()
@@ -20,13 +20,14 @@ NOBODY = Pod()
 class ExtenderRound:
     """Asks the extenders that are interested in one pod, and keeps what they answer."""
 
-    __slots__ = ("_interested", "_pod", "scores", "statuses")
+    __slots__ = ("_interested", "_pod", "_replaces", "rejections", "scores")
 
-    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY) -> None:
-        self._pod = pod
+    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, replaces: bool = True) -> None:
+        """With `replaces`, the reason of an extender is the only one of a node; else it joins earlier ones."""
+        self._pod, self._replaces = pod, replaces
         self._interested = [extender for extender in extenders if extender.is_interested(pod)]
-        self.statuses: dict[int, Status] = {}
-        """Why extenders rejected rows."""
+        self.rejections: list[tuple[int, Status]] = []
+        """Why extenders rejected rows, in order."""
         self.scores: dict[str, Ints] = {}
         """Per extender that scores, by its name, the weighted score of each feasible row."""
 
@@ -46,10 +47,22 @@ class ExtenderRound:
                     continue
                 raise
             for name, reason in result.unresolvable.items():
-                self.statuses[cluster.rows[name]] = Status.unresolvable(reason)
+                self.rejections.append((cluster.rows[name], Status.unresolvable(reason)))
             for name, reason in result.failed.items():
-                self.statuses[cluster.rows[name]] = Status.unschedulable(reason)
+                self.rejections.append((cluster.rows[name], Status.unschedulable(reason)))
             evaluation.feasible.keep(np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64))
+
+    def over(self, statuses: dict[int, Status]) -> dict[int, Status]:
+        """Why rows were rejected, by filters and then by extenders."""
+        for row, status in self.rejections:
+            before = None if self._replaces else statuses.get(row)
+            if before is not None and status.code is Code.UNSCHEDULABLE:
+                # The status of the filter stands, with one reason more.
+                status = before._replace(reasons=before.reasons + status.reasons)
+            elif before is not None:
+                status = status._replace(reasons=before.reasons + status.reasons)
+            statuses[row] = status
+        return statuses
 
     def prioritize(self, evaluation: Evaluation) -> None:
         """Let each extender score the feasible rows; one that fails counts nothing."""

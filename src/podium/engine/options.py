@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack
 
 from podium.config import KubeSchedulerConfiguration
+from podium.engine.release import CURRENT, AnyRelease, Options
 from podium.engine.select import TieBreak
 from podium.framework import Registry
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT, Options
 
 Config = KubeSchedulerConfiguration | Mapping[str, Any] | None
 """A configuration, the dict that a file of one holds, or None for the release's defaults."""
@@ -20,7 +20,7 @@ class SchedulerKeywords(TypedDict, total=False):
     """The keyword arguments of everything that makes a scheduler; `SchedulerOptions` says what each means."""
 
     registry: Registry
-    release: str
+    release: AnyRelease
     options: Options | None
     tie_break: TieBreak | str | None
     seed: int
@@ -36,7 +36,7 @@ class SchedulerOptions:
     config: Config = None
     registry: Registry = field(default_factory=lambda: IN_TREE)
     """The plugins that the configuration may name."""
-    release: str = CURRENT
+    release: AnyRelease = CURRENT
     options: Options | None = None
     """The command line and environment of an old release's scheduler."""
     tie_break: TieBreak | str | None = None

@@ -21,12 +21,12 @@ from podium.engine.plan.cache import Plans
 from podium.engine.plugin_faults import BLAME_PLUGINS
 from podium.engine.preemption.post_filter import Preempting
 from podium.engine.recheck import Yielding
+from podium.engine.release import release_of
 from podium.engine.row_changes import RowChanges
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Status
 from podium.model import Pod
-from podium.releases import release_of
 
 
 class Scheduler:
@@ -50,7 +50,10 @@ class Scheduler:
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
         settings = ignoring(setup.config, STORAGE_PLUGINS) if options.assume_volumes else setup.config
         self.cluster, self.config, conduct = cluster, settings, setup.conduct
-        self.frameworks = {profile.scheduler_name: Framework(profile, setup.registry) for profile in settings.profiles}
+        self.frameworks = {
+            profile.scheduler_name: Framework(profile, setup.registry, setup.rules) for profile in settings.profiles
+        }
+        cluster.count_as(setup.rules)
         self._plans = {
             name: Plans(framework, cluster, conduct, keep=options.equivalence_cache)
             for name, framework in self.frameworks.items()
@@ -215,9 +218,9 @@ class Scheduler:
     def _explain(self, evaluation: Evaluation, extended: ExtenderRound) -> Decision:
         """The decision with every number and reason that led to it."""
         key, names = evaluation.pod.key, self.cluster.names
-        statuses = evaluation.statuses() | extended.statuses
+        statuses = extended.over(self._statuses(evaluation))
         feasible = tuple(sorted(names[row] for row in evaluation.feasible.rows))
-        absent = evaluation.absent
+        absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
         if absent is None and len(feasible) + len(statuses) < self.cluster.node_count:
             absent = Status.unresolvable()
         found: dict[str, Any] = {
@@ -233,8 +236,17 @@ class Scheduler:
         if not feasible:
             return Decision(key, None, **found)
         if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
-            return Decision(key, feasible[0], ties=feasible, **found)
-        return Decision(key, **found, **self._choose(evaluation, extended))
+            chosen: dict[str, Any] = {"node": feasible[0], "ties": feasible}
+        else:
+            chosen = self._choose(evaluation, extended)
+        return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
+
+    def _statuses(self, evaluation: Evaluation) -> dict[int, Status]:
+        """Why rows were rejected; by PreFilter as well, in releases that note that for every node."""
+        rejected = evaluation.pre_filter_status
+        if rejected is not None and not self.setup.rules.counts_absent_nodes:
+            return dict.fromkeys(self.cluster.rows.values(), rejected)
+        return evaluation.statuses()
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
         """Score the feasible nodes and take one, keeping every number."""
@@ -309,11 +321,14 @@ class Scheduler:
 
         With `everywhere`, the evaluation can say of every node why it was rejected.
         """
-        extended = ExtenderRound(self.extenders, pod) if self.extenders else NO_EXTENDERS
+        replaces = self.setup.rules.extender_reason_replaces
+        extended = ExtenderRound(self.extenders, pod, replaces) if self.extenders else NO_EXTENDERS
         framework = self.framework_of(pod)
         self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
+        # Schedulers of several releases may take turns on one cluster.
+        self.cluster.count_as(self.setup.rules)
         info = self.cluster.info_of(pod)
         plan = self._plans[framework.profile.scheduler_name].of(info)
         evaluation = Evaluation(plan, info, pod, self.cluster)
@@ -329,7 +344,7 @@ class Scheduler:
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:
-            status = plugin.pre_enqueue(pod)
+            status = plugin.pre_enqueue_in(pod, self.cluster)
             if status != SUCCESS:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
@@ -341,6 +356,14 @@ class Scheduler:
         single = evaluation.only_on(row)
         extended.filter(single)
         return single if single.feasible.count else None
+
+
+def _details(evaluation: Evaluation, node_name: str) -> dict[str, Any]:
+    """What plugins would reserve on a node."""
+    found: dict[str, Any] = {}
+    for plugin in evaluation.plan.outline.reserve:
+        found |= plugin.details(evaluation.state, evaluation.pod, node_name)
+    return found
 
 
 def _failed_reserve(status: Status) -> str:

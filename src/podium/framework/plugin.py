@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
@@ -23,6 +23,7 @@ from podium.framework.events import EventHint
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
+from podium.rules import NEWEST_RULES, Rules
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
@@ -82,9 +83,16 @@ class Plugin:
     """The heading of the plugin's scores in a table, where its name is too long; empty for the name itself."""
     reads: Aspect | None = None
     """The aspects of a node that the results depend on; None stands for all of them, and no result is kept."""
+    release_rules: Rules = NEWEST_RULES
+    """How the release decides that the plugin is part of; known once the plugin is made, so not to `__init__`."""
 
     def __init__(self, args: object = None) -> None:
         self.args = args
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        """The extension points the plugin serves in a release; none where the release does not have the plugin."""
+        return points_of(cls)
 
     def sign(self, pod: PodView) -> Hashable:
         """The part of a pod that the results depend on: pods with equal signatures share results.
@@ -93,6 +101,14 @@ class Plugin:
         the namespace and the owners.
         """
         return pod.info.signature
+
+    def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        """Whether, for pods of this spec, the results depend on more than `reads` and `sign` say; by default, never.
+
+        Where they do, nothing is kept of them and the plugin is asked for every such pod. Of the cluster, the answer
+        may depend on the objects that are neither nodes nor pods.
+        """
+        return False
 
     def events_to_register(self) -> Sequence[EventHint] | None:
         """The events that may make a pod fit that this plugin rejected; None, the default, stands for every event.
@@ -108,6 +124,10 @@ class PreEnqueuePlugin(Plugin):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         raise NotImplementedError(f"{type(self).__name__} must define pre_enqueue")
+
+    def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
+        """What `pre_enqueue` says; for a plugin that has to look at the cluster for it."""
+        return self.pre_enqueue(pod)
 
 
 class QueuedPod(Protocol):
@@ -189,6 +209,11 @@ class PreScorePlugin(Plugin):
 class ScorePlugin(Plugin):
     """Ranks feasible nodes. Define `score_node` or, faster, `score`; scores must be 0..100 after normalising."""
 
+    @property
+    def scores_unconcerned_pods(self) -> bool:
+        """Whether pods that the plugin has nothing to do with (`concerns`) have 0 on every node, not no score."""
+        return False
+
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
 
@@ -214,6 +239,10 @@ class ReservePlugin(Plugin):
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Undo `reserve`; called in reverse order, also when `reserve` was not reached."""
+
+    def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
+        """What the plugin would reserve on a node, as plain data to be shown with the decision."""
+        return NOTHING
 
 
 class PermitPlugin(Plugin):

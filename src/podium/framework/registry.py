@@ -23,8 +23,8 @@ from podium.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
-    points_of,
 )
+from podium.rules import NEWEST_RULES, Rules
 
 ENTRY_POINT_GROUP = "podium.plugins"
 
@@ -50,8 +50,13 @@ class Registry(dict[str, type[Plugin]]):
 
     @property
     def points(self) -> Mapping[str, frozenset[str]]:
-        """The extension points each plugin serves."""
-        return {name: points_of(plugin) for name, plugin in self.items()}
+        """The extension points each plugin serves in the newest release."""
+        return self.points_in(NEWEST_RULES)
+
+    def points_in(self, rules: Rules) -> Mapping[str, frozenset[str]]:
+        """The extension points each plugin serves in a release; those that it does not have are left out."""
+        found = {name: plugin.points(rules) for name, plugin in self.items()}
+        return {name: points for name, points in found.items() if points}
 
     def with_installed(self, extra: Iterable[str] = ()) -> Registry:
         """This registry, plus the plugins installed packages offer and those named as `module:Class`."""
@@ -90,8 +95,8 @@ class Weighted(NamedTuple):
 class Framework:
     """The plugins of one profile, in the order they run."""
 
-    def __init__(self, profile: Profile, registry: Registry) -> None:
-        self.profile = profile
+    def __init__(self, profile: Profile, registry: Registry, rules: Rules = NEWEST_RULES) -> None:
+        self.profile, self.rules = profile, rules
         self._registry = registry
         self.plugins: dict[str, Plugin] = {}
         for refs in profile.points.values():
@@ -115,7 +120,8 @@ class Framework:
     def _instantiate(self, name: str) -> None:
         if name not in self.plugins:
             try:
-                self.plugins[name] = self._registry[name](self.profile.args.get(name))
+                plugin = self.plugins[name] = self._registry[name](self.profile.args.get(name))
+                plugin.release_rules = self.rules
             except PodiumError:
                 raise
             except Exception as error:  # whatever a user's constructor raises, the profile cannot be used

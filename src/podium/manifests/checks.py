@@ -12,7 +12,16 @@ import msgspec
 import msgspec.inspect as inspect
 
 from podium.errors import InputError, QuantityError, SelectorError
+from podium.manifests.devices import (
+    check_claim,
+    check_class,
+    check_constraint,
+    check_count,
+    check_request,
+    check_slice,
+)
 from podium.model import (
+    DeviceClass,
     LabelSelector,
     NodeSelectorTerm,
     Quantity,
@@ -20,6 +29,14 @@ from podium.model import (
     SelectorRequirement,
     Toleration,
     TopologySpreadConstraint,
+)
+from podium.model.devices import (
+    DeviceClaim,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceSliceSpec,
 )
 from podium.model.quantity import format_quantity, parse_quantity
 
@@ -118,12 +135,17 @@ def _field_check(type_: inspect.Type) -> Check | None:
             case inspect.ListType(item_type=inspect.StructType(cls=kind)):
                 check_item = _struct_check(kind)
                 return None if check_item is None else partial(_check_items, check_item)
+            case inspect.ListType(item_type=items) if _field_check(items) is check_quantity:
+                return partial(_check_items, check_quantity)
+            case inspect.DictType(value_type=inspect.StructType(cls=kind)):
+                check_item = _struct_check(kind)
+                return None if check_item is None else partial(_check_entries, check_item)
             case inspect.DictType(value_type=values) if _field_check(values) is check_quantity:
-                return _check_resources
+                return partial(_check_entries, check_quantity)
     return None
 
 
-def _check_items(check_item: Check, items: list[msgspec.Struct]) -> None:
+def _check_items(check_item: Check, items: list[Any]) -> None:
     position = 0
     try:
         for item in items:
@@ -133,11 +155,11 @@ def _check_items(check_item: Check, items: list[msgspec.Struct]) -> None:
         raise _below(f"[{position}]", error) from None
 
 
-def _check_resources(resources: ResourceList) -> None:
-    for name, quantity in resources.items():
+def _check_entries(check_item: Check, entries: dict[str, Any]) -> None:
+    for name, item in entries.items():
         try:
-            check_quantity(quantity)
-        except QuantityError as error:
+            check_item(item)
+        except InputError as error:
             raise _below(f"[{name!r}]", error) from None
 
 
@@ -187,6 +209,13 @@ def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
 
 
 _CHECKS: dict[type[msgspec.Struct], Check] = {
+    DeviceClaim: check_claim,
+    DeviceClass: check_class,
+    DeviceConstraint: check_constraint,
+    DeviceRequest: check_request,
+    DeviceSubRequest: check_count,
+    ExactDeviceRequest: check_count,
+    ResourceSliceSpec: check_slice,
     LabelSelector: _check_label_selector,
     NodeSelectorTerm: _check_node_selector_term,
     Toleration: _check_toleration,

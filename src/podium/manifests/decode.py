@@ -23,6 +23,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "batch": ("CronJob", "Job"),
     "extensions": ("DaemonSet", "Deployment", "ReplicaSet"),
     "policy": ("PodDisruptionBudget",),
+    "resource.k8s.io": (
+        "DeviceClass",
+        "DeviceTaintRule",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceSlice",
+    ),
     "scheduling.k8s.io": ("PriorityClass",),
     "storage.k8s.io": ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
 }
@@ -32,10 +39,13 @@ CLUSTER_SCOPED = frozenset(
     (
         "CSIDriver",
         "CSINode",
+        "DeviceClass",
+        "DeviceTaintRule",
         "Namespace",
         "Node",
         "PersistentVolume",
         "PriorityClass",
+        "ResourceSlice",
         "StorageClass",
         "VolumeAttachment",
     )

@@ -10,12 +10,11 @@ from msgspec.structs import astuple, replace
 
 from podium.manifests.checks import stored
 from podium.manifests.decode import effective_namespace
+from podium.manifests.devices import default_claim, default_claim_template
 from podium.model import (
-    Affinity,
     Container,
     ContainerPort,
     Job,
-    LabelSelector,
     Namespace,
     Node,
     Object,
@@ -23,19 +22,18 @@ from podium.model import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodSpec,
     ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
     ResourceList,
     ResourceRequirements,
-    SelectorRequirement,
     TopologySpreadConstraint,
     Volume,
-    WeightedPodAffinityTerm,
 )
 from podium.model.quantity import format_quantity
 from podium.model.resources import pod_requests
+from podium.model.selectors import with_label_keys_merged
 
 T = TypeVar("T")
 Labels = dict[str, str]
@@ -43,24 +41,7 @@ Labels = dict[str, str]
 
 def has_label_keys(spec: PodSpec) -> bool:
     """Whether what the API server stores depends on the pod's labels."""
-    affinity = spec.affinity or Affinity()
-    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
-    required = [term for side in sides for term in side.required]
-    preferred = [weighted.pod_affinity_term for side in sides for weighted in side.preferred]
-    return any(term.match_label_keys or term.mismatch_label_keys for term in (*required, *preferred)) or any(
-        constraint.match_label_keys for constraint in spec.topology_spread_constraints
-    )
-
-
-def merge_into_affinity(affinity: Affinity | None, labels: Labels) -> Affinity | None:
-    """The affinity with the pod's own labels in its pod (anti-)affinity terms; the same one when nothing changes."""
-    if affinity is None:
-        return None
-    near = _merge_into_terms(affinity.pod_affinity, labels)
-    apart = _merge_into_terms(affinity.pod_anti_affinity, labels)
-    if near is affinity.pod_affinity and apart is affinity.pod_anti_affinity:
-        return affinity
-    return replace(affinity, pod_affinity=near, pod_anti_affinity=apart)
+    return any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
 
 
 def merge_into_constraints(
@@ -69,7 +50,7 @@ def merge_into_constraints(
     """The constraints with the pod's own labels in their selectors; the same list when nothing changes."""
 
     def merge(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
-        selector = _merged(constraint.label_selector, constraint.match_label_keys, [], labels)
+        selector = with_label_keys_merged(constraint.label_selector, constraint.match_label_keys, [], labels)
         return constraint if selector is constraint.label_selector else replace(constraint, label_selector=selector)
 
     return each(constraints, merge)
@@ -84,44 +65,6 @@ def each(items: list[T], change: Callable[[T], T]) -> list[T]:
             changed = changed or list(items)
             changed[position] = new
     return changed or items
-
-
-def _merge_into_terms(affinity: PodAffinity | None, labels: Labels) -> PodAffinity | None:
-    if affinity is None:
-        return None
-
-    def merge(term: PodAffinityTerm) -> PodAffinityTerm:
-        selector = _merged(term.label_selector, term.match_label_keys, term.mismatch_label_keys, labels)
-        return term if selector is term.label_selector else replace(term, label_selector=selector)
-
-    def merge_weighted(weighted: WeightedPodAffinityTerm) -> WeightedPodAffinityTerm:
-        term = merge(weighted.pod_affinity_term)
-        return weighted if term is weighted.pod_affinity_term else replace(weighted, pod_affinity_term=term)
-
-    required = each(affinity.required, merge)
-    preferred = each(affinity.preferred, merge_weighted)
-    if required is affinity.required and preferred is affinity.preferred:
-        return affinity
-    return replace(affinity, required=required, preferred=preferred)
-
-
-def _merged(
-    selector: LabelSelector | None, match: list[str], mismatch: list[str], labels: Labels
-) -> LabelSelector | None:
-    """The selector with a requirement more for each key the pod has; absent selectors match nothing and stay."""
-    if selector is None or not (match or mismatch):
-        return selector
-    wanted = [
-        SelectorRequirement(key=key, operator=operator, values=[labels[key]])
-        for operator, keys in (("In", match), ("NotIn", mismatch))
-        for key in keys
-        if key in labels
-    ]
-    # A dump of a running cluster has them already.
-    missing = [requirement for requirement in wanted if requirement not in selector.match_expressions]
-    if not missing:
-        return selector
-    return replace(selector, match_expressions=[*selector.match_expressions, *missing])
 
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -172,12 +115,16 @@ def deciding_volumes(volumes: list[Volume]) -> list[Volume]:
 
 
 def with_label_keys(spec: PodSpec, labels: dict[str, str]) -> PodSpec:
-    """The spec with a pod's labels in the selectors that name them by key; the same object when nothing changes."""
-    affinity = merge_into_affinity(spec.affinity, labels)
+    """The spec with a pod's labels in the selectors that name them by key; the same object when nothing changes.
+
+    Those of pod affinity are merged when the pod is compiled: not all releases do so.
+    """
     constraints = merge_into_constraints(spec.topology_spread_constraints, labels)
-    if affinity is spec.affinity and constraints is spec.topology_spread_constraints:
-        return spec
-    return replace(spec, affinity=affinity, topology_spread_constraints=constraints)
+    return (
+        spec
+        if constraints is spec.topology_spread_constraints
+        else replace(spec, topology_spread_constraints=constraints)
+    )
 
 
 def _containers(containers: list[Container], host_network: bool) -> list[Container]:
@@ -359,4 +306,6 @@ _DEFAULTS: dict[type[Object], Callable[[Any], Object]] = {
     PersistentVolumeClaim: _default_claim,
     Pod: default_pod,
     ReplicationController: _default_replication_controller,
+    ResourceClaim: default_claim,
+    ResourceClaimTemplate: default_claim_template,
 }

@@ -25,6 +25,7 @@ from podium.manifests.decode import (
     type_of,
 )
 from podium.manifests.defaults import default_object, generated_suffix
+from podium.manifests.devices import V1BETA1, from_v1beta1
 from podium.manifests.files import STDIN, VALUES, Source, read_documents
 from podium.manifests.large_lists import GuessError
 from podium.manifests.references import missing_references
@@ -162,6 +163,8 @@ class _Loading:
         if kind is None:
             self._other(entry)
             return None
+        if entry.api_version == V1BETA1:
+            entry = entry._replace(value=from_v1beta1(entry.kind, plain(entry)))
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)

@@ -1,5 +1,12 @@
 """Kubernetes API objects: only the fields scheduling reads, immutable."""
 
+from podium.model.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from podium.model.meta import (
     LabelSelector,
     NodeSelector,
@@ -62,6 +69,8 @@ KINDS: dict[str, type[Object]] = {
         CronJob,
         DaemonSet,
         Deployment,
+        DeviceClass,
+        DeviceTaintRule,
         Job,
         Namespace,
         Node,
@@ -72,6 +81,9 @@ KINDS: dict[str, type[Object]] = {
         PriorityClass,
         ReplicaSet,
         ReplicationController,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        ResourceSlice,
         Service,
         StatefulSet,
         StorageClass,
@@ -92,6 +104,8 @@ __all__ = [
     "CronJob",
     "DaemonSet",
     "Deployment",
+    "DeviceClass",
+    "DeviceTaintRule",
     "Job",
     "LabelSelector",
     "Namespace",
@@ -118,8 +132,11 @@ __all__ = [
     "Quantity",
     "ReplicaSet",
     "ReplicationController",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
     "ResourceList",
     "ResourceRequirements",
+    "ResourceSlice",
     "SelectorRequirement",
     "Service",
     "StatefulSet",

@@ -26,12 +26,17 @@ class NodeCondition(Struct, frozen=True):
     status: str = ""
 
 
+class NodeSystemInfo(Struct, frozen=True):
+    kubelet_version: str = ""
+
+
 class NodeStatus(Struct, frozen=True):
     allocatable: ResourceList | None = None
     capacity: ResourceList = {}
     images: list[ContainerImage] = []
     conditions: list[NodeCondition] = []
     declared_features: list[str] = []
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(Object, frozen=True):

@@ -132,9 +132,15 @@ class ContainerPort(Struct, frozen=True):
     host_ip: str = msgspec.field(name="hostIP", default="")
 
 
+class ContainerClaim(Struct, frozen=True):
+    name: str = ""
+    request: str = ""
+
+
 class ResourceRequirements(Struct, frozen=True):
     requests: ResourceList = {}
     limits: ResourceList = {}
+    claims: list[ContainerClaim] = []
 
 
 class ContainerRestartRule(Struct, frozen=True):
@@ -258,6 +264,24 @@ class PodCondition(Struct, frozen=True):
     reason: str = ""
 
 
+class PodResourceClaimStatus(Struct, frozen=True):
+    """The claim that was made for an entry of spec.resourceClaims; None where none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Struct, frozen=True):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Struct, frozen=True):
+    request_mappings: list[ContainerExtendedResourceRequest] = []
+    resource_claim_name: str = ""
+
+
 class PodStatus(Struct, frozen=True):
     phase: str = ""
     nominated_node_name: str = ""
@@ -267,6 +291,8 @@ class PodStatus(Struct, frozen=True):
     init_container_statuses: list[ContainerStatus] = []
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(Object, frozen=True):

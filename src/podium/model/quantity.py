@@ -90,6 +90,22 @@ def format_quantity(amount: Fraction | int, binary: bool = False) -> str:
     return f"{number}{_DECIMAL_SUFFIXES[exponent]}"
 
 
+def canonical_quantity(q: Quantity) -> str:
+    """A quantity as Kubernetes writes it back: `1024Mi` as `1Gi`, `0.5` as `500m`, `1000e0` as `1e3`."""
+    amount, text = parse_quantity(q), str(q).strip()
+    if not isinstance(q, str) or not _EXPONENT.search(text):
+        return format_quantity(amount, binary=is_binary_quantity(q))
+    decimal = format_quantity(amount)
+    suffix = decimal.lstrip("-0123456789")
+    exponent = _DECIMAL_EXPONENTS[suffix]
+    return f"{decimal.removesuffix(suffix)}e{exponent}" if exponent else decimal
+
+
+def is_binary_quantity(q: Quantity) -> bool:
+    """Whether a quantity is written in Ki, Mi and so on."""
+    return isinstance(q, str) and q.rstrip().endswith("i")
+
+
 def _parse(text: str, given: Quantity) -> Fraction:
     match = _SHAPE.fullmatch(text)
     if match is None or not text or len(text) > _MAX_LENGTH:

@@ -6,20 +6,24 @@ Scheduler units are integers: cpu in thousandths of a core, everything else in w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from podium.errors import QuantityError
 from podium.model import Container, Node, Pod, Quantity, ResourceList, ResourceRequirements
 from podium.model.quantity import milli_value, parse_quantity, value
+from podium.rules import NEWEST_RULES, Rules
 
 CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
+
+ALWAYS = "Always"
+"""The restart policy that makes an init container a sidecar."""
 
 DEFAULT_REQUESTS: Mapping[str, Fraction] = {CPU: Fraction(1, 10), MEMORY: Fraction(200 * 1024 * 1024)}
 """What scoring counts for a container that does not say: 100m of cpu, 200Mi of memory."""
@@ -57,31 +61,40 @@ class PodResources:
     """What NodeResourcesBalancedAllocation adds for an incoming pod; holds every resource named, tracked or not."""
 
 
-def pod_resources(pod: Pod) -> PodResources:
+def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
     """Everything scheduling wants to know of a pod's requests; cheap for pods that ask like earlier ones did."""
     try:
-        return _resources_of(_asks_of(pod))
+        return _resources_of(_asks_of(pod, rules), rules)
     except QuantityError as error:
         raise error.at(f"pod {pod.key}") from None
 
 
-def pod_requests(
-    pod: Pod,
-    *,
-    non_missing: Mapping[str, Fraction] = {},
-    use_status: bool = False,
-    pod_level: bool = True,
-) -> dict[str, Fraction]:
-    """The amounts a pod needs of each resource it names.
+def pod_requests(pod: Pod, rules: Rules = NEWEST_RULES) -> dict[str, Fraction]:
+    """The amounts a pod needs of each resource it names, as its spec says.
 
     The larger of what its containers and sidecars need together and what any step of initialisation needs; then what
-    the pod itself requests in place of that (`pod_level`); then its overhead. `non_missing` stands in for requests
-    that a container leaves out. `use_status` counts the resources a running pod still holds during an in-place resize.
+    the pod itself requests in place of that; then its overhead.
     """
     try:
-        return _requests(_asks_of(pod), non_missing, use_status, pod_level)
+        return _requests(_asks_of(pod, rules), {}, rules, use_status=False, pod_level=True)
     except QuantityError as error:
         raise error.at(f"pod {pod.key}") from None
+
+
+def counts_by_release(pod: Pod) -> bool:
+    """Whether releases may differ in what the pod counts for: it has sidecars, or requests of its own, or was resized.
+
+    False means that they do not.
+    """
+    spec, status = pod.spec, pod.status
+    return bool(
+        spec.resources
+        or status.resources
+        or status.allocated_resources
+        or any(each.restart_policy == ALWAYS for each in spec.init_containers)
+        or any(each.resources or each.allocated_resources for each in status.container_statuses)
+        or any(each.resources or each.allocated_resources for each in status.init_container_statuses)
+    )
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
@@ -124,9 +137,9 @@ def _is_tracked(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
-def _is_pod_level(name: str) -> bool:
+def _is_pod_level(name: str, rules: Rules) -> bool:
     """Whether a pod can request the resource as a whole, over the heads of its containers."""
-    return name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
+    return name in (CPU, MEMORY) or (rules.pod_level_huge_pages and name.startswith(_HUGE_PAGES_PREFIX))
 
 
 def _units(name: str, amount: Fraction) -> int:
@@ -136,7 +149,8 @@ def _units(name: str, amount: Fraction) -> int:
 class _Status(NamedTuple):
     """What a running container or pod holds, whatever its spec asks for by now."""
 
-    actuated: _Items
+    actuated: _Items | None
+    """None where the status does not say."""
     allocated: _Items
 
 
@@ -153,37 +167,57 @@ class _PodAsks(NamedTuple):
 
     containers: tuple[_Ask, ...]
     init_containers: tuple[_Ask, ...] = ()
-    pod: _Ask | None = None
+    pod: tuple[tuple[str, Fraction], ...] = ()
+    """What the pod as a whole requests."""
+    pod_status: _Status | None = None
     overhead: _Items = ()
     resize_infeasible: bool = False
 
 
-def _asks_of(pod: Pod) -> _PodAsks:
+def _asks_of(pod: Pod, rules: Rules) -> _PodAsks:
+    """What of a pod counts in a release."""
     spec, status = pod.spec, pod.status
-    if not (spec.init_containers or spec.overhead or spec.resources or status.container_statuses):
+    held = status.container_statuses or status.resources or status.conditions
+    if not (spec.init_containers or spec.overhead or spec.resources or held):
         # Most pods: nothing but containers that ask for something.
         return _PodAsks(tuple([_Ask(_items(each.resources.requests)) for each in spec.containers]))
-    statuses = {
-        each.name: _status(each.resources, each.allocated_resources)
-        for each in (*status.container_statuses, *status.init_container_statuses)
-    }
-    asked = spec.resources
+    statuses = _statuses(pod) if rules.in_place_resize else {}
+    asked = spec.resources if rules.pod_level_resources else None
     return _PodAsks(
         containers=tuple([_Ask(_items(each.resources.requests), statuses.get(each.name)) for each in spec.containers]),
-        init_containers=tuple([_init_ask(each, statuses) for each in spec.init_containers]),
-        pod=None
-        if asked is None
-        else _Ask(_items(asked.requests), _status(status.resources, status.allocated_resources)),
+        init_containers=tuple([_init_ask(each, statuses, rules) for each in spec.init_containers]),
+        pod=() if asked is None else tuple(_pod_level(pod, asked, rules).items()),
+        pod_status=_status(status.resources, status.allocated_resources) if rules.pod_level_resize else None,
         overhead=_items(spec.overhead),
-        resize_infeasible=resize_infeasible(pod),
+        resize_infeasible=rules.in_place_resize and resize_infeasible(pod),
     )
 
 
-def _init_ask(container: Container, statuses: Mapping[str, _Status | None]) -> _Ask:
-    # Only sidecars can be resized while they run; other init containers count as written.
-    if container.restart_policy == "Always":
-        return _Ask(_items(container.resources.requests), statuses.get(container.name), sidecar=True)
-    return _Ask(_items(container.resources.requests))
+def _statuses(pod: Pod) -> dict[str, _Status]:
+    """What containers hold, by their names."""
+    listed = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    found = {each.name: _status(each.resources, each.allocated_resources) for each in listed}
+    return {name: status for name, status in found.items() if status is not None}
+
+
+def _init_ask(container: Container, statuses: Mapping[str, _Status], rules: Rules) -> _Ask:
+    sidecar = container.restart_policy == ALWAYS
+    # Where containers are compared one by one, only those that can be resized while they run are.
+    counted = sidecar or rules.resize_compares_sums
+    return _Ask(_items(container.resources.requests), statuses.get(container.name) if counted else None, sidecar)
+
+
+def _pod_level(pod: Pod, asked: ResourceRequirements, rules: Rules) -> _Amounts:
+    """What the pod as a whole requests, filled in from its containers where the release does so."""
+    written = _amounts(asked.requests.items())
+    if not written or not rules.pod_level_defaults_from_containers:
+        return written
+    containers = _PodAsks(
+        tuple([_Ask(_items(each.resources.requests)) for each in pod.spec.containers]),
+        tuple([_init_ask(each, {}, rules) for each in pod.spec.init_containers]),
+    )
+    summed = _container_requests(containers, {}, _use_spec)
+    return {name: amount for name, amount in summed.items() if name in (CPU, MEMORY)} | written
 
 
 def resize_infeasible(pod: Pod) -> bool:
@@ -193,7 +227,9 @@ def resize_infeasible(pod: Pod) -> bool:
 
 
 def _status(actuated: ResourceRequirements | None, allocated: ResourceList) -> _Status | None:
-    return None if actuated is None else _Status(_items(actuated.requests), _items(allocated))
+    if actuated is None and not allocated:
+        return None
+    return _Status(None if actuated is None else _items(actuated.requests), _items(allocated))
 
 
 def _items(resources: ResourceList) -> _Items:
@@ -201,50 +237,122 @@ def _items(resources: ResourceList) -> _Items:
 
 
 @lru_cache(maxsize=16_384)
-def _resources_of(asks: _PodAsks) -> PodResources:
-    used = _requests(asks, {}, use_status=True, pod_level=True)
-    defaults = DEFAULT_REQUESTS
-    if _has_pod_level_requests(asks):
-        defaults = {name: amount for name, amount in DEFAULT_REQUESTS.items() if name not in used}
-    non_zero = _requests(asks, defaults, use_status=True, pod_level=True)
-    requests = scheduler_units(used if _is_as_written(asks) else _requests(asks, {}, use_status=False, pod_level=True))
-    score = _requests(asks, DEFAULT_REQUESTS, use_status=False, pod_level=False)
+def _resources_of(asks: _PodAsks, rules: Rules) -> PodResources:
+    used = _requests(asks, {}, rules, use_status=True, pod_level=True)
+    requests = used
+    if not _is_as_written(asks):
+        requests = _requests(asks, {}, rules, use_status=False, pod_level=True)
+    score = _requests(asks, DEFAULT_REQUESTS, rules, use_status=False, pod_level=False)
+    non_zero_cpu, non_zero_memory = _non_zero(asks, used, rules)
     return PodResources(
         # The filter takes the larger of each request and zero.
-        requests={name: max(amount, 0) for name, amount in requests.items()},
+        requests={name: max(amount, 0) for name, amount in scheduler_units(requests).items()},
         used=scheduler_units(used),
-        non_zero_cpu=milli_value(non_zero.get(CPU, Fraction(0))),
-        non_zero_memory=value(non_zero.get(MEMORY, Fraction(0))),
+        non_zero_cpu=non_zero_cpu,
+        non_zero_memory=non_zero_memory,
         score_requests={name: _units(name, amount) for name, amount in score.items()},
         balanced_requests={name: _units(name, amount) for name, amount in used.items()},
     )
 
 
-def _requests(asks: _PodAsks, non_missing: Mapping[str, Fraction], use_status: bool, pod_level: bool) -> _Amounts:
-    requests = _container_requests(asks, non_missing, use_status)
-    if pod_level and asks.pod is not None:
-        effective = _effective(asks.pod, use_status, asks.resize_infeasible)
-        for name, _ in asks.pod.requests:
-            if _is_pod_level(name):
-                requests[name] = effective.get(name, Fraction(0))
+def _non_zero(asks: _PodAsks, used: _Amounts, rules: Rules) -> tuple[int, int]:
+    """Cpu and memory for scoring, where a container that does not say has the default."""
+    if not rules.sidecars_add_to_non_zero_requests:
+        return _non_zero_without_sidecars(asks, CPU), _non_zero_without_sidecars(asks, MEMORY)
+    defaults = DEFAULT_REQUESTS
+    if any(_is_pod_level(name, rules) for name, _ in asks.pod):
+        defaults = {name: amount for name, amount in DEFAULT_REQUESTS.items() if name not in used}
+    amounts = _requests(asks, defaults, rules, use_status=True, pod_level=True)
+    return milli_value(amounts.get(CPU, Fraction(0))), value(amounts.get(MEMORY, Fraction(0)))
+
+
+def _non_zero_without_sidecars(asks: _PodAsks, name: str) -> int:
+    """The containers, or the hungriest step of initialisation next to the sidecars started before it.
+
+    A step has the default where neither the init container nor a sidecar before it says; every amount is rounded.
+    """
+    default = DEFAULT_REQUESTS[name]
+    running = sum(_units(name, _amounts(ask.requests).get(name, default)) for ask in asks.containers)
+    sidecars: _Amounts = {}
+    initialising = 0
+    for ask in asks.init_containers:
+        step = _amounts(ask.requests)
+        if ask.sidecar:
+            _add(sidecars, step)
+            step = sidecars
+        else:
+            _add(step, sidecars)
+        initialising = max(initialising, _units(name, step.get(name, default)))
+    return max(running, initialising) + _units(name, _amounts(asks.overhead).get(name, Fraction(0)))
+
+
+def _requests(
+    asks: _PodAsks, non_missing: Mapping[str, Fraction], rules: Rules, *, use_status: bool, pod_level: bool
+) -> _Amounts:
+    """What a pod needs; `non_missing` stands in for requests that a container leaves out.
+
+    `use_status` counts the resources a running pod still holds during an in-place resize.
+    """
+    requests = (
+        _largest_sums(asks, non_missing, rules) if use_status else _container_requests(asks, non_missing, _use_spec)
+    )
+    if pod_level and any(_is_pod_level(name, rules) for name, _ in asks.pod):
+        for name, amount in _whole(asks, rules, use_status).items():
+            if _is_pod_level(name, rules):
+                requests[name] = amount
     _add(requests, _amounts(asks.overhead))
     return requests
 
 
-def _container_requests(asks: _PodAsks, non_missing: Mapping[str, Fraction], use_status: bool) -> _Amounts:
-    """What the containers need: all of them together with the sidecars, or the hungriest step of initialisation."""
+def _whole(asks: _PodAsks, rules: Rules, use_status: bool) -> _Amounts:
+    """What counts for the pod as a whole, in place of its containers."""
+    written, status = dict(asks.pod), asks.pod_status
+    if not use_status or status is None or status.actuated is None:
+        return written
+    held = {} if asks.resize_infeasible else dict(written)
+    _raise_to(held, _amounts(status.actuated))
+    _raise_to(held, _amounts(status.allocated))
+    if rules.resize_compares_sums:
+        return held
+    return {name: held.get(name, Fraction(0)) for name in written}
 
-    def effective(ask: _Ask) -> _Amounts:
-        return {**non_missing, **_effective(ask, use_status, asks.resize_infeasible)}
 
+def _largest_sums(asks: _PodAsks, non_missing: Mapping[str, Fraction], rules: Rules) -> _Amounts:
+    """What the containers need during a resize: its larger end until it is done or cannot be done."""
+    if _is_as_written(asks):
+        return _container_requests(asks, non_missing, _use_spec)
+    if not rules.resize_compares_sums:
+        return _container_requests(asks, non_missing, partial(_use_largest, asks.resize_infeasible))
+    sums: list[_Amounts] = []
+    if not asks.resize_infeasible:
+        sums.append(_container_requests(asks, non_missing, _use_spec))
+    status = asks.pod_status
+    if status is not None and status.actuated and status.allocated:
+        sums += [_amounts(status.actuated), _amounts(status.allocated)]
+    else:
+        for use in (_use_actuated, _use_allocated):
+            sums.append(_container_requests(asks, non_missing, partial(use, asks.resize_infeasible)))
+    largest: _Amounts = {}
+    for each in sums:
+        _raise_to(largest, each)
+    return largest
+
+
+def _container_requests(
+    asks: _PodAsks, non_missing: Mapping[str, Fraction], use: Callable[[_Ask], _Amounts]
+) -> _Amounts:
+    """What the containers need: all of them together with the sidecars, or the hungriest step of initialisation.
+
+    `use` says what one container counts with.
+    """
     running: _Amounts = {}
     for ask in asks.containers:
-        _add(running, effective(ask))
+        _add(running, {**non_missing, **use(ask)})
     sidecars: _Amounts = {}
     initialising: _Amounts = {}
     for ask in asks.init_containers:
         # An init container runs next to the sidecars started before it; a sidecar stays.
-        step = effective(ask)
+        step = {**non_missing, **use(ask)}
         if ask.sidecar:
             _add(running, step)
             _add(sidecars, step)
@@ -256,23 +364,39 @@ def _container_requests(asks: _PodAsks, non_missing: Mapping[str, Fraction], use
     return running
 
 
-def _effective(ask: _Ask, use_status: bool, resize_infeasible: bool) -> _Amounts:
-    """What is asked now, or still held: a resize counts at its larger end until it is done or cannot be done."""
-    if not use_status or ask.status is None:
+def _use_spec(ask: _Ask) -> _Amounts:
+    """A container counts as written."""
+    return _amounts(ask.requests)
+
+
+def _use_largest(infeasible: bool, ask: _Ask) -> _Amounts:
+    """A container counts with the largest of what is written and held; without the former if that cannot be had."""
+    if ask.status is None or ask.status.actuated is None:
         return _amounts(ask.requests)
-    held = {} if resize_infeasible else _amounts(ask.requests)
+    held = {} if infeasible else _amounts(ask.requests)
     _raise_to(held, _amounts(ask.status.actuated))
     _raise_to(held, _amounts(ask.status.allocated))
     return held
 
 
+def _use_allocated(infeasible: bool, ask: _Ask) -> _Amounts:
+    """A container counts with what its node promised it."""
+    if ask.status is not None and ask.status.allocated:
+        return _amounts(ask.status.allocated)
+    return {} if infeasible else _amounts(ask.requests)
+
+
+def _use_actuated(infeasible: bool, ask: _Ask) -> _Amounts:
+    """A container counts with what it runs with."""
+    if ask.status is not None and ask.status.actuated:
+        return _amounts(ask.status.actuated)
+    return _use_allocated(infeasible, ask)
+
+
 def _is_as_written(asks: _PodAsks) -> bool:
     """Whether the pod's status has no say in what it asks for."""
-    return all(each is None or each.status is None for each in (asks.pod, *asks.containers, *asks.init_containers))
-
-
-def _has_pod_level_requests(asks: _PodAsks) -> bool:
-    return asks.pod is not None and any(_is_pod_level(name) for name, _ in asks.pod.requests)
+    asking = (*asks.containers, *asks.init_containers)
+    return not asks.resize_infeasible and asks.pod_status is None and all(each.status is None for each in asking)
 
 
 def _amounts(items: Iterable[tuple[str, Quantity]]) -> _Amounts:

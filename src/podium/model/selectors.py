@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from podium.errors import SelectorError
 from podium.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pod, SelectorRequirement, Taint, Toleration
 from podium.model.quantity import INT64
@@ -235,3 +237,22 @@ def selecting_pair(selector: Selector) -> tuple[str, str] | None:
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, next(iter(requirement.values))
     return None
+
+
+def with_label_keys_merged(
+    selector: LabelSelector | None, match: list[str], mismatch: list[str], labels: Labels
+) -> LabelSelector | None:
+    """The selector with a requirement more for each key the pod has; absent selectors match nothing and stay."""
+    if selector is None or not (match or mismatch):
+        return selector
+    wanted = [
+        SelectorRequirement(key=key, operator=operator, values=[labels[key]])
+        for operator, keys in (("In", match), ("NotIn", mismatch))
+        for key in keys
+        if key in labels
+    ]
+    # A dump of a running cluster has them already.
+    missing = [requirement for requirement in wanted if requirement not in selector.match_expressions]
+    if not missing:
+        return selector
+    return replace(selector, match_expressions=[*selector.match_expressions, *missing])

@@ -111,6 +111,7 @@ class CSINode(Object, frozen=True):
 class CSIDriverSpec(Struct, frozen=True):
     attach_required: bool = True
     storage_capacity: bool = False
+    prevent_pod_scheduling_if_missing: bool = False
 
 
 class CSIDriver(Object, frozen=True):

@@ -1,4 +1,4 @@
-"""The in-tree plugins of kube-scheduler v1.36, under their names."""
+"""The in-tree plugins of kube-scheduler, under their names."""
 
 from podium.framework import Registry
 from podium.plugins.default_binder import DefaultBinder
@@ -15,6 +15,7 @@ from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.node_unschedulable import NodeUnschedulable
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.queue_sort import PrioritySort, SchedulingGates
+from podium.plugins.storage.in_tree_volume_limits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.plugins.storage.volume_restrictions import VolumeRestrictions
@@ -23,9 +24,13 @@ from podium.plugins.taint_toleration import TaintToleration
 
 IN_TREE = Registry(
     (
+        AzureDiskLimits,
+        CinderLimits,
         DefaultBinder,
         DefaultPreemption,
         DynamicResources,
+        EBSLimits,
+        GCEPDLimits,
         ImageLocality,
         InterPodAffinity,
         NodeAffinity,
@@ -45,6 +50,6 @@ IN_TREE = Registry(
         VolumeZone,
     )
 )
-"""Every plugin Podium ships, ready to be named in a profile."""
+"""Every plugin Podium ships, ready to be named in a profile of a release that has it."""
 
 __all__ = ["IN_TREE"]

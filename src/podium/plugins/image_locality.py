@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Ints
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, ScorePlugin
 from podium.model import Pod, PodSpec
+from podium.rules import Rules
 
 MEBI = 1024 * 1024
 LEAST = 23 * MEBI
@@ -21,12 +23,21 @@ def normalized_image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _images(spec: PodSpec) -> list[str]:
-    """The images of the containers, then those that volumes mount, under their full names."""
+class _Images(NamedTuple):
+    """What a pod needs: the images that count, and how many make the largest size that counts."""
+
+    names: tuple[str, ...]
+    expected: int
+
+
+def _images(spec: PodSpec, rules: Rules) -> _Images:
+    first = spec.init_containers if rules.image_locality_counts_init_containers else []
+    names = [each.image for each in (*first, *spec.containers)]
     mounted = [volume.image.reference for volume in spec.volumes if volume.image is not None]
-    return [normalized_image_name(each.image) for each in (*spec.init_containers, *spec.containers)] + [
-        normalized_image_name(name) for name in mounted
-    ]
+    expected = len(names) + (len(mounted) if rules.image_locality_expects_volumes else 0)
+    if rules.image_locality_counts_volumes:
+        names += mounted
+    return _Images(tuple([normalized_image_name(name) for name in names]), expected)
 
 
 class ImageLocality(ScorePlugin):
@@ -37,17 +48,16 @@ class ImageLocality(ScorePlugin):
     reads = Aspect.IMAGES
 
     def sign(self, pod: PodView) -> Hashable:
-        spec = pod.spec
-        return len(spec.init_containers) + len(spec.containers), tuple(_images(spec))
+        return _images(pod.spec, self.release_rules)
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        cluster = nodes.cluster
+        cluster, images = nodes.cluster, _images(pod.spec, self.release_rules)
         total = np.zeros(len(nodes), dtype=np.int64)
-        for image in _images(pod.spec):
+        for image in images.names:
             found = cluster.images.states.get(image)
             if found is not None:
                 share = len(found.rows) / cluster.node_count
                 total += nodes.among(found.rows) * int(found.size * share)
-        most = MOST_PER_CONTAINER * (len(pod.spec.init_containers) + len(pod.spec.containers))
+        most = MOST_PER_CONTAINER * images.expected
         bounded = np.where(total < LEAST, LEAST, np.minimum(total, most))
         return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)

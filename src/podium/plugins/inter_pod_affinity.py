@@ -33,17 +33,22 @@ PREFERENCES: tuple[tuple[TermKind, int], ...] = (("preferred_affinity", 1), ("pr
 
 
 def scope_of(term: Term, cluster: Cluster) -> Scope:
-    """The pods an incoming pod's term means.
+    """The pods an incoming pod's term means: a namespaceSelector adds the namespaces it matches.
 
-    A namespaceSelector adds the namespaces it matches. One that even a namespace without labels would match means
-    all of them: the scheduler tries it on no labels for every pod, besides the namespaces it found.
+    In some releases one that even a namespace without labels would match means all of them: the scheduler tries it on
+    no labels for every pod, besides the namespaces it found.
     """
-    if term.namespace_selector.matches({}):
+    if term.namespace_selector.matches({}) and _means_all(term, cluster):
         return Scope(None, term.selector)
     if term.namespace_selector.nothing:
         return Scope(term.namespaces, term.selector)
     found = {n.name for n in cluster.store.of(Namespace) if term.namespace_selector.matches(n.metadata.labels)}
     return Scope(term.namespaces | found, term.selector)
+
+
+def _means_all(term: Term, cluster: Cluster) -> bool:
+    """Whether a selector that matches no labels means every namespace; an empty one always does."""
+    return term.namespace_selector.empty or not cluster.rules.namespace_selector_matches_listed_namespaces
 
 
 def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owning]:
@@ -76,9 +81,10 @@ class OwnTerms(NamedTuple):
 def own_terms(info: PodInfo, cluster: Cluster) -> OwnTerms:
     """The incoming pod's terms, worked out once as long as namespaces stay what they are."""
     memo, version = info.memo, cluster.store.version
-    known: tuple[int, OwnTerms] | None = memo.get("own_terms")
+    key = ("own_terms", cluster.rules.namespace_selector_matches_listed_namespaces)
+    known: tuple[int, OwnTerms] | None = memo.get(key)
     if known is None or known[0] != version:
-        known = memo["own_terms"] = version, _own_terms(info, cluster)
+        known = memo[key] = version, _own_terms(info, cluster)
     return known[1]
 
 

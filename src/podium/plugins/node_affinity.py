@@ -80,7 +80,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         affinity = _affinity(pod.spec)
-        return SUCCESS if self._adds_preferences or (affinity and affinity.preferred) else SKIP
+        scores = self._adds_preferences or (affinity and affinity.preferred)
+        return SUCCESS if scores or not self.release_rules.node_affinity_skips_score else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The sum of the weights of the preferences a node meets."""

@@ -11,6 +11,7 @@ from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Verdict
 from podium.model import Node, Pod, PodSpec
+from podium.rules import Rules
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -32,6 +33,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
     reads = Aspect.LABELS
     REASON = "node(s) didn't match Pod's required features"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) if rules.has_node_declared_features else frozenset()
 
     def sign(self, pod: PodView) -> Hashable:
         return required_features(pod.spec)

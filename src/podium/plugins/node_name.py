@@ -8,20 +8,31 @@ import numpy as np
 
 from podium.cluster import Aspect, Nodes
 from podium.framework.events import Action, EventHint
-from podium.framework.plugin import CycleState, FilterPlugin, PodView
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import Verdict
 from podium.model import Pod
+from podium.rules import Rules
+
+PASSED = PreFilterResult()
 
 
-class NodeName(FilterPlugin):
+class NodeName(PreFilterPlugin, FilterPlugin):
     """Pass only the node the pod names; pass all when it names none."""
 
     name = "NodeName"
     reads = Aspect.LABELS
     REASON = "node(s) didn't match the requested node name"
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) if rules.node_name_narrows else frozenset(("filter",))
+
     def sign(self, pod: PodView) -> Hashable:
         return pod.spec.node_name
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        wanted = pod.spec.node_name
+        return PreFilterResult(node_names=frozenset((wanted,))) if wanted else PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         wanted = pod.spec.node_name

@@ -55,7 +55,10 @@ class _Today:
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
-    """Score by how much the pod evens out, or unbalances, the fractions of the resources in use."""
+    """Score by how much the pod evens out, or unbalances, the fractions of the resources in use.
+
+    Before v1.36, by how even they are with the pod on the node.
+    """
 
     name = "NodeResourcesBalancedAllocation"
     title = "Balance"
@@ -79,12 +82,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         asked = asked_resources(self._counted, state.info.resources.balanced_requests)
         before, after = tuple([(name, 0) for name, _, _ in asked]), tuple([(name, more) for name, more, _ in asked])
         state[self._score_key] = _Scored(before, after)
-        return SUCCESS if before != after else SKIP
+        return SUCCESS if before != after or not self.release_rules.balanced_allocation_skips_best_effort else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         before, after = state[self._score_key]
-        half = MAX_NODE_SCORE // 2
+        if not after:
+            return np.full(len(nodes), MAX_NODE_SCORE)
         gain = _evenness(*_fractions(after, nodes))
+        if not self.release_rules.balanced_allocation_compares_before_and_after:
+            return gain
+        half = MAX_NODE_SCORE // 2
         gain -= self._evenness_now(before, nodes)
         gain += half
         score = halved(gain)
@@ -106,6 +113,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         before, after = state[self._score_key]
         amounts = node.amounts
+        if not self.release_rules.balanced_allocation_compares_before_and_after:
+            return _evenness_of(after, amounts)
         now: int | None = amounts.memo.get(before)
         if now is None:
             now = amounts.memo[before] = _evenness_of(before, amounts)

@@ -8,9 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, NodeInfo, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, highest, is_any, lowest
-from podium.config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from podium.config.plugin_args import (
+    LEAST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -23,15 +29,21 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.model import Node, Pod
+from podium.model import DeviceClass, Node, Pod
 from podium.model.quantity import MAX_INT64, int64
 from podium.model.resources import PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
+from podium.plugins.dynamic_resources.device_totals import device_totals
+from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources
 from podium.plugins.normalize import divisors, round_half_away
+from podium.rules import Rules
 
 UNRESOLVABLE = 1 << 62
 
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
 PASSED = PreFilterResult()
+BACKED = "NodeResourcesFit/backed"
+"""Where the cycle state has the device classes that stand for extended resources, if the pod asks for one of those."""
+NONE_BACKED: Mapping[str, DeviceClass] = {}
 
 
 class Asked(NamedTuple):
@@ -73,7 +85,10 @@ def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Reject nodes without room for the pod's requests; score by how much of a node is, or would be, in use."""
+    """Reject nodes without room for the pod's requests; score by how much of a node is, or would be, in use.
+
+    An extended resource that a node has none of and a device class stands for is left to DynamicResources.
+    """
 
     name = "NodeResourcesFit"
     title = "Fit"
@@ -87,10 +102,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored_groups = frozenset(fit.ignored_resource_groups)
         self._counted = counted_resources(fit.scoring_strategy.resources)
         self._wants_least = fit.scoring_strategy.type == LEAST_ALLOCATED
-        self._curve = _broken_linear(fit.scoring_strategy) if fit.scoring_strategy.shape else None
+        uses_shape = fit.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO and fit.scoring_strategy.shape
+        self._curve = _broken_linear(fit.scoring_strategy) if uses_shape else None
 
     def sign(self, pod: PodView) -> Hashable:
         return pod.resources
+
+    def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        return self.release_rules.device_extended_resources and asks_for_backed(info, cluster)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -106,19 +125,23 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             if name not in ALWAYS_FIRST and amount > 0 and not self._is_ignored(name)
         ]
         state[self.name] = [("pods", 1), *first, *others]
+        state[BACKED] = backed_resources(nodes.cluster) if self.varies(state.info, nodes.cluster) else NONE_BACKED
         return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needs: list[tuple[str, int]] = state[self.name]
+        backed: Mapping[str, DeviceClass] = state[BACKED]
         codes = np.zeros(len(nodes), dtype=np.int64)
         for place, (name, amount) in enumerate(needs):
             allocatable, requested = nodes.capacity(name), nodes.requested(name)
             if isinstance(allocatable, int) and highest(requested) <= allocatable - amount:
                 continue
             short = requested > allocatable - amount
+            if name in backed:
+                short &= allocatable > 0
             if is_any(short):
                 codes |= short.astype(np.int64) << place
-                if name != "pods":
+                if name != "pods" and self.release_rules.too_small_nodes_are_unresolvable:
                     codes[short & (amount > allocatable)] |= UNRESOLVABLE
         return Verdict(codes, partial(_describe, needs))
 
@@ -127,14 +150,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         free = node.amounts.free
         for name, amount in needs:
             if amount > free.get(name, 0):
-                return self._rejected(needs, node)
+                return self._rejected([need for need in needs if not _is_delegated(need[0], state, node)], node)
         return SUCCESS
 
     def _rejected(self, needs: list[tuple[str, int]], node: NodeInfo) -> Status:
         free, offered = node.amounts.free, node.amounts.allocatable
         short = [(name, amount) for name, amount in needs if amount > free.get(name, 0)]
+        if not short:
+            return SUCCESS
         is_hopeless = any(name != "pods" and amount > offered.get(name, 0) for name, amount in short)
-        return _insufficient(short, is_hopeless)
+        return _insufficient(short, is_hopeless and self.release_rules.too_small_nodes_are_unresolvable)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
@@ -147,8 +172,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         total: Ints | None = None
         weights: Ints | int = 0
         for name, amount, weight in asked:
-            capacity, counted = divisors(nodes.capacity(name))
-            scores = self._resource_scores(nodes.non_zero_requested(name), amount, capacity)
+            offered, used = nodes.capacity(name), nodes.non_zero_requested(name)
+            if name in state.get(BACKED, NONE_BACKED):
+                offered, used = with_devices(name, offered, used, state, nodes, self.release_rules)
+            capacity, counted = divisors(offered)
+            scores = self._resource_scores(used, amount, capacity)
             if self._curve is not None:
                 # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
                 counted = counted & (scores > 0)
@@ -163,6 +191,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked: list[Asked] = state[self._score_key]
+        if state.get(BACKED):
+            return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
         used, offered = amounts.non_zero, amounts.allocatable
         total = weights = 0
@@ -223,6 +253,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return True
         before = node_allocatable(old)
         return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
+
+
+def _is_delegated(name: str, state: CycleState, node: NodeInfo) -> bool:
+    """Whether devices serve a resource on a node, instead of a device plugin."""
+    return name in state[BACKED] and not node.allocatable(name)
+
+
+def with_devices(
+    name: str, offered: Ints | int, used: Ints, state: CycleState, nodes: Nodes, rules: Rules
+) -> tuple[Ints, Ints]:
+    """What nodes have and use of a resource, counted in devices where they have no device plugin for it."""
+    offered, used = np.full(len(nodes), offered), used.copy()
+    (places,) = np.nonzero(offered == 0)
+    there, taken = device_totals(nodes.cluster, rules, state[BACKED][name], nodes.rows[places])
+    offered[places[there > 0]], used[places[there > 0]] = there[there > 0], taken[there > 0]
+    return offered, used
 
 
 def _describe(needs: list[tuple[str, int]], code: int) -> Status:

@@ -22,15 +22,26 @@ class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
     reads = Aspect.TAINTS
     reverse = True
     REASON = "node(s) had untolerated taint(s)"
+    REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
 
     def sign(self, pod: PodView) -> Hashable:
         return tuple(pod.spec.tolerations)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        def is_repelled(taints: tuple[Taint, ...]) -> int:
-            return untolerated(taints, pod.spec.tolerations) is not None
+        reasons: dict[str, int] = {}
 
-        return Verdict.unresolvable(nodes.by_taints(is_repelled) != 0, self.REASON)
+        def reason(taints: tuple[Taint, ...]) -> int:
+            """0 if the pod tolerates the taints, else the place of the reason why not, counted from 1."""
+            taint = untolerated(taints, pod.spec.tolerations)
+            return 0 if taint is None else reasons.setdefault(self._reason(taint), len(reasons) + 1)
+
+        codes = nodes.by_taints(reason)
+        return Verdict.choose(codes, tuple([Status.unresolvable(text) for text in reasons]))
+
+    def _reason(self, taint: Taint) -> str:
+        if self.release_rules.taints_are_not_named:
+            return self.REASON
+        return self.REASON_NAMING.format(key=taint.key, value=taint.value)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         return SUCCESS

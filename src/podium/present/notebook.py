@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars
 
     from podium.engine.decision import Decision
-    from podium.engine.simulate import Placement, Simulation
+    from podium.engine.simulation import Placement, Simulation
 
 
 TEXT, TEXTS, NUMBER = "text", "texts", "number"

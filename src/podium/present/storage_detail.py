@@ -20,7 +20,7 @@ from podium.plugins.storage.claims import (
     is_fully_bound,
     volume_not_found,
 )
-from podium.plugins.storage.csi_migration import AttachedVolume
+from podium.plugins.storage.csi_migration import DRIVERS, AttachedVolume
 from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.plugins.storage.volume_binding_search import REASON_UNBOUND_IMMEDIATE
@@ -118,7 +118,7 @@ class _StorageDetail:
         for volume in self._pod.spec.volumes:
             alone = replace(self._pod, spec=replace(self._pod.spec, volumes=[volume]))
             try:
-                for one in self._attached.of_pod(alone, self._cluster.store, is_new=True, migrated=True):
+                for one in self._attached.of_pod(alone, self._cluster.store, is_new=True, migrated=frozenset(DRIVERS)):
                     found.setdefault(one, self._called(volume, one))
             except UncountableError:
                 return {}

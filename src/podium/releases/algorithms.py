@@ -11,11 +11,11 @@ from podium.config.extenders import check_extenders, ignored_resources
 from podium.config.fields import Problems
 from podium.config.plugin_args import InterPodAffinityArgs
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
+from podium.engine.release import Conduct, Options, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, Registry, ReservePlugin, ScorePlugin
 from podium.plugins.default_binder import DefaultBinder
 from podium.plugins.queue_sort import PrioritySort
-from podium.releases.conduct import Conduct, Options, Setup
 from podium.releases.inter_pod_affinity import InterPodAffinityPriority, MatchInterPodAffinity
 from podium.releases.node_priorities import (
     EqualPriority,

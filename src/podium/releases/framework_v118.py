@@ -15,11 +15,11 @@ from podium.config.fields import Fields, Problems
 from podium.config.parse import read_component
 from podium.config.plugin_sets import V1BETA2
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
+from podium.engine.release import Conduct, Options, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin, Registry, Status, Verdict
 from podium.framework.plugin import points_of
 from podium.model import Pod
-from podium.releases.conduct import Conduct, Options, Setup
 from podium.releases.plugins_v118 import PLUGINS, POINTS, PRE_SCORED, SCORED, read_args
 from podium.releases.policy import PolicyProblems, read_policy_extenders
 from podium.releases.rules import V1_18

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from podium.config.extenders import check_extenders
 from podium.config.fields import Problems
 from podium.config.types import PluginRef
+from podium.engine.release import Conduct, Options, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
-from podium.releases.conduct import Conduct, Options, Setup
 from podium.releases.framework_v118 import READ_POINTS, SCHEDULER_NAME, PluginSets, ProfileDocument, set_up
 from podium.releases.plugins_v118 import POINTS, PRE_SCORED
 from podium.releases.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, weight_problems

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium.releases.conduct import Options
+from podium.engine.release import Options
 from podium.releases.policy import API_VERSION, KIND
 from podium.releases.policy_v118 import provider_priorities
-from podium.releases.release import release_of
+from podium.releases.release import old_release
 from podium.releases.rules import V1_18
 
 
@@ -21,7 +21,7 @@ def provider_policy(release: str, options: Options | None = None) -> dict[str, A
     if release == V1_18.release:
         weights = provider_priorities(options)
     else:
-        effective = release_of(release).set_up(options=options).effective
+        effective = old_release(release).set_up(options=options).effective
         policy["predicates"] = [{"name": name} for name in effective["predicates"]]
         weights = effective["priorities"]
     policy["priorities"] = [{"name": name, "weight": weight} for name, weight in weights.items()]

@@ -3,60 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha1
-from typing import NamedTuple
 
 from podium.cluster import Aspect, Cluster, NodeInfo
 from podium.framework import Status
 from podium.model import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
-from podium.model.pod import Volume
-from podium.model.storage import PersistentVolumeSpec
+from podium.plugins.storage.in_tree_volume_limits import (
+    AZURE_DISK,
+    CINDER,
+    EBS,
+    GCE_PD,
+    INSTANCE_TYPE,
+    LIMIT_PREFIX,
+    NITRO,
+    NITRO_LIMIT,
+    STABLE_INSTANCE_TYPE,
+    Disk,
+)
 from podium.releases.reasons import MAX_VOLUMES, rejection
 from podium.releases.volume_predicates import ClaimError, VolumePredicate, claim_name, class_of
 
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
-NITRO, NITRO_LIMIT = re.compile(r"^[cmr]5.*|t3|z1d"), 25
-INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
-STABLE_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-LIMIT_PREFIX = "attachable-volumes-"
 
 _KEY_LENGTH = 63
 _IN_TREE_PROVISIONERS = frozenset(
     f"kubernetes.io/{name}" for name in ("aws-ebs", "gce-pd", "cinder", "azure-disk", "azure-file")
 )
-
-
-class Disk(NamedTuple):
-    """A kind of disk: how to recognise it, and how many of it a node takes by default."""
-
-    provisioner: str
-    limit_key: str
-    limit: int
-    identify: Callable[[Volume | PersistentVolumeSpec], str | None]
-
-
-def _ebs(source: Volume | PersistentVolumeSpec) -> str | None:
-    return source.aws_elastic_block_store.volume_id if source.aws_elastic_block_store else None
-
-
-def _gce(source: Volume | PersistentVolumeSpec) -> str | None:
-    return source.gce_persistent_disk.pd_name if source.gce_persistent_disk else None
-
-
-def _azure(source: Volume | PersistentVolumeSpec) -> str | None:
-    return source.azure_disk.disk_name if source.azure_disk else None
-
-
-def _cinder(source: Volume | PersistentVolumeSpec) -> str | None:
-    return source.cinder.volume_id if source.cinder else None
-
-
-EBS = Disk("kubernetes.io/aws-ebs", f"{LIMIT_PREFIX}aws-ebs", 39, _ebs)
-GCE_PD = Disk("kubernetes.io/gce-pd", f"{LIMIT_PREFIX}gce-pd", 16, _gce)
-AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{LIMIT_PREFIX}azure-disk", 16, _azure)
-CINDER = Disk("kubernetes.io/cinder", f"{LIMIT_PREFIX}cinder", 256, _cinder)
 
 
 @dataclass(frozen=True, kw_only=True)

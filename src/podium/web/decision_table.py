@@ -64,7 +64,9 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
         for scores in decision.scores
     ]
     for name, weighted in decision.extender_scores.items():
-        found.append({"plugin": name, "title": name, "weight": None, "weighted": [weighted.get(node, 0) for node in nodes]})
+        found.append(
+            {"plugin": name, "title": name, "weight": None, "weighted": [weighted.get(node, 0) for node in nodes]}
+        )
     return found
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.engine.plugin_faults import BLAME_PLUGINS
+from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.errors import InputError, PluginError
 from podium.extenders.messages import pod_uid
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
 from podium.framework import return_values as returned
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.model import Pod
-from podium.releases import CURRENT, Options, release_of
 
 UNKNOWN = "the extender does not know this node"
 Document = Mapping[str, Any]
@@ -204,7 +204,7 @@ def extender_framework(
     wanted: Sequence[str],
     document: Document | None = None,
     *,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     options: Options | None = None,
 ) -> Framework:
     """The plugins to serve: those that are `wanted`, else all of the configuration's first profile.
@@ -218,8 +218,8 @@ def extender_framework(
             raise InputError("no plugin to serve: name one with --plugin, or a configuration with --config")
         setup = made.set_up(document, options=options, registry=registry)
         return Framework(setup.config.profiles[0], setup.registry)
-    if release != CURRENT:
-        raise InputError(f"--plugin is for {CURRENT}; of {release}, name a configuration with --config")
+    if made.is_old:
+        raise InputError(f"--plugin is not for {made.name}, whose plugins a --config names: give that")
     given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
     profiles = [dict(each or {}) for each in given.get("profiles") or [{}]]
     weights = _weights(made.set_up(document, registry=registry).config.profiles[0].points["score"])

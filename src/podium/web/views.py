@@ -14,12 +14,13 @@ import msgspec
 from podium.answers.pod_lookup import find_pod
 from podium.cluster import PodInfo
 from podium.engine import Scheduler
+from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.present.explanation import Explained, explain_pod
 from podium.present.text import API_VERSION
-from podium.releases import CURRENT, RELEASES
+from podium.rules import RELEASE_NAMES
 from podium.web import questions
 from podium.web.configuration import turned
 from podium.web.decision_table import decision_table
@@ -73,9 +74,9 @@ class Views:
             "nodes": cluster.node_count,
             "pods": len(self._pods),
             "pending": len(cluster.pending),
-            "release": self.subject.release,
-            "releases": list(RELEASES),
-            "canTurn": self.subject.release == CURRENT,
+            "release": self.subject.release.name,
+            "releases": [*OLD_RELEASES, *RELEASE_NAMES],
+            "canTurn": not self.subject.release.is_old,
             "profiles": [
                 {
                     "name": name,

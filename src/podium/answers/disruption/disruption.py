@@ -17,6 +17,7 @@ from podium.answers.spec_constraints import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.framework import Registry
@@ -24,7 +25,6 @@ from podium.manifests import workload_of
 from podium.model import Pod, Taint
 from podium.model.pod_kinds import belongs_to_node
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NO_CONTROLLER = "no controller makes it again"
@@ -159,7 +159,7 @@ class Settings:
 
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
     registry: Registry = field(default_factory=lambda: IN_TREE)
-    release: str = CURRENT
+    release: AnyRelease = CURRENT
     tie_break: TieBreak | str = "first"
     seed: int = 0
     preempt: bool = True

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podium.answers.capacity import as_template
 from podium.answers.placement import place
 from podium.engine import Scheduler
-from podium.engine.simulate import in_queue_order
+from podium.engine.simulation import in_queue_order
 from podium.model import PersistentVolumeClaim, Pod
 from podium.model.pod_kinds import belongs_to_node
 from podium.plugins.storage.claims import BIND_COMPLETED, claim_name

@@ -8,9 +8,10 @@ from typing import Any
 
 from podium.answers.tuning.search_space import Document, TunedSettings, has_shape, place_of
 from podium.config import Profile
+from podium.engine.release import release_of
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.releases import provider_policy, release_of
+from podium.releases import provider_policy
 from podium.releases.resource_priorities import RatioArgs
 from podium.releases.rules import RULES, V1_18
 

@@ -12,6 +12,7 @@ from podium.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED
 from podium.config.plugin_sets import MULTI_POINT, V1, V1BETA2
 from podium.errors import InputError
 from podium.framework import Registry
+from podium.rules import NEWEST_RULES, Rules
 
 Document = dict[str, Any]
 
@@ -69,10 +70,16 @@ class ConfigurationSpace:
 
     strategies: tuple[str, ...] = STRATEGIES
 
-    def __init__(self, document: Mapping[str, Any] | None, registry: Registry, profile: str | None = None) -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any] | None,
+        registry: Registry,
+        profile: str | None = None,
+        rules: Rules = NEWEST_RULES,
+    ) -> None:
         self._document: Document = deepcopy(dict(document or {"apiVersion": V1, "kind": "KubeSchedulerConfiguration"}))
-        self._registry = registry
-        config = parse_config(self._document, registry.points, "the configuration to tune")
+        self._points, self._rules = registry.points_in(rules), rules
+        config = parse_config(self._document, self._points, "the configuration to tune", rules=rules)
         names = [each.scheduler_name for each in config.profiles]
         self._place = place_of(profile, names)
         self.profile = names[self._place]
@@ -97,7 +104,7 @@ class ConfigurationSpace:
 
     def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration:
         """What the scheduler runs with."""
-        return parse_config(self.document(settings), self._registry.points)
+        return parse_config(self.document(settings), self._points, rules=self._rules)
 
     def _set_weight(self, profile: Document, plugin: str, weight: int) -> None:
         """Where the profile names the plugin, or else where its default stands; `score` overrules `multiPoint`."""

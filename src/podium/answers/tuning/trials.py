@@ -18,6 +18,7 @@ from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use
 from podium.answers.tuning.search_space import SearchSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
+from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.model.resources import CPU, MEMORY
@@ -106,7 +107,7 @@ class TrialRunner:
     space: SearchSpace
     objective: Objective
     registry: Registry
-    release: str
+    release: AnyRelease
     tie_break: str
     seed: int
 

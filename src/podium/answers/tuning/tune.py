@@ -30,10 +30,10 @@ from podium.answers.tuning.trials import (
     trial_workers,
 )
 from podium.cluster import Cluster
+from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT
 from podium.releases.policy import is_policy
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def tune(
     seed: int = 0,
     jobs: int | None = 1,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     tie_break: str = "first",
     on_tried: Callable[[], object] = lambda: None,
 ) -> Tuning:
@@ -149,7 +149,7 @@ def tune(
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()
-    space = _panel(config, registry, profile, release)
+    space = _space(config, registry, profile, release)
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
@@ -178,13 +178,16 @@ def tune(
     return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison)
 
 
-def _panel(config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: str) -> SearchSpace:
+def _space(
+    config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: AnyRelease
+) -> SearchSpace:
     """The settings of a configuration, or of the default one of a release."""
-    if release == CURRENT:
-        return ConfigurationSpace(config, registry, profile)
+    chosen = release_of(release)
+    if not chosen.is_old:
+        return ConfigurationSpace(config, registry, profile, chosen.rules)
     if config is None or is_policy(config):
-        return PolicySpace(config, registry, profile, release)
-    return V1Alpha2Space(config, registry, profile, release)
+        return PolicySpace(config, registry, profile, chosen.name)
+    return V1Alpha2Space(config, registry, profile, chosen.name)
 
 
 class _Search:

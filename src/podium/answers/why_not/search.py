@@ -14,10 +14,10 @@ from podium.answers.why_not.suggested_change import Change, Situation
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision
+from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.framework import Registry
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT, release_of
 
 MOST_CHANGES = 4
 """How many changes a suggestion has at most."""
@@ -48,7 +48,7 @@ class Suggestion:
         pod: Pod,
         config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
         registry: Registry = IN_TREE,
-        release: str = CURRENT,
+        release: AnyRelease = CURRENT,
     ) -> tuple[Cluster, Pod, KubeSchedulerConfiguration]:
         """The cluster, the pod and the configuration with the changes made; those given stay as they are.
 

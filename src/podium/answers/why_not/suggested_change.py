@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, PluginRef
 from podium.engine import Decision, Scheduler
+from podium.engine.release import CURRENT, AnyRelease
 from podium.framework import Registry
 from podium.model import ContainerImage, Node, Pod, Taint, Toleration
 from podium.plugins.node_unschedulable import CORDONED
-from podium.releases import CURRENT
 from podium.wording import joined
 
 
@@ -29,7 +29,7 @@ class Situation:
         pod: Pod,
         config: KubeSchedulerConfiguration,
         registry: Registry,
-        release: str = CURRENT,
+        release: AnyRelease = CURRENT,
     ) -> None:
         self.cluster = cluster.fork()
         self.cluster.remove(pod)

@@ -17,11 +17,12 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import scored
+from podium.engine.release import CURRENT, AnyRelease
 from podium.errors import InputError
 from podium.framework import Registry, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT, LegacyConfiguration
+from podium.releases import LegacyConfiguration
 
 MOST = 5
 """How many suggestions are looked for unless told otherwise."""
@@ -84,7 +85,7 @@ def why_not(
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
     *,
     registry: Registry = IN_TREE,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     profile: str | None = None,
     tie_break: str | None = "first",
     seed: int = 0,

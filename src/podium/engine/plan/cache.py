@@ -13,19 +13,19 @@ from podium.engine.plan.outcomes import RowOutcomes
 from podium.engine.plan.outline import Course, Outline, Part
 from podium.engine.plan.plan import Plan, filters_of, scores_of
 from podium.engine.plan.results import Followed
+from podium.engine.release import Conduct
 from podium.framework import Framework, Plugin
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import PodView
-from podium.releases.conduct import Conduct
 
 
 class Frame:
     """What pods have in common that differ in what they ask for only: the parts that do not depend on resources."""
 
-    __slots__ = ("outlines", "parts", "state", "unconcerned")
+    __slots__ = ("outlines", "parts", "state", "unconcerned", "varying")
 
-    def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> None:
-        self.parts, self.unconcerned = parts, unconcerned
+    def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str], varying: frozenset[str]) -> None:
+        self.parts, self.unconcerned, self.varying = parts, unconcerned, varying
         self.state = _left_by(parts)
         self.outlines: dict[tuple[Course, ...], tuple[Outline, RowOutcomes]] = {}
         """By the courses of the other parts."""
@@ -85,6 +85,8 @@ class Plans:
         self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
         self._choosy = [p for p in plugins if p.reads is None and isinstance(p, ForSomePods)]
         """The plugins that have nothing to do with some pods."""
+        self._varying = [p for p, _ in keeping if type(p).varies is not Plugin.varies]
+        """The plugins of which nothing is kept for some pods."""
 
     def of(self, info: PodInfo) -> Plan:
         cluster = self._cluster
@@ -92,7 +94,7 @@ class Plans:
         known = self._by_signature.get_or_make(info.signature, _Known)
         plan = known.plan()
         if plan is None or known.as_of != as_of:
-            plan = self._plan(info, self._concerned(info))
+            plan = self._plan(info, self._concerned(info), self._varying_for(info))
             known.plan, known.as_of = ref(plan), as_of
         return plan
 
@@ -100,13 +102,18 @@ class Plans:
         cluster = self._cluster
         return tuple([plugin.concerns(info, cluster) for plugin in self._choosy])
 
-    def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
+    def _varying_for(self, info: PodInfo) -> frozenset[str]:
+        """The plugins that would keep results, but not for such pods."""
+        cluster = self._cluster
+        return frozenset([plugin.name for plugin in self._varying if plugin.varies(info, cluster)])
+
+    def _plan(self, info: PodInfo, concerned: tuple[bool, ...], varying: frozenset[str]) -> Plan:
         keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
         if keys.reads_metadata:
             # A plugin that reads metadata of one pod reads it of all pods with an equal spec.
             keys = self._keys.get_or_make(info.signature, lambda: self._make_keys(info))
         frame = self._frames.get_or_make(
-            (keys.by_row, concerned), lambda: self._make_frame(keys.by_row, concerned, info)
+            (keys.by_row, concerned, varying), lambda: self._make_frame(keys.by_row, concerned, varying, info)
         )
         return self._plans.get_or_make((frame, keys.by_state), lambda: self._make_plan(frame, keys.by_state, info))
 
@@ -116,12 +123,14 @@ class Plans:
         by_row = tuple([plugin.sign(view) for plugin, _ in self._by_row])
         return _Keys(by_state, by_row, view.reads_metadata)
 
-    def _make_frame(self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], info: PodInfo) -> Frame:
+    def _make_frame(
+        self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], varying: frozenset[str], info: PodInfo
+    ) -> Frame:
         unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
-        return Frame(self._parts_of(self._by_row, keys, info), frozenset(unconcerned))
+        return Frame(self._parts_of(self._by_row, keys, varying, info), frozenset(unconcerned), varying)
 
     def _make_plan(self, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
-        asked = self._parts_of(self._by_state, keys, info)
+        asked = self._parts_of(self._by_state, keys, frame.varying, info)
         parts = frame.parts | asked
         courses = tuple([part.course for part in asked.values()])
         known = frame.outlines.get(courses)
@@ -131,11 +140,16 @@ class Plans:
         return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._conduct, rows)
 
     def _parts_of(
-        self, plugins: list[tuple[Plugin, Followed]], keys: tuple[Hashable, ...], info: PodInfo
+        self,
+        plugins: list[tuple[Plugin, Followed]],
+        keys: tuple[Hashable, ...],
+        varying: frozenset[str],
+        info: PodInfo,
     ) -> dict[str, Part]:
         return {
             plugin.name: self._parts.get_or_make((plugin.name, key), partial(Part, plugin, followed, info))
             for (plugin, followed), key in zip(plugins, keys, strict=True)
+            if plugin.name not in varying
         }
 
     def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> tuple[Outline, RowOutcomes]:

@@ -124,7 +124,13 @@ class Outline:
         self.varying_pre_score: list[PreScorePlugin] = [p for p in asked if ways.get(p.name, "fail") == "fail"]
         skipped = {name for name, way in ways.items() if way == "skip"}
         skipped.update(plugin.name for plugin in framework.pre_score if plugin.name in unconcerned)
-        self.score: list[Weighted] = [each for each in framework.score if each.plugin.name not in skipped]
+        others = [each.plugin for each in framework.score if each.plugin.name in unconcerned]
+        self.zero_scores = {plugin.name for plugin in others if plugin.scores_unconcerned_pods}
+        """The plugins whose score is known to be 0 on every node."""
+        left_out = skipped | self.zero_scores
+        self.score: list[Weighted] = [each for each in framework.score if each.plugin.name not in left_out]
+        self.listed_scores = [each for each in framework.score if each.plugin.name not in skipped - self.zero_scores]
+        """`score`, and those whose score is known to be 0."""
         # Those whose raw scores are the final ones, whichever nodes are feasible.
         final = [each for each in self.score if each.plugin.name in courses and not each.plugin.normalizes]
         self.final_scores = Kept.of([each.plugin for each in final])

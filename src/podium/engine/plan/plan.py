@@ -19,9 +19,9 @@ from podium.cluster.nodes import Representatives
 from podium.engine.plan.outcomes import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
 from podium.engine.plan.outline import Outline, Part
 from podium.engine.plan.results import NO_VALUES, FilterResults, ScoreResults
+from podium.engine.release import Conduct
 from podium.framework import Plugin
 from podium.framework.registry import Weighted
-from podium.releases.conduct import Conduct
 
 NOWHERE: Mask = np.zeros(0, dtype=np.bool_)
 

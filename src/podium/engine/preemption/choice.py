@@ -25,16 +25,22 @@ DISRUPTION_TARGET, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
 def why_not_eligible(
     pod: Pod, nominated_node: str, policy: DefaultPreemption, statuses: Mapping[str, Status], cluster: Cluster
 ) -> str:
-    """Why the pod must not evict other pods now; empty if it may."""
+    """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter saw."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
-    row = cluster.rows.get(nominated_node)
-    if row is None or statuses[nominated_node].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+    row, status = cluster.rows.get(nominated_node), statuses.get(nominated_node)
+    if row is None or (status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
         return ""
     # Room is being made for the pod already: it should wait for that, and not make more of it elsewhere.
-    if any(policy.may_evict(other, pod) and is_being_preempted(other) for other in cluster.pods_on(row)):
+    is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else is_terminating
+    if any(policy.may_evict(other, pod) and is_going(other) for other in cluster.pods_on(row)):
         return TERMINATING
     return ""
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Whether the pod is going, for whatever reason."""
+    return pod.terminating
 
 
 def is_being_preempted(pod: Pod) -> bool:

@@ -12,6 +12,7 @@ from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.decision import Decision
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
+from podium.engine.preemption.choice import Candidate
 from podium.engine.preemption.search import Search
 from podium.engine.preemption.victims import Outcome
 from podium.engine.row_changes import RowChanges, RowMemory
@@ -20,6 +21,7 @@ from podium.extenders import Extender
 from podium.framework import Code, CycleState, Framework, PostFilterResult, Status
 from podium.model import Pod
 from podium.plugins.default_preemption import PREEMPTION
+from podium.rules import Rules
 
 
 def run_post_filter(
@@ -79,7 +81,7 @@ class Preempting:
         state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
         absent = decision.absent or Status.unresolvable()
         statuses = decision.rejected
-        if len(statuses) < cluster.node_count:
+        if len(statuses) < cluster.node_count and cluster.rules.counts_absent_nodes:
             statuses = {name: decision.rejected.get(name, absent) for name in cluster.rows}
         result = run_post_filter(framework, state, pod, statuses)
         chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
@@ -88,10 +90,16 @@ class Preempting:
             post_filter_message=result.status.message,
             nominated=result.nominated_node or None,
             clears_nomination=result.nominated_node == "",
-            victims=tuple(sorted(pod.key for pod in chosen.victims if not pod.terminating)) if chosen else (),
+            victims=self._deleted(chosen, cluster.rules) if chosen else (),
             candidates=search.candidates,
             chosen_by=search.chosen_by,
         )
+
+    @staticmethod
+    def _deleted(chosen: Candidate, rules: Rules) -> tuple[str, ...]:
+        """The victims that are deleted; where the release spares them, not those that are terminating."""
+        deleted = [pod for pod in chosen.victims if not (pod.terminating and rules.spares_terminating_victims)]
+        return tuple(sorted(pod.key for pod in deleted))
 
     def carry_out(self, pod: Pod, decision: Decision, cluster: Cluster | None) -> None:
         """Nominate the pod and clear the nominations it overrides; given a cluster, remove the victims from it."""

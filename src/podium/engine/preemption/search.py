@@ -67,7 +67,13 @@ class Search:
             return PostFilterResult(Status.unschedulable(NO_CANDIDATE), KEEP)
         self.candidates = tuple(found)
         self.chosen, self.chosen_by = pick(found, self._tie_break, cluster)
-        return PostFilterResult(SUCCESS, self.chosen.node)
+        return PostFilterResult(self._success(self.chosen), self.chosen.node)
+
+    def _success(self, chosen: Candidate) -> Status:
+        if not self._evaluation.cluster.rules.preemption_reports_success:
+            return SUCCESS
+        placement = f"found a potential placement for pod on node {chosen.node}"
+        return Status(Code.SUCCESS, (f"{placement}, preempting {len(chosen.victims)} victims",))
 
     def _find(self, policy: DefaultPreemption, rows: list[int], own_row: int) -> tuple[list[Candidate], list[Status]]:
         """Candidates, those that violate no budget first; without any, what was said of all the rows."""

@@ -25,6 +25,8 @@ class Budgets:
     """The budgets of a cluster, with the disruptions they allow now."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._stops = cluster.rules.budgets_stop_at_first_violation
+        """Whether a pod counts for no further budget once it violates one; which one that is, is chance upstream."""
         self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
         for budget in cluster.store.of(PodDisruptionBudget):
             selector = _selector(budget)
@@ -45,6 +47,8 @@ class Budgets:
                     continue
                 left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
                 is_violating = is_violating or left[budget.key] < 0
+                if is_violating and self._stops:
+                    break
             found.append(is_violating)
         return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+from hashlib import sha1
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -21,21 +23,51 @@ from podium.model import (
     StorageClass,
     VolumeAttachment,
 )
+from podium.model.resources import node_allocatable
 from podium.plugins.per_cluster import ChangedRows
 from podium.plugins.storage.claims import claim_name, claim_not_found, class_of_claim, not_owned
 from podium.plugins.storage.csi_migration import (
     DRIVERS,
     NEVER_COUNTED,
+    PORTWORX,
     AttachedVolume,
     TranslationError,
+    in_tree_plugin,
     inline_volume,
     persistent_volume,
 )
+from podium.rules import NEWEST_RULES, Rules
 
 NO_LIMIT = np.iinfo(np.int64).max
 
 ClaimKey = tuple[str, str]
 K = TypeVar("K", bound=Hashable)
+
+
+Migrated = frozenset[str | None]
+"""In-tree plugins that CSI drivers took over from."""
+
+ATTACHABLE = "attachable-volumes-"
+_CSI_LIMIT, _LONGEST_KEY = f"{ATTACHABLE}csi-", 63
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+def migrated_on(node: CSINode | None, rules: Rules) -> Migrated:
+    """The in-tree plugins that CSI drivers took over from on a node, as far as counting volumes goes."""
+    if node is None:
+        return frozenset()
+    annotated = PORTWORX in node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
+    if rules.migrates_portworx and (annotated or rules.migrates_portworx_without_annotation):
+        return frozenset(DRIVERS)
+    return frozenset(DRIVERS) - {PORTWORX}
+
+
+@lru_cache(maxsize=1024)
+def limit_key(driver: str) -> str:
+    """The name of a driver's limit among a node's resources; a long name is cut and hashed."""
+    if len(_CSI_LIMIT) + len(driver) < _LONGEST_KEY:
+        return _CSI_LIMIT + driver
+    return _CSI_LIMIT + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 class UncountableError(Exception):
@@ -47,10 +79,13 @@ class UncountableError(Exception):
 
 
 class _Claimed(NamedTuple):
-    """A claim, as far as counting goes: the object and the volume behind it, None if that does not count."""
+    """A claim, as far as counting goes."""
 
     claim: PersistentVolumeClaim
     volume: AttachedVolume | None
+    """The volume behind it; None if that does not count."""
+    plugin: str = ""
+    """The in-tree plugin of the volume: it counts only where a CSI driver took over from that; empty for none."""
 
 
 class _Volume(NamedTuple):
@@ -58,6 +93,8 @@ class _Volume(NamedTuple):
 
     counted: AttachedVolume | None
     """None if it does not count."""
+    plugin: str
+    """The in-tree plugin it belongs to; empty for none."""
     csi_handle: str | None
     """None for an in-tree volume, whose attachments do not count."""
 
@@ -82,6 +119,7 @@ class AttachedVolumes:
     """
 
     def __init__(self) -> None:
+        self._rules = NEWEST_RULES
         self._changed_rows = ChangedRows(Aspect.PODS)
         self._version = -1
         self._claims: dict[ClaimKey, _Claimed | None] = {}
@@ -95,7 +133,9 @@ class AttachedVolumes:
         self._limits: dict[str, Ints] = {}
         self.limited: Mask = np.zeros(0, dtype=np.bool_)
         """Whether each row has a limit for some driver."""
-        self.has_csi_node: Mask = np.zeros(0, dtype=np.bool_)
+        self._migrations: list[Migrated] = [frozenset()]
+        self.migration: Ints = np.zeros(0, dtype=np.int64)
+        """Per row, the place in `migrations` of the in-tree plugins that CSI drivers took over from there."""
         self.uncountable: dict[int, Status] = {}
         """Rows with a pod whose volumes cannot be counted, and why."""
 
@@ -108,23 +148,32 @@ class AttachedVolumes:
 
     def limits(self, driver: str) -> Ints | None:
         """How many volumes of a driver each row may have; None if no row has a limit."""
-        return self._limits.get(driver)
+        return self._limits.get(limit_key(driver))
 
     def rows_with(self, volume: AttachedVolume) -> set[int]:
         """The rows where a pod uses a volume already."""
         return self._volume_rows.get(volume, set())
 
-    def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: bool) -> frozenset[AttachedVolume]:
-        """The volumes a pod needs attached; `migrated` adds in-tree ones, which only nodes with a CSINode count.
+    def migrations(self) -> Iterator[tuple[Migrated, Mask]]:
+        """The rows by the in-tree plugins that CSI drivers took over from there."""
+        for place, migrated in enumerate(self._migrations):
+            rows = self.migration == place
+            if rows.any():
+                yield migrated, rows
+
+    def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: Migrated) -> tuple[AttachedVolume, ...]:
+        """The volumes a pod needs attached, each once and in its order.
+
+        In-tree ones are among them where CSI drivers took over from their plugins, `migrated`.
 
         UncountableError where the scheduler gives up. A claim that is not there matters to a new pod only.
         """
-        found: set[AttachedVolume | None] = set()
+        found: dict[AttachedVolume | None, None] = {}
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             if name is None:
                 try:
-                    found.add(inline_volume(volume) if migrated else None)
+                    found[inline_volume(volume) if in_tree_plugin(volume) in migrated else None] = None
                 except TranslationError as error:
                     message = f"converting volume({volume.name}) from inline to csi: {error}"
                     raise UncountableError(Status.error(message)) from error
@@ -135,18 +184,21 @@ class AttachedVolumes:
             if claimed is None:
                 if is_new:
                     message = f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"
-                    raise UncountableError(Status.unresolvable(message))
+                    status = Status.unresolvable if self._rules.missing_claim_is_unresolvable else Status.error
+                    raise UncountableError(status(message))
                 continue
             if volume.ephemeral is not None and volume.persistent_volume_claim is None:
                 problem = not_owned(claimed.claim, pod)
                 if problem:
                     raise UncountableError(Status.error(problem))
-            found.add(claimed.volume)
-        return frozenset(volume for volume in found if volume is not None)
+            if not claimed.plugin or claimed.plugin in migrated:
+                found[claimed.volume] = None
+        return tuple([volume for volume in found if volume is not None])
 
     # -- catching up -----------------------------------------------------------------------------------------------
 
     def catch_up(self, cluster: Cluster) -> None:
+        self._rules = cluster.rules
         dirty = set(self._changed_rows.take(cluster))
         if self._version != cluster.store.version:
             changed = cluster.store.since(self._version)
@@ -193,20 +245,21 @@ class AttachedVolumes:
     def _claim(self, key: ClaimKey, store: Store) -> _Claimed | None:
         if key not in self._claims:
             claim = store.of(PersistentVolumeClaim).get(key[1], key[0])
-            self._claims[key] = None if claim is None else _Claimed(claim, self._behind(claim, store))
+            self._claims[key] = None if claim is None else self._behind(claim, store)
         return self._claims[key]
 
-    def _behind(self, claim: PersistentVolumeClaim, store: Store) -> AttachedVolume | None:
-        """The volume behind a claim, or the one its class will provide; None if it does not count."""
+    def _behind(self, claim: PersistentVolumeClaim, store: Store) -> _Claimed:
+        """A claim with the volume behind it, or the one its class will provide."""
         volume = self._volume(claim.spec.volume_name, store) if claim.spec.volume_name else None
         if volume is not None:
-            return volume.counted
+            return _Claimed(claim, volume.counted, volume.plugin)
         storage_class = store.of(StorageClass).get(class_of_claim(claim))
         if storage_class is None or not storage_class.provisioner or storage_class.provisioner in NEVER_COUNTED:
-            return None
-        driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+            return _Claimed(claim, None)
+        plugin = storage_class.provisioner if storage_class.provisioner in DRIVERS else ""
+        driver = DRIVERS.get(plugin, storage_class.provisioner)
         # A handle that no volume has yet: pods that share the claim will share the volume.
-        return AttachedVolume(driver, f"claimed by {claim.key}")
+        return _Claimed(claim, AttachedVolume(driver, f"claimed by {claim.key}"), plugin)
 
     def _volume(self, name: str, store: Store) -> _Volume | None:
         """A volume, noted so that a change is seen; None if it is not there."""
@@ -223,13 +276,13 @@ class AttachedVolumes:
             nothing, none = np.zeros(missing, dtype=np.int64), np.zeros(missing, dtype=np.bool_)
             self._attached = {driver: np.append(counts, nothing) for driver, counts in self._attached.items()}
             self._limits = {driver: np.append(limits, nothing + NO_LIMIT) for driver, limits in self._limits.items()}
-            self.limited, self.has_csi_node = np.append(self.limited, none), np.append(self.has_csi_node, none)
+            self.limited, self.migration = np.append(self.limited, none), np.append(self.migration, nothing)
 
     def _count_row(self, row: int, cluster: Cluster) -> None:
         store, name = cluster.store, cluster.names[row]
-        self._set_limits(row, store.of(CSINode).get(name))
+        self._set_limits(row, store.of(CSINode).get(name), cluster)
         pods = [placed.pod for placed in cluster.placed_on(row) if placed.info.pod.spec.volumes]
-        attachments = self._attachments.get(name)
+        attachments = self._attachments.get(name) if self._rules.counts_volume_attachments else None
         if not pods and not attachments and row not in self._rows:
             return
         claims: set[ClaimKey] = set()
@@ -238,7 +291,7 @@ class AttachedVolumes:
         for pod in pods:
             claims.update((pod.namespace, claim_name(pod, volume) or "") for volume in pod.spec.volumes)
             try:
-                volumes |= self.of_pod(pod, store, is_new=False, migrated=True)
+                volumes.update(self.of_pod(pod, store, is_new=False, migrated=self._migrations[self.migration[row]]))
             except UncountableError as error:
                 self.uncountable.setdefault(row, error.status)
         everything = volumes | self._attached_to(attachments, store) if attachments else volumes
@@ -266,27 +319,38 @@ class AttachedVolumes:
                 counts = self._attached[driver] = np.zeros(len(self.limited), dtype=np.int64)
             counts[row] = new.drivers[driver]
 
-    def _set_limits(self, row: int, node: CSINode | None) -> None:
-        if self._csi_nodes.get(row) is node:
+    def _set_limits(self, row: int, node: CSINode | None, cluster: Cluster) -> None:
+        alone = self._rules.limits_from_csi_node_alone
+        if alone and self._csi_nodes.get(row) is node:
             return
         self._csi_nodes.pop(row, None)
         for limits in self._limits.values():
             limits[row] = NO_LIMIT
-        self.limited[row], self.has_csi_node[row] = False, node is not None
+        migrated = migrated_on(node, self._rules)
+        if migrated not in self._migrations:
+            self._migrations.append(migrated)
+        self.limited[row], self.migration[row] = False, self._migrations.index(migrated)
+        if not alone and cluster.names[row]:
+            for name, amount in node_allocatable(cluster.node(cluster.names[row])).items():
+                if name.startswith(ATTACHABLE):
+                    self._limit(row, name, amount)
         if node is None:
             return
         self._csi_nodes[row] = node
         for driver in node.spec.drivers:
             if driver.allocatable is not None and driver.allocatable.count is not None:
-                found = self._limits.get(driver.name)
-                if found is None:
-                    found = self._limits[driver.name] = np.full(len(self.limited), NO_LIMIT, dtype=np.int64)
-                found[row] = driver.allocatable.count
-                self.limited[row] = True
+                self._limit(row, limit_key(driver.name), driver.allocatable.count)
+
+    def _limit(self, row: int, key: str, most: int) -> None:
+        found = self._limits.get(key)
+        if found is None:
+            found = self._limits[key] = np.full(len(self.limited), NO_LIMIT, dtype=np.int64)
+        found[row] = most
+        self.limited[row] = True
 
 
 def _same(before: _Claimed, after: _Claimed) -> bool:
-    return before.volume == after.volume and before.claim.metadata.controller == after.claim.metadata.controller
+    return before[1:] == after[1:] and before.claim.metadata.controller == after.claim.metadata.controller
 
 
 def _volume(volume: PersistentVolume) -> _Volume:
@@ -295,7 +359,8 @@ def _volume(volume: PersistentVolume) -> _Volume:
     except TranslationError:
         found = None
     counted = found if found is not None and found.driver and found.handle else None
-    return _Volume(counted, None if volume.spec.csi is None else volume.spec.csi.volume_handle)
+    plugin = "" if volume.spec.csi is not None else in_tree_plugin(volume.spec) or ""
+    return _Volume(counted, plugin, None if volume.spec.csi is None else volume.spec.csi.volume_handle)
 
 
 def _attachments_by_node(store: Store) -> dict[str, dict[str, VolumeAttachment]]:

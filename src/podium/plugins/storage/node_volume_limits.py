@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
-from podium.cluster.columns import Ints
-from podium.cluster.store import Store
+from podium.cluster.columns import Ints, Mask
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
-from podium.model import CSINode, Pod, VolumeAttachment
+from podium.model import CSIDriver, CSINode, Pod, VolumeAttachment
 from podium.plugins.per_cluster import PerCluster
 from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
 from podium.plugins.storage.claims import uses_claim, uses_claims
@@ -45,18 +44,36 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
         attached, store = self._attached.of(nodes.cluster), nodes.cluster.store
         attached.catch_up(nodes.cluster)
         statuses = [Status.unschedulable(self.REASON)]
-        try:
-            volumes = attached.of_pod(pod, store, is_new=True, migrated=True)
-        except UncountableError as error:
-            statuses.append(error.status)
-            codes = np.where(attached.has_csi_node, 2, 0)
-        else:
-            codes = self._judge(volumes, attached, statuses)
-        if not attached.has_csi_node.all():
-            self._judge_without_csi_node(pod, store, attached, codes, statuses)
+        codes = np.zeros(len(attached.limited), dtype=np.int64)
+        for migrated, rows in attached.migrations():
+            try:
+                volumes = attached.of_pod(pod, store, is_new=True, migrated=migrated)
+            except UncountableError as error:
+                statuses.append(error.status)
+                codes[rows] = len(statuses)
+            else:
+                codes[rows] = self._judge(volumes, attached, statuses)[rows]
+                if self.release_rules.limits_need_csi_driver:
+                    self._require_drivers(volumes, rows, nodes.cluster, codes, statuses)
         return Verdict.choose(nodes.take(codes), tuple(statuses))
 
-    def _judge(self, volumes: frozenset[AttachedVolume], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
+    def _require_drivers(
+        self, volumes: tuple[AttachedVolume, ...], rows: Mask, cluster: Cluster, codes: Ints, statuses: list[Status]
+    ) -> None:
+        """Reject the rows that lack a driver which says that pods must not go where it is missing."""
+        drivers, installed = cluster.store.of(CSIDriver), cluster.store.of(CSINode)
+        # Of several missing drivers that of the first volume is named; upstream it is chance which.
+        for name in reversed(dict.fromkeys(volume.driver for volume in volumes)):
+            driver = drivers.get(name)
+            if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
+                continue
+            statuses.append(Status.unschedulable(f"{name} CSI driver is not installed on the node"))
+            for row in np.flatnonzero(rows).tolist():
+                node = installed.get(cluster.names[row])
+                if node is None or all(each.name != name for each in node.spec.drivers):
+                    codes[row] = len(statuses)
+
+    def _judge(self, volumes: tuple[AttachedVolume, ...], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
         """A code per row: 0 if the new volumes can be attached, otherwise a place in `statuses`, counted from 1."""
         codes = np.zeros(len(attached.limited), dtype=np.int64)
         for driver, count in Counter(volume.driver for volume in volumes).items():
@@ -77,16 +94,6 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
                     statuses.append(status)
                     codes[row] = len(statuses)
         return codes
-
-    def _judge_without_csi_node(
-        self, pod: Pod, store: Store, attached: AttachedVolumes, codes: Ints, statuses: list[Status]
-    ) -> None:
-        """Without a CSINode there is no limit and no migration, but a claim must be there all the same."""
-        try:
-            attached.of_pod(pod, store, is_new=True, migrated=False)
-        except UncountableError as error:
-            statuses.append(error.status)
-            codes[~attached.has_csi_node] = len(statuses)
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (

@@ -57,6 +57,7 @@ from podium.plugins.storage.volume_binding_search import (
     claims_of,
     find_volumes,
 )
+from podium.rules import Rules
 
 MAX_UTILIZATION = 100
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -174,9 +175,17 @@ class VolumeBinding(
         self._scorer = CapacityScorer(shape) if shape else None
         self._storage = PerCluster(Storage)
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.volume_binding_skips_score else points - {"preScore"}
+
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        # Where capacity counts, a pod without volumes gets scores as well.
-        return bool(info.pod.spec.volumes) or self._scorer is not None
+        return bool(info.pod.spec.volumes)
+
+    @property
+    def scores_unconcerned_pods(self) -> bool:
+        return self._scorer is not None or not self.release_rules.volume_binding_skips_score
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         if not uses_claims(pod):

@@ -25,7 +25,7 @@ from podium.plugins.storage.claims import (
     is_fully_bound,
     not_owned,
 )
-from podium.plugins.storage.csi_migration import TranslationError, in_tree_plugin, translate_affinity
+from podium.plugins.storage.csi_migration import PORTWORX, TranslationError, in_tree_plugin, translate_affinity
 from podium.plugins.storage.storage_capacity import StorageCapacities
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
@@ -95,6 +95,7 @@ REASONS = (
     "node(s) did not have enough free storage",
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
+OLD_REASONS = ("node(s) had volume node affinity conflict", *REASONS[1:])
 NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_NOT_EXIST = (1 << bit for bit in range(4))
 ERROR = -1
 
@@ -119,6 +120,8 @@ class FoundVolumes:
 
     codes: Ints
     """0 where all claims can be satisfied, otherwise a bit per reason, or ERROR."""
+    reasons: tuple[str, ...] = REASONS
+    """What each bit says."""
     error: Status | None = None
     to_match: list[PersistentVolumeClaim] = field(default_factory=list)
     """Claims that may get an existing volume, smallest first."""
@@ -130,7 +133,7 @@ class FoundVolumes:
     def describe(self, code: int) -> Status:
         if code == ERROR and self.error is not None:
             return self.error
-        return Status.unresolvable(*(reason for bit, reason in enumerate(REASONS) if code & (1 << bit)))
+        return Status.unresolvable(*(reason for bit, reason in enumerate(self.reasons) if code & (1 << bit)))
 
     def bindings_on(self, row: int, volumes: BindableVolumes) -> list[tuple[PersistentVolumeClaim, BindableVolume]]:
         """The volume each claim would get on a row, where it would get an existing one."""
@@ -149,7 +152,8 @@ class FoundVolumes:
 def find_volumes(claims: PodClaims, cluster: Cluster, storage: Storage) -> FoundVolumes:
     """Look for volumes on all rows at once."""
     storage.volumes.catch_up(cluster.store)
-    found = FoundVolumes(np.zeros(cluster.columns.size, dtype=np.int64))
+    reasons = REASONS if cluster.rules.volume_conflict_names_affinity else OLD_REASONS
+    found = FoundVolumes(np.zeros(cluster.columns.size, dtype=np.int64), reasons)
     _check_bound(claims.bound, cluster, found)
     if claims.waiting:
         _find_waiting(claims.waiting, cluster, storage, found)
@@ -168,7 +172,8 @@ def _check_bound(claims: list[PersistentVolumeClaim], cluster: Cluster, found: F
             return
         usable = _usable(volume.spec.node_affinity, cluster)
         plugin = in_tree_plugin(volume.spec)
-        migrated = _migrated_rows(plugin, cluster) if plugin else []
+        translates = plugin != PORTWORX or cluster.rules.migrates_portworx
+        migrated = _migrated_rows(plugin, cluster) if plugin and translates else []
         if migrated:
             usable = np.ones(cluster.columns.size, dtype=np.bool_) if usable is None else usable
             try:

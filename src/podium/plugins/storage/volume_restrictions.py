@@ -117,6 +117,8 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
         "already in-use by another pod"
     )
 
+    REASON_SAME_CLAIM = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self._in_use = PerCluster(DisksInUse)
@@ -165,9 +167,9 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
             in_use = self._in_use.of(nodes.cluster)
             in_use.catch_up(nodes.cluster)
             codes[nodes.among(in_use.conflicts(found.disks))] = 1
-        return Verdict.choose(
-            codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(self.REASON_READ_WRITE_ONCE_POD))
-        )
+        names_mode = self.release_rules.read_write_once_pod_names_mode
+        claim_in_use = self.REASON_READ_WRITE_ONCE_POD if names_mode else self.REASON_SAME_CLAIM
+        return Verdict.choose(codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)))
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (

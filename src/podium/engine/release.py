@@ -1,0 +1,198 @@
+"""A release of kube-scheduler as the engine knows it: its rules, how it is configured, how it goes about a decision.
+
+The current releases (v1.29 and later) are rows of the table in `podium.rules`. The older generations are a package of
+their own, which is loaded when one of them is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from podium.config import KubeSchedulerConfiguration, default_config, parse_config
+from podium.errors import InputError
+from podium.extenders import Extender
+from podium.framework import Registry
+from podium.model import Node
+from podium.plugins import IN_TREE
+from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, release_order, rules_of, short_name
+
+if TYPE_CHECKING:
+    from podium.engine.decision import Decision
+
+CURRENT = NEWEST
+"""The release that decides unless another one is asked for."""
+OLD_RELEASES = ("v1.8", "v1.14", "v1.18")
+_OLD_RELEASES_HOME = "podium.releases.release"
+
+DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER = "DefaultProvider", "ClusterAutoscalerProvider"
+PROVIDERS = (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER)
+
+Document = KubeSchedulerConfiguration | Mapping[str, Any] | None
+
+
+class FitError(NamedTuple):
+    """The sentence for a pod that fits nowhere: its beginning, and how often each reason was given."""
+
+    head: str = "0/{nodes} nodes are available:"
+    reason: str = "{count} {reason}"
+
+
+FIT_ERROR = FitError()
+"""The sentence of all releases since v1.14."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conduct:
+    """What the engine does differently for the older generations."""
+
+    collects_all_reasons: bool = False
+    """Every filter looks at every node, rather than only until one rejects it."""
+    scores_single_node: bool = False
+    """A node is scored even if it is the only feasible one."""
+    score_range: tuple[int, int] | None = (0, 100)
+    """What scores are held to after normalising; None for nothing."""
+    samples_nodes: bool = True
+    """Large clusters may be looked at in part, where the user asks for that."""
+    tie_break: str = "random"
+    """How one of several best nodes is taken, unless the user says."""
+    fit_error: FitError = FIT_ERROR
+    extender: type[Extender] = Extender
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line and the environment of a scheduler say; the current releases have feature gates alone."""
+
+    provider: str = DEFAULT_PROVIDER
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def packs(self) -> bool:
+        """Whether the provider prefers nodes that are full already; InputError for one that is not known."""
+        if self.provider not in PROVIDERS:
+            raise InputError(f"algorithm provider {self.provider!r} is unknown; use {' or '.join(PROVIDERS)}")
+        return self.provider == CLUSTER_AUTOSCALER_PROVIDER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What a scheduler of a release runs with."""
+
+    config: KubeSchedulerConfiguration
+    registry: Registry
+    rules: Rules = NEWEST_RULES
+    conduct: Conduct
+    effective: Mapping[str, Any]
+    """Predicates (or filters) and priorities (or scores) by name, as configured."""
+    warnings: tuple[str, ...] = ()
+    """What the configuration says and the release passes over, a line each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A release of kube-scheduler, perhaps with feature gates switched."""
+
+    name: str
+    version: str
+    """The very release whose decisions were recorded to compare with."""
+    reads: str = "KubeSchedulerConfiguration"
+    """The kind of object that configures it."""
+    rules: Rules
+    conduct: Conduct = Conduct()
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is of the generations before v1.29."""
+        return self.name in OLD_RELEASES
+
+    def knows(self, document: object) -> bool:
+        """Whether a configuration found among objects is meant for this release, right or wrong."""
+        return True
+
+    def with_feature_gates(self, gates: Mapping[str, bool]) -> Release:
+        """The same release with feature gates switched; InputError for one that it does not have, or locks."""
+        if not gates:
+            return self
+        asked = {**self.feature_gates, **gates}
+        return replace(self, rules=rules_of(self.name, asked), feature_gates=asked)
+
+    def shape(self, decision: Decision) -> dict[str, Any]:
+        """The decision as plain data, in the words of the release."""
+        return decision.to_dict()
+
+    def set_up(
+        self, document: Document = None, *, options: Options | None = None, registry: Registry = IN_TREE
+    ) -> Setup:
+        """What a scheduler of this release runs with; `registry` may have plugins of the user's besides Podium's."""
+        if options is not None and options.feature_gates:
+            return self.with_feature_gates(options.feature_gates).set_up(document, registry=registry)
+        known = registry.points_in(self.rules)
+        if document is None:
+            config = default_config(known, self.rules)
+        elif isinstance(document, KubeSchedulerConfiguration):
+            config = document
+        else:
+            config = parse_config(document, known, rules=self.rules)
+        effective = {
+            profile.scheduler_name: {
+                "predicates": [ref.name for ref in profile.points["filter"]],
+                "priorities": {ref.name: ref.weight for ref in sorted(profile.points["score"])},
+            }
+            for profile in config.profiles
+        }
+        return Setup(config=config, registry=registry, rules=self.rules, conduct=self.conduct, effective=effective)
+
+
+AnyRelease = str | Release
+"""A release by its name (`v1.36` or `1.36`), or as `release_of` gives it."""
+
+
+@lru_cache(maxsize=len(RELEASE_NAMES))
+def _current(name: str) -> Release:
+    return Release(name=name, version=VERSIONS[name], rules=rules_of(name))
+
+
+class FoundRelease(NamedTuple):
+    """The release that nodes are of, and a sentence about how it was found."""
+
+    release: str
+    said: str
+
+
+def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
+    """The newest release that a kubelet is of: the scheduler is never older than that.
+
+    InputError where no kubelet says, or where it is older than all current releases.
+    """
+    versions = Counter(name for node in nodes if (name := short_name(node.status.node_info.kubelet_version)))
+    if not versions:
+        raise InputError("no node says its kubelet version, so the release is not known: name it with --release")
+    count = versions.total()
+    newest = max(versions, key=release_order)
+    said = f"the newest kubelet version of {count} nodes is {newest}, on {versions[newest]} of them"
+    if newest in RELEASE_NAMES:
+        return FoundRelease(newest, f"release {newest}: {said}")
+    if release_order(newest) > release_order(NEWEST):
+        return FoundRelease(NEWEST, f"release {NEWEST}, the newest there is: {said}")
+    raise InputError(f"{said}, and Podium is v1.29 or later, or one of {', '.join(OLD_RELEASES)}: name one, --release")
+
+
+def release_of(release: AnyRelease) -> Release:
+    """The release of a name; InputError for one that Podium is not."""
+    if isinstance(release, Release):
+        return release
+    name = short_name(release) or release
+    if name in RELEASE_NAMES:
+        return _current(name)
+    if name in OLD_RELEASES:
+        found: Callable[[str], Release] = import_module(_OLD_RELEASES_HOME).old_release
+        return found(name)
+    known = ", ".join((*OLD_RELEASES, *RELEASE_NAMES))
+    raise InputError(f"release {release!r} is unknown; use one of {known}")

@@ -1,0 +1,150 @@
+"""Claims and slices of devices on their way in: older API versions converted, defaults filled in, mistakes found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from podium.errors import InputError
+from podium.model import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from podium.model.devices import (
+    ALL,
+    EXACT_COUNT,
+    DeviceClaim,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+    ResourceSliceSpec,
+)
+
+V1BETA1 = "resource.k8s.io/v1beta1"
+_EXACTLY = (
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+)
+"""The fields of an exact request, which v1beta1 has in the request itself."""
+
+
+# -- conversion ----------------------------------------------------------------------------------------------------
+
+
+def from_v1beta1(kind: str, value: object) -> object:
+    """An object of `resource.k8s.io/v1beta1` as v1 writes it; one that is broken is left to whoever reads it."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("spec"), Mapping):
+        return value
+    spec = value["spec"]
+    match kind:
+        case "ResourceClaim":
+            spec = _claim_from_v1beta1(spec)
+        case "ResourceClaimTemplate" if isinstance(spec.get("spec"), Mapping):
+            spec = {**spec, "spec": _claim_from_v1beta1(spec["spec"])}
+        case "ResourceSlice" if isinstance(spec.get("devices"), list):
+            spec = {**spec, "devices": [_device_from_v1beta1(device) for device in spec["devices"]]}
+            if not spec.get("nodeName"):
+                spec.pop("nodeName", None)
+    return {**value, "spec": spec}
+
+
+def _claim_from_v1beta1(spec: Mapping[str, Any]) -> dict[str, Any]:
+    devices = spec.get("devices")
+    if not isinstance(devices, Mapping) or not isinstance(devices.get("requests"), list):
+        return dict(spec)
+    requests = [_request_from_v1beta1(request) for request in devices["requests"]]
+    return {**spec, "devices": {**devices, "requests": requests}}
+
+
+def _request_from_v1beta1(request: object) -> object:
+    if not isinstance(request, Mapping):
+        return request
+    exactly = {name: request[name] for name in _EXACTLY if request.get(name) is not None}
+    others = {name: value for name, value in request.items() if name not in _EXACTLY}
+    return {**others, "exactly": exactly} if exactly else others
+
+
+def _device_from_v1beta1(device: object) -> object:
+    if not isinstance(device, Mapping) or not isinstance(device.get("basic"), Mapping):
+        return device
+    return {"name": device.get("name"), **device["basic"]}
+
+
+# -- defaults ------------------------------------------------------------------------------------------------------
+
+
+def default_claim(claim: ResourceClaim) -> ResourceClaim:
+    """The claim with the mode and the count of every request filled in."""
+    return replace(claim, spec=_default_spec(claim.spec))
+
+
+def default_claim_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+    return replace(template, spec=replace(template.spec, spec=_default_spec(template.spec.spec)))
+
+
+def _default_spec(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    requests = [_default_request(request) for request in spec.devices.requests]
+    return replace(spec, devices=replace(spec.devices, requests=requests))
+
+
+def _default_request(request: DeviceRequest) -> DeviceRequest:
+    if request.exactly is not None:
+        request = replace(request, exactly=_default_count(request.exactly))
+    return replace(request, first_available=[_default_count(each) for each in request.first_available])
+
+
+def _default_count(request: Any) -> Any:
+    mode = request.allocation_mode or EXACT_COUNT
+    return replace(request, allocation_mode=mode, count=request.count or int(mode == EXACT_COUNT))
+
+
+# -- checks --------------------------------------------------------------------------------------------------------
+
+
+def check_request(request: DeviceRequest) -> None:
+    """InputError for a request that says neither, or both, of the two ways to ask."""
+    if (request.exactly is None) == (not request.first_available):
+        raise InputError(f"request {request.name!r} must have one of exactly and firstAvailable")
+
+
+def check_count(request: ExactDeviceRequest | DeviceSubRequest) -> None:
+    if request.allocation_mode not in ("", EXACT_COUNT, ALL):
+        raise InputError(f"{request.allocation_mode!r} is unknown; use {EXACT_COUNT} or {ALL}", "allocationMode")
+    if request.count < 0 or (request.allocation_mode == ALL and request.count):
+        raise InputError(f"must be 1 or more, and absent with {ALL}; got {request.count}", "count")
+    for position, selector in enumerate(request.selectors):
+        if selector.cel is None:
+            raise InputError("must have a cel.expression", f"selectors[{position}]")
+
+
+def check_claim(claim: DeviceClaim) -> None:
+    names = Counter(request.name for request in claim.requests)
+    name, number = names.most_common(1)[0] if names else ("", 1)
+    if number > 1:
+        raise InputError(f"request {name!r} is there twice; give every request a name of its own", "requests")
+
+
+def check_constraint(constraint: DeviceConstraint) -> None:
+    if (constraint.match_attribute is None) == (constraint.distinct_attribute is None):
+        raise InputError("must have one of matchAttribute and distinctAttribute")
+
+
+def check_slice(spec: ResourceSliceSpec) -> None:
+    """InputError for a slice that names one device twice: the API server refuses it."""
+    names = Counter(device.name for device in spec.devices)
+    name, number = names.most_common(1)[0] if names else ("", 1)
+    if number > 1:
+        raise InputError(f"device {name!r} is there {number} times; give every device a name of its own", "devices")
+
+
+def check_class(device_class: DeviceClass) -> None:
+    for position, selector in enumerate(device_class.spec.selectors):
+        if selector.cel is None:
+            raise InputError("must have a cel.expression", f"spec.selectors[{position}]")

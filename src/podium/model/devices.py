@@ -1,0 +1,248 @@
+"""ResourceClaim, ResourceSlice, DeviceClass and the other objects of `resource.k8s.io`: devices that pods claim."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from podium.model.meta import NodeSelector, Object, ObjectMeta, Quantity, Struct
+from podium.model.node import Taint
+from podium.model.pod import Toleration
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+EXACT_COUNT, ALL = "ExactCount", "All"
+"""How many devices a request asks for: its count, or every one that matches."""
+
+
+# -- slices: what there is -----------------------------------------------------------------------------------------
+
+
+class DeviceAttribute(Struct, frozen=True):
+    """A value of one of four types; the others are None."""
+
+    int_value: Int64 | None = msgspec.field(name="int", default=None)
+    bool_value: bool | None = msgspec.field(name="bool", default=None)
+    string_value: str | None = msgspec.field(name="string", default=None)
+    version_value: str | None = msgspec.field(name="version", default=None)
+
+
+class CapacityRequestPolicyRange(Struct, frozen=True):
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+class CapacityRequestPolicy(Struct, frozen=True):
+    default: Quantity | None = None
+    valid_values: list[Quantity] = []
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(Struct, frozen=True):
+    value: Quantity = 0
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(Struct, frozen=True):
+    value: Quantity = 0
+
+
+class CounterSet(Struct, frozen=True):
+    name: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class DeviceCounterConsumption(Struct, frozen=True):
+    counter_set: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class Device(Struct, frozen=True):
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = {}
+    capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: list[DeviceCounterConsumption] = []
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: list[Taint] = []
+    binds_to_node: bool = False
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] = []
+    allow_multiple_allocations: bool | None = None
+
+
+class ResourcePool(Struct, frozen=True):
+    name: str = ""
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
+
+
+class ResourceSliceSpec(Struct, frozen=True):
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
+    devices: list[Device] = []
+    shared_counters: list[CounterSet] = []
+
+
+class ResourceSlice(Object, frozen=True):
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+# -- classes and claims: what is asked for -------------------------------------------------------------------------
+
+
+class CELDeviceSelector(Struct, frozen=True):
+    expression: str = ""
+
+
+class DeviceSelector(Struct, frozen=True):
+    cel: CELDeviceSelector | None = None
+
+
+class DeviceClassSpec(Struct, frozen=True):
+    selectors: list[DeviceSelector] = []
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Object, frozen=True):
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class CapacityRequirements(Struct, frozen=True):
+    requests: dict[str, Quantity] = {}
+
+
+class ExactDeviceRequest(Struct, frozen=True):
+    device_class_name: str = ""
+    selectors: list[DeviceSelector] = []
+    allocation_mode: str = ""
+    count: Int64 = 0
+    admin_access: bool | None = None
+    tolerations: list[Toleration] = []
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(Struct, frozen=True):
+    name: str = ""
+    device_class_name: str = ""
+    selectors: list[DeviceSelector] = []
+    allocation_mode: str = ""
+    count: Int64 = 0
+    tolerations: list[Toleration] = []
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(Struct, frozen=True):
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: list[DeviceSubRequest] = []
+
+
+class DeviceConstraint(Struct, frozen=True):
+    requests: list[str] = []
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(Struct, frozen=True):
+    requests: list[DeviceRequest] = []
+    constraints: list[DeviceConstraint] = []
+
+
+class ResourceClaimSpec(Struct, frozen=True):
+    devices: DeviceClaim = DeviceClaim()
+
+
+# -- allocations: who has what -------------------------------------------------------------------------------------
+
+
+class DeviceRequestAllocationResult(Struct, frozen=True):
+    """One device of an allocation; `request` is `name` or `name/subrequest`."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: list[Toleration] = []
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] = []
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: dict[str, Quantity] | None = None
+
+
+class DeviceAllocationResult(Struct, frozen=True):
+    results: list[DeviceRequestAllocationResult] = []
+
+
+class AllocationResult(Struct, frozen=True):
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class ResourceClaimConsumerReference(Struct, frozen=True):
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class AllocatedDeviceStatus(Struct, frozen=True):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    conditions: list[DeviceCondition] = []
+
+
+class ResourceClaimStatus(Struct, frozen=True):
+    allocation: AllocationResult | None = None
+    reserved_for: list[ResourceClaimConsumerReference] = []
+    devices: list[AllocatedDeviceStatus] = []
+
+
+class ResourceClaim(Object, frozen=True):
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Object, frozen=True):
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
+# -- taint rules ---------------------------------------------------------------------------------------------------
+
+
+class DeviceTaintSelector(Struct, frozen=True):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Struct, frozen=True):
+    device_selector: DeviceTaintSelector | None = None
+    taint: Taint = Taint()
+
+
+class DeviceTaintRule(Object, frozen=True):
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

@@ -1,0 +1,124 @@
+"""Constraints of a claim: attributes that its devices must have in common, or must all have another value of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from podium.model.devices import DeviceAttribute, DeviceConstraint
+from podium.plugins.dynamic_resources.devices import PooledDevice
+from podium.plugins.dynamic_resources.requests import Option
+
+
+class Constraint(Protocol):
+    """Told of every device that is about to be taken, and of those that are given back, last first."""
+
+    def add(self, option: Option, device: PooledDevice) -> bool:
+        """Whether the device may be taken; if so it counts from now on."""
+
+    def remove(self, option: Option) -> None:
+        """Forget the device that was taken last."""
+
+
+def constraints_of(constraints: Iterable[DeviceConstraint], *, compare_all: bool) -> list[Constraint]:
+    """The constraints of a claim, with no device taken yet."""
+    made: list[Constraint] = []
+    for each in constraints:
+        requests = frozenset(each.requests)
+        if each.match_attribute is not None:
+            made.append(_SameValue(each.match_attribute, requests))
+        elif each.distinct_attribute is not None and not compare_all:
+            made.append(_DistinctByRequest(each.distinct_attribute, requests))
+        elif each.distinct_attribute is not None:
+            made.append(_DistinctValues(each.distinct_attribute, requests))
+    return made
+
+
+class _OnAttribute:
+    """What constraints have in common: an attribute, and the requests they are about."""
+
+    __slots__ = ("_attribute", "_requests")
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        self._attribute, self._requests = attribute, requests
+
+    def _concerns(self, option: Option) -> bool:
+        requests = self._requests
+        return not requests or option.request_name in requests or option.name in requests
+
+
+class _SameValue(_OnAttribute):
+    """All devices have one value of the attribute."""
+
+    __slots__ = ("_count", "_value")
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        super().__init__(attribute, requests)
+        self._value: DeviceAttribute | None = None
+        self._count = 0
+
+    def add(self, option: Option, device: PooledDevice) -> bool:
+        if not self._concerns(option):
+            return True
+        value = device.attribute(self._attribute)
+        if value is None or (self._count and value != self._value):
+            return False
+        self._value = value
+        self._count += 1
+        return True
+
+    def remove(self, option: Option) -> None:
+        if self._concerns(option):
+            self._count -= 1
+
+
+class _DistinctValues(_OnAttribute):
+    """No two devices have the same value of the attribute."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        super().__init__(attribute, requests)
+        self._values: list[DeviceAttribute] = []
+
+    def add(self, option: Option, device: PooledDevice) -> bool:
+        if not self._concerns(option):
+            return True
+        value = device.attribute(self._attribute)
+        if value is None or value in self._values:
+            return False
+        self._values.append(value)
+        return True
+
+    def remove(self, option: Option) -> None:
+        if self._concerns(option):
+            self._values.pop()
+
+
+class _DistinctByRequest(_OnAttribute):
+    """What v1.36 makes of it: one value is remembered for each request, that of the device it took last.
+
+    Giving a device back forgets the value of its request altogether. The first device is never compared.
+    """
+
+    __slots__ = ("_count", "_values")
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        super().__init__(attribute, requests)
+        self._values: dict[str, DeviceAttribute] = {}
+        self._count = 0
+
+    def add(self, option: Option, device: PooledDevice) -> bool:
+        if not self._concerns(option):
+            return True
+        value = device.attribute(self._attribute)
+        if value is None or (self._count and value in self._values.values()):
+            return False
+        self._values[option.request_name] = value
+        self._count += 1
+        return True
+
+    def remove(self, option: Option) -> None:
+        if self._concerns(option):
+            self._values.pop(option.request_name, None)
+            self._count -= 1

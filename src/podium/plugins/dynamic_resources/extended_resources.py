@@ -1,0 +1,168 @@
+"""Extended resources that device classes stand for: which they are, and the requests for devices made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from podium.cluster import Cluster, PodInfo
+from podium.model import Container, DeviceClass, Pod
+from podium.model.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from podium.model.pod import ContainerExtendedResourceRequest as Mapped
+from podium.model.quantity import parse_quantity
+from podium.model.resources import is_extended_resource
+from podium.plugins.per_cluster import PerCluster
+
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class, a resource name that always stands for it."""
+CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+
+
+class _Backed:
+    """The device classes of a cluster by the names of the extended resources they stand for."""
+
+    def __init__(self) -> None:
+        self._as_of = -1
+        self.classes: dict[str, DeviceClass] = {}
+
+    def catch_up(self, cluster: Cluster) -> None:
+        store = cluster.store
+        if store.version != self._as_of:
+            changed = store.since(self._as_of) if self._as_of >= 0 else None
+            if changed is None or any(type(item) is DeviceClass for item in changed):
+                self.classes = _by_resource(store.of(DeviceClass))
+            self._as_of = store.version
+
+
+_BACKED: PerCluster[_Backed] = PerCluster(_Backed)
+
+
+def backed_resources(cluster: Cluster) -> Mapping[str, DeviceClass]:
+    """The extended resources that a device class stands for, with the class."""
+    backed = _BACKED.of(cluster)
+    backed.catch_up(cluster)
+    return backed.classes
+
+
+def extended_requests(info: PodInfo) -> dict[str, int]:
+    """What pods of a spec ask of extended resources, whether or not a class stands for them."""
+    known: dict[str, int] | None = info.memo.get(CLASS_PREFIX)
+    if known is None:
+        requests = info.resources.requests
+        known = {name: amount for name, amount in requests.items() if amount and may_be_backed(name)}
+        info.memo[CLASS_PREFIX] = known
+    return known
+
+
+def asks_for_backed(info: PodInfo, cluster: Cluster) -> bool:
+    """Whether pods of a spec ask for an extended resource that a device class stands for."""
+    requests = extended_requests(info)
+    return bool(requests) and not requests.keys().isdisjoint(backed_resources(cluster))
+
+
+def may_be_backed(name: str) -> bool:
+    return is_extended_resource(name) or name.startswith(CLASS_PREFIX)
+
+
+def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Of classes that name the same resource the newest counts, then the one of the smaller name."""
+    found: dict[str, DeviceClass] = {}
+    by_name = sorted(classes, key=lambda each: each.name)
+    for each in sorted(by_name, key=lambda each: each.metadata.creation_timestamp or "", reverse=True):
+        if each.spec.extended_resource_name:
+            found.setdefault(each.spec.extended_resource_name, each)
+        found[CLASS_PREFIX + each.name] = each
+    return found
+
+
+# -- requests ------------------------------------------------------------------------------------------------------
+
+
+class ExtendedRequests(NamedTuple):
+    """The claim that stands for a pod's extended resources on a node, and which request serves which container."""
+
+    spec: ResourceClaimSpec
+    mappings: list[Mapped]
+
+
+class _Needed(NamedTuple):
+    """The devices that a container needs of its own."""
+
+    name: str
+    class_name: str
+    number: int
+
+
+def extended_claim(pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]) -> ExtendedRequests:
+    """The requests for the devices of these resources, by their names; mappings in the order of the scheduler.
+
+    Init containers, except sidecars, use what the containers after them hold, and share among each other what they
+    need beyond that.
+    """
+    needed: list[_Needed] = []
+    mappings: list[Mapped] = []
+    for resource in sorted(resources):
+        own, mapped = _requests_of(pod, resource, classes[resource].name)
+        needed += own
+        mappings += mapped
+    requests = [
+        DeviceRequest(
+            name=each.name,
+            exactly=ExactDeviceRequest(
+                device_class_name=each.class_name, allocation_mode=EXACT_COUNT, count=each.number
+            ),
+        )
+        for each in sorted(needed)
+    ]
+    return ExtendedRequests(ResourceClaimSpec(devices=DeviceClaim(requests=requests)), mappings)
+
+
+def _requests_of(pod: Pod, resource: str, class_name: str) -> tuple[list[_Needed], list[Mapped]]:
+    """The requests for one resource, and their mappings: long-lived containers first."""
+    init = pod.spec.init_containers
+    containers = [*init, *pod.spec.containers]
+    is_short = [place < len(init) and each.restart_policy != "Always" for place, each in enumerate(containers)]
+    lasting: list[_Needed | None] = [None] * len(containers)
+    mappings: list[Mapped] = []
+    for place, container in enumerate(containers):
+        if not is_short[place]:
+            lasting[place], mapped = _own(place, container, resource, class_name, [])
+            mappings += mapped
+    largest: _Needed | None = None
+    passing: list[tuple[Mapped, bool]] = []
+    for place, container in enumerate(containers):
+        if is_short[place]:
+            reusable = [each for each in lasting[place:] if each is not None]
+            own, mapped = _own(place, container, resource, class_name, reusable)
+            passing += [(each, own is not None and each.request_name == own.name) for each in mapped]
+            if own is not None and (largest is None or largest.number < own.number):
+                largest = own
+    for each, is_own in passing:
+        name = largest.name if is_own and largest is not None else each.request_name
+        mappings.append(replace(each, request_name=name))
+    return [each for each in (largest, *lasting) if each is not None], mappings
+
+
+def _own(
+    place: int, container: Container, resource: str, class_name: str, reusable: list[_Needed]
+) -> tuple[_Needed | None, list[Mapped]]:
+    """What a container needs beyond the requests it may use, and all requests that serve it."""
+    requests = container.resources.requests
+    amount = parse_quantity(requests[resource]) if resource in requests else 0
+    if not amount or amount != int(amount):
+        return None, []
+    served, names = 0, []
+    for each in reusable:
+        served += each.number
+        names.append(each.name)
+        if served >= amount:
+            return None, [_mapped(container, resource, name) for name in names]
+    # The number is the place of the resource among all that the container requests.
+    own = _Needed(f"container-{place}-request-{sorted(requests).index(resource)}", class_name, int(amount) - served)
+    return own, [_mapped(container, resource, name) for name in (*names, own.name)]
+
+
+def _mapped(container: Container, resource: str, request: str) -> Mapped:
+    return Mapped(container_name=container.name, resource_name=resource, request_name=request)

@@ -1,0 +1,211 @@
+"""DynamicResources: a pod with claims goes where its devices are, or can be had."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster, Nodes, PodInfo
+from podium.cluster.columns import Ints
+from podium.config.plugin_args import DynamicResourcesArgs
+from podium.framework.events import Action, EventHint
+from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.plugin import (
+    CycleState,
+    FilterPlugin,
+    PodView,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+)
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.model import DeviceClass, Pod, ResourceClaim
+from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
+from podium.plugins.dynamic_resources.pending import PendingAllocation
+from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
+from podium.plugins.dynamic_resources.pod_devices import PodDevices
+from podium.plugins.dynamic_resources.requests import shape_of
+from podium.plugins.dynamic_resources.search_results import KnownSearches
+from podium.plugins.per_cluster import PerCluster
+from podium.rules import Rules
+
+STEPS_PER_SECOND = 100_000
+"""How far a search goes in a second of the filter's timeout; counted, so that a decision is the same on any machine."""
+
+
+class DynamicResources(
+    PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizesByMax, ReservePlugin, PreBindPlugin
+):
+    """Reject nodes without the devices that the pod's claims ask for; reserve those of the node that is taken."""
+
+    name = "DynamicResources"
+    title = "Devices"
+    reads = Aspect(0)
+    """Of pods without claims, about which there is nothing to say."""
+    REASON_NOT_FOUND = "cannot allocate all claims"
+    REASON_INVALID_POOLS = "invalid resource pools were encountered"
+    REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
+    REASON_LEFT_OVER = "cannot schedule extended resource claim"
+    REASON_NOT_FITTING = "cannot fit resource"
+    REASON_NO_CLAIMS = "no new claims to deallocate"
+    REASON_NO_HELP = "still not schedulable"
+    REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
+    REASON_DELETED = "deletion of ResourceClaim completed"
+    REASON_NO_STATE = "not found"
+    """kube-scheduler's words when an earlier PreFilter plugin rejected the pod, so that this one never saw it."""
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        timeouts = args if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs()
+        self._binding_timeout = math.inf if timeouts.binding_timeout is None else timeouts.binding_timeout
+        seconds = timeouts.filter_timeout
+        self._most_steps = math.floor(seconds * STEPS_PER_SECOND) if seconds else math.inf
+        self._searches = PerCluster(KnownSearches)
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.dynamic_resources_scores else points - {"score"}
+
+    def sign(self, pod: PodView) -> Hashable:
+        return None
+
+    def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        rules = self.release_rules
+        if not rules.dynamic_resources_by_default:
+            return False
+        return bool(info.pod.spec.resource_claims) or (
+            rules.device_extended_resources and asks_for_backed(info, cluster)
+        )
+
+    # -- before filtering ------------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return SUCCESS
+
+    def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
+        try:
+            if self.release_rules.dynamic_resources_by_default:
+                claims_of(pod, cluster.store)
+        except ClaimError as error:
+            return Status.unresolvable(str(error))
+        return SUCCESS
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        cluster = nodes.cluster
+        state[self.name] = None
+        if not self.varies(state.info, cluster):
+            return PreFilterResult(SKIP)
+        try:
+            claims = claims_of(pod, cluster.store)
+        except ClaimError as error:
+            return PreFilterResult(Status.unresolvable(str(error)))
+        devices = PodDevices(
+            pod, state.info, claims, cluster, self.release_rules, self._searches.of(cluster), self._most_steps
+        )
+        if not devices.claims and devices.special is None and devices.left_over is None:
+            return PreFilterResult(SKIP)
+        for claim in devices.to_allocate:
+            problem = _problem(claim, cluster)
+            if problem:
+                return PreFilterResult(Status.unresolvable(problem))
+        state[self.name] = devices
+        return PreFilterResult()
+
+    # -- filtering -------------------------------------------------------------------------------------------------
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        if self.name not in state:
+            return Verdict.choose(np.ones(len(nodes), dtype=np.int64), (Status.error(self.REASON_NO_STATE),))
+        devices: PodDevices | None = state[self.name]
+        if devices is None:
+            return Verdict(np.zeros(len(nodes), dtype=np.int64), lambda code: SUCCESS)
+        codes = devices.look_at(nodes, time.time(), self._binding_timeout)
+        return Verdict(codes, lambda code: self._status(devices, code))
+
+    def _status(self, devices: PodDevices, code: int) -> Status:
+        if code < 0:
+            return Status.error(devices.error_text(code))
+        return Status.unresolvable(
+            (
+                self.REASON_NOT_FOUND,
+                self.REASON_INVALID_POOLS,
+                self.REASON_NOT_AVAILABLE,
+                self.REASON_LEFT_OVER,
+                self.REASON_NOT_FITTING,
+            )[code - 1]
+        )
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
+        if self.name not in state:
+            return PostFilterResult(Status.error(self.REASON_NO_STATE))
+        devices: PodDevices | None = state[self.name]
+        if devices is not None and devices.to_deallocate() is not None:
+            return PostFilterResult(Status.unschedulable(self.REASON_DEALLOCATED))
+        if devices is not None and devices.left_over is not None:
+            return PostFilterResult(Status.unschedulable(self.REASON_DELETED))
+        if self.release_rules.dynamic_resources_is_silent:
+            return PostFilterResult(Status.unschedulable())
+        return PostFilterResult(Status.unschedulable(self.REASON_NO_HELP if devices else self.REASON_NO_CLAIMS))
+
+    # -- scoring ---------------------------------------------------------------------------------------------------
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        devices: PodDevices | None = state.get(self.name)
+        return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
+
+    # -- what may help ---------------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        devices = (
+            EventHint(kind, Action.ADD | Action.UPDATE | Action.DELETE)
+            for kind in ("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule")
+        )
+        node = EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE)
+        return (node, *devices, EventHint("Pod", Action.UPDATE | Action.DELETE))
+
+    # -- reserving -------------------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let the next pod see the devices as taken; the claims themselves say so once the pod is bound."""
+        devices: PodDevices | None = state.get(self.name)
+        if devices is not None:
+            devices.reserve(node_name)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        devices: PodDevices | None = state.get(self.name)
+        if devices is not None:
+            devices.unreserve()
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Write the devices into the claims, and the pod into their reservations."""
+        devices: PodDevices | None = state.get(self.name)
+        if devices is not None:
+            devices.bind()
+        return SUCCESS
+
+    def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
+        """The devices that the pod would get on a node, in the shape `podium decide` writes."""
+        devices: PodDevices | None = state.get(self.name)
+        return {} if devices is None else devices.details(node_name)
+
+
+def _problem(claim: ResourceClaim, cluster: Cluster) -> str:
+    """Why a claim cannot be allocated on any node; empty if it might be."""
+    pending = cluster.store.of(PendingAllocation).get(claim.name, claim.namespace)
+    if pending is not None and pending.claim.metadata.uid == claim.metadata.uid:
+        return f"resource claim {claim.key} is in the process of being allocated"
+    classes = cluster.store.of(DeviceClass)
+    for request, class_name in shape_of(claim.spec).classes():
+        if classes.get(class_name) is None:
+            return f"request {request}: device class {class_name} does not exist"
+    return ""

@@ -1,0 +1,275 @@
+"""One pod's claims in the course of one decision: where they can be had, and what is done about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster.columns import Ints, Mask
+from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
+from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
+from podium.model.selectors import NodeMatcher, node_terms
+from podium.plugins.dynamic_resources.allocation import allocation_of
+from podium.plugins.dynamic_resources.extended_resources import (
+    CLAIM_ANNOTATION,
+    ExtendedRequests,
+    backed_resources,
+    extended_claim,
+    extended_requests,
+)
+from podium.plugins.dynamic_resources.inventory import inventory_of
+from podium.plugins.dynamic_resources.pending import PendingAllocation
+from podium.plugins.dynamic_resources.pod_claims import is_unusable
+from podium.plugins.dynamic_resources.requests import shape_of
+from podium.plugins.dynamic_resources.search import AllocationError
+from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults
+from podium.rules import Rules
+
+NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 3, 4, 5
+"""Codes of a verdict, after those of a search: NOT_FOUND and INVALID_POOLS."""
+
+Delegated = tuple[str, ...]
+"""The extended resources that a node has no device plugin for, so that devices must serve them."""
+
+
+class PodDevices:
+    """What is known of a pod's devices, from PreFilter to PreBind."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        info: PodInfo,
+        claims: list[ResourceClaim],
+        cluster: Cluster,
+        rules: Rules,
+        searches: KnownSearches,
+        most_steps: float,
+    ) -> None:
+        self._pod, self._cluster, self._rules = pod, cluster, rules
+        self._searches, self._most_steps = searches, most_steps
+        self.claims = claims
+        self.to_allocate = [claim for claim in claims if claim.status.allocation is None]
+        asked = extended_requests(info) if rules.device_extended_resources else {}
+        self._classes = backed_resources(cluster) if asked else {}
+        self._asked = asked if any(name in self._classes for name in asked) else {}
+        self.left_over = self._find_left_over() if self._asked else None
+        """A claim for extended resources that an earlier attempt left behind."""
+        self.special = _special_claim(pod) if self._asked and self.left_over is None else None
+        """What stands for the claim of extended resources, whose requests differ from node to node."""
+        self._on_node: dict[Delegated, ExtendedRequests] = {}
+        self._errors: list[AllocationError] = []
+        self._reserved: list[PendingAllocation] = []
+
+    def _find_left_over(self) -> ResourceClaim | None:
+        """A claim that was made for this pod's extended resources before."""
+        for claim in self._cluster.store.of(ResourceClaim):
+            if claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true" and any(
+                owner.name == self._pod.name and owner.controller and owner.uid == self._pod.metadata.uid
+                for owner in claim.metadata.owner_references
+            ):
+                return claim
+        return None
+
+    # -- filtering -------------------------------------------------------------------------------------------------
+
+    def look_at(self, nodes: Nodes, now: float, binding_timeout: float) -> Ints:
+        """A code per node: 0 where the pod can have its devices, negative where the search failed."""
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        if self.left_over is not None:
+            codes[:] = LEFT_OVER
+            return codes
+        unavailable = self._unavailable(nodes, now, binding_timeout)
+        for delegated, places in self._by_delegated(nodes):
+            if delegated is None:
+                codes[places] = NOT_FITTING
+                continue
+            results = self._results(delegated)
+            if results is None:
+                continue
+            rows = nodes.rows[places]
+            results.look_at(rows, self._cluster, inventory_of(self._cluster, self._rules), self._most_steps)
+            found = results.codes[rows]
+            for place in np.flatnonzero(found == FAILED).tolist():
+                self._errors.append(results.errors[int(rows[place])])
+                found[place] = -len(self._errors)
+            codes[places] = found
+        if self.claims:
+            codes[unavailable & (codes == 0)] = NOT_AVAILABLE
+        return codes
+
+    def error_text(self, code: int) -> str:
+        error = self._errors[-code - 1]
+        if error.claim is None:
+            return error.message
+        claims = [*self.to_allocate, *([self.special] if self.special else [])]
+        return f"claim {claims[error.claim].key}, {error.message}"
+
+    def _unavailable(self, nodes: Nodes, now: float, binding_timeout: float) -> Mask:
+        """Where devices that the pod's claims have cannot be used."""
+        unavailable = np.zeros(len(nodes), dtype=np.bool_)
+        for claim in self.claims:
+            allocation = claim.status.allocation
+            if allocation is None:
+                continue
+            if allocation.node_selector is not None:
+                unavailable |= ~nodes.matching(NodeMatcher((), node_terms(allocation.node_selector)))
+            if self._rules.device_binding_conditions and is_unusable(claim, now, binding_timeout):
+                unavailable[:] = True
+        return unavailable
+
+    def _by_delegated(self, nodes: Nodes) -> list[tuple[Delegated | None, Ints]]:
+        """The nodes by the extended resources that devices must serve there; None where nothing can."""
+        everywhere = np.arange(len(nodes))
+        if not self._asked:
+            return [((), everywhere)]
+        backed = sorted(name for name in self._asked if name in self._classes)
+        numbers = np.zeros(len(nodes), dtype=np.int64)
+        for bit, name in enumerate(backed):
+            numbers |= (nodes.allocatable(name) == 0).astype(np.int64) << bit
+        for name in self._asked.keys() - self._classes.keys():
+            unknown = [name not in self._cluster.node(node).allocatable for node in nodes.names]
+            numbers[unknown] = -1
+        groups: list[tuple[Delegated | None, Ints]] = []
+        for number in np.unique(numbers).tolist():
+            names = None if number < 0 else tuple(name for bit, name in enumerate(backed) if number >> bit & 1)
+            groups.append((names, everywhere[numbers == number]))
+        return groups
+
+    def _results(self, delegated: Delegated) -> SearchResults | None:
+        """The search on nodes where devices serve these resources; None if there is nothing to look for."""
+        shapes = [shape_of(claim.spec) for claim in self.to_allocate]
+        if self.special is not None:
+            if not delegated and not self.claims:
+                return None
+            shapes.append(shape_of(self._extended(delegated).spec))
+        return self._searches.of(tuple(shapes), self._most_steps) if shapes else None
+
+    def _extended(self, delegated: Delegated) -> ExtendedRequests:
+        found = self._on_node.get(delegated)
+        if found is None:
+            found = self._on_node[delegated] = extended_claim(self._pod, delegated, self._classes)
+        return found
+
+    # -- scoring ---------------------------------------------------------------------------------------------------
+
+    def ranks(self, nodes: Nodes) -> Ints:
+        """How good the alternatives are that the requests get on each node; 0 where nothing is to be allocated."""
+        ranks = np.zeros(len(nodes), dtype=np.int64)
+        for delegated, places in self._by_delegated(nodes):
+            results = None if delegated is None else self._results(delegated)
+            if results is not None:
+                ranks[places] = results.ranks[nodes.rows[places]] + self._rank_of_allocated
+        return ranks
+
+    @cached_property
+    def _rank_of_allocated(self) -> int:
+        """The part of the claims that have their devices already."""
+        return sum(
+            shape_of(claim.spec).rank(result.request for result in claim.status.allocation.devices.results)
+            for claim in self.claims
+            if claim.status.allocation is not None
+        )
+
+    # -- the node that is taken ------------------------------------------------------------------------------------
+
+    def allocations_on(self, node_name: str) -> list[PendingAllocation]:
+        """What each claim without devices gets on a node; of a claim that is listed twice only the first counts."""
+        (group,) = self._by_delegated(Nodes(self._cluster, np.array([self._cluster.rows[node_name]])))
+        results = None if group[0] is None else self._results(group[0])
+        if results is None:
+            return []
+        claims = [*self.to_allocate, *([self.special] if self.special else [])]
+        if self.special is not None and group[0] is not None:
+            claims[-1] = replace(self.special, spec=self._extended(group[0]).spec)
+        found: dict[str, PendingAllocation] = {}
+        for claim, taken in zip(claims, results.solutions[self._cluster.rows[node_name]], strict=True):
+            allocation = allocation_of(taken, node_name, claim.metadata.uid)
+            made = PendingAllocation(metadata=claim.metadata, claim=claim, allocation=allocation)
+            found.setdefault(claim.name, made)
+        return list(found.values())
+
+    def mappings_on(self, node_name: str) -> ExtendedRequests | None:
+        """The requests that stand for the pod's extended resources on a node, if any do."""
+        if self.special is None:
+            return None
+        ((delegated, _),) = self._by_delegated(Nodes(self._cluster, np.array([self._cluster.rows[node_name]])))
+        return self._extended(delegated) if delegated else None
+
+    def reserve(self, node_name: str) -> None:
+        for pending in self.allocations_on(node_name):
+            self._cluster.update(pending)
+            self._reserved.append(pending)
+
+    def unreserve(self) -> None:
+        while self._reserved:
+            self._cluster.remove(self._reserved.pop())
+
+    def bind(self) -> None:
+        """Write allocations and reservations into the claims; what was pending is no longer."""
+        pod = self._pod
+        consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
+        decided = {pending.name: pending for pending in self._reserved}
+        for claim in [*self.claims, *(p.claim for p in self._reserved if p.claim.metadata.uid == "")]:
+            pending = decided.pop(claim.name, None)
+            self._bind(claim, None if pending is None else pending.allocation, consumer)
+        self.unreserve()
+
+    def _bind(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, consumer: ResourceClaimConsumerReference
+    ) -> None:
+        current = self._cluster.store.of(ResourceClaim).get(claim.name, claim.namespace) or claim
+        status = current.status
+        if allocation is not None:
+            status = replace(status, allocation=allocation)
+        if all(each.uid != consumer.uid for each in status.reserved_for):
+            status = replace(status, reserved_for=[*status.reserved_for, consumer])
+        if status is not current.status:
+            self._cluster.update(replace(current, status=status))
+
+    def to_deallocate(self) -> ResourceClaim | None:
+        return None
+
+    def details(self, node_name: str) -> Mapping[str, Any]:
+        pending = self.allocations_on(node_name)
+        selectors = {each.name: each.allocation.node_selector for each in pending}
+        extended = self.mappings_on(node_name)
+        shown = {
+            "allocations": {each.name: [_shown(one) for one in each.allocation.devices.results] for each in pending},
+            "nodeSelectors": {name: msgspec.to_builtins(each) for name, each in selectors.items() if each is not None},
+            "requestMappings": [
+                {"container": each.container_name, "resource": each.resource_name, "request": each.request_name}
+                for each in (extended.mappings if extended else ())
+            ],
+        }
+        return {name: value for name, value in shown.items() if value}
+
+
+def _shown(result: Any) -> dict[str, Any]:
+    shown = {"request": result.request, "driver": result.driver, "pool": result.pool, "device": result.device}
+    if result.admin_access:
+        shown["adminAccess"] = True
+    if result.consumed_capacity:
+        shown["consumedCapacity"] = result.consumed_capacity
+    if result.share_id is not None:
+        shown["shared"] = True
+    return shown
+
+
+def _special_claim(pod: Pod) -> ResourceClaim:
+    """The claim that stands for a pod's extended resources; its requests are made for each node."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True)
+    name = f"{pod.name}-extended-resources"
+    metadata = ObjectMeta(
+        name=name,
+        namespace=pod.namespace,
+        uid=f"ResourceClaim/{pod.namespace}/{name}",
+        annotations={CLAIM_ANNOTATION: "true"},
+        owner_references=[owner],
+    )
+    return ResourceClaim(metadata=metadata)

@@ -1,0 +1,350 @@
+"""The search for devices on one node: depth first, and the first full solution wins.
+
+Claims are taken in the order of the pod, requests in the order of the claim, devices in the order of the pools. Within
+a request only ascending places are tried: which device comes first makes no difference there. The steps are generators
+on a stack of our own, because a pod may ask for more devices than Python nests calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from podium.model.devices import DeviceClass
+from podium.model.selectors import any_tolerates
+from podium.plugins.dynamic_resources.capacity import (
+    NOTHING_IN_USE,
+    Amounts,
+    CapacityError,
+    consumed_amounts,
+    has_room,
+)
+from podium.plugins.dynamic_resources.constraints import Constraint, constraints_of
+from podium.plugins.dynamic_resources.counters import CounterUse
+from podium.plugins.dynamic_resources.devices import PooledDevice
+from podium.plugins.dynamic_resources.pools import Candidate, NodePools
+from podium.plugins.dynamic_resources.requests import ClaimShape, Option, Shapes, expressions_of
+from podium.plugins.dynamic_resources.selection import SelectionError, selects
+from podium.plugins.dynamic_resources.usage import DevicesInUse
+from podium.rules import Rules
+
+MOST_DEVICES = 32
+"""Of one claim."""
+
+
+class Taken(NamedTuple):
+    """A device taken for an option, and how much of its capacity."""
+
+    option: Option
+    candidate: Candidate
+    consumed: Amounts | None
+    """None where the device is not shared."""
+    takes_counters: bool
+
+
+Solution = list[list[Taken]]
+"""Per claim, the devices taken in order."""
+
+
+class AllocationError(Exception):
+    """Why the search failed rather than found nothing. It names its claim by its place, the class by its name."""
+
+    def __init__(self, message: str, claim: int | None = None) -> None:
+        super().__init__(message)
+        self.message, self.claim = message, claim
+
+
+class _TooManyError(Exception):
+    """The claim would have more devices than a claim may have."""
+
+
+Step = Generator["Step | None", None, None]
+"""One choice after the other: yields the next step for each, or None at a full solution."""
+
+
+class Search:
+    """One node's devices against what a pod's claims ask for."""
+
+    def __init__(
+        self,
+        shapes: Shapes,
+        pools: NodePools,
+        in_use: DevicesInUse,
+        classes: Mapping[str, DeviceClass],
+        rules: Rules,
+        most_steps: float,
+    ) -> None:
+        self._shapes, self._pools, self._in_use, self._rules = shapes, pools, in_use, rules
+        self._classes, self._steps_left = classes, most_steps
+        self._counters = CounterUse(in_use)
+        self._solution: Solution = [[] for _ in shapes]
+        self._constraints: list[list[Constraint]] = []
+        self._all: dict[Option, list[Candidate]] = {}
+        self._taken: dict[PooledDevice, list[int]] = {}
+        """Per device that was taken exclusively, the claims it was taken for."""
+        self._capacity: dict[PooledDevice, list[Amounts]] = {}
+        """Per shared device that was taken, what was taken of it each time."""
+        self._amounts: dict[tuple[Option, PooledDevice], Amounts | None] = {}
+        self._usable: dict[Option, list[bool | None]] = {}
+        """Per option and candidate, whether it may be considered at all; None where that is not known yet."""
+
+    def run(self) -> Solution | None:
+        """The first solution, or None if there is none; AllocationError where the scheduler gives up with an error."""
+        for number, shape in enumerate(self._shapes):
+            self._prepare(number, shape)
+        stack, too_many = [self._request(0, 0)], False
+        while stack:
+            if self._steps_left <= 0:
+                raise AllocationError("timed out trying to allocate devices")
+            self._steps_left -= 1
+            try:
+                step = stack[-1].throw(_TooManyError) if too_many else next(stack[-1])
+            except StopIteration:
+                stack.pop()
+                too_many = False
+            except _TooManyError:
+                stack.pop()
+                too_many = True
+            else:
+                if step is None:
+                    return self._solution
+                stack.append(step)
+                too_many = False
+        return None
+
+    # -- preparing -------------------------------------------------------------------------------------------------
+
+    def _prepare(self, number: int, shape: ClaimShape) -> None:
+        """Find out how many devices the claim wants at least, and which ones where it wants all."""
+        least = 0
+        for request in shape.requests:
+            for option in request.options:
+                self._check_features(number, option)
+                if option.is_all:
+                    self._all[option] = self._everything(number, option)
+            least += min(self._count(option) for option in request.options)
+        if least > MOST_DEVICES:
+            raise AllocationError(
+                f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}", number
+            )
+        self._constraints.append(
+            constraints_of(shape.constraints, compare_all=self._rules.distinct_attribute_compares_all)
+        )
+
+    def _check_features(self, number: int, option: Option) -> None:
+        if option.capacity and not self._rules.device_capacity:
+            raise AllocationError(
+                f"request {option.own_name}: has capacity requests, but the DRAConsumableCapacity feature is disabled",
+                number,
+            )
+
+    def _count(self, option: Option) -> int:
+        return len(self._all[option]) if option.is_all else option.count
+
+    def _everything(self, number: int, option: Option) -> list[Candidate]:
+        """The devices that a request for all devices means."""
+        if self._pools.problem:
+            raise AllocationError(
+                f"request {option.own_name}: asks for all devices, but resource pool {self._pools.problem}", number
+            )
+        found = []
+        for candidate in self._pools.candidates:
+            if self._selects(number, option, candidate):
+                amounts = self._amounts_of(number, option, candidate.device)
+                # Some releases leave out devices that have too little left, others fail for them later.
+                in_use = not self._rules.all_devices_includes_full_ones
+                if amounts is not None and self._has_room(candidate.device, amounts, count_use=in_use):
+                    found.append(candidate)
+        return found
+
+    # -- the steps -------------------------------------------------------------------------------------------------
+
+    def _request(self, number: int, place: int) -> Step:
+        """Satisfy a request of a claim, and then the rest."""
+        if number == len(self._shapes):
+            yield None
+            return
+        requests = self._shapes[number].requests
+        if place == len(requests):
+            try:
+                yield self._request(number + 1, 0)
+            except _TooManyError:
+                # Another choice for this claim may leave room for a smaller alternative of the next.
+                return
+            return
+        request = requests[place]
+        if not request.is_list:
+            yield self._option(number, place, request.options[0], 0, 0)
+            return
+        exceeded = True
+        for option in request.options:
+            try:
+                yield self._option(number, place, option, 0, 0)
+            except _TooManyError:
+                continue
+            exceeded = False
+        if exceeded:
+            raise _TooManyError
+
+    def _option(self, number: int, place: int, option: Option, index: int, start: int) -> Step:
+        """Take one more device for an option, from a place in the list of candidates on."""
+        wanted = self._count(option)
+        if option.is_all and not wanted:
+            return
+        if index >= wanted:
+            yield self._request(number, place + 1)
+            return
+        if len(self._solution[number]) + wanted - index > MOST_DEVICES:
+            raise _TooManyError
+        if option.is_all:
+            # They are known, and in which order they are taken does not matter: there is nothing to choose.
+            yield from self._try(number, place, option, index, self._all[option][index], 0)
+            return
+        candidates = self._pools.candidates
+        usable = self._usable.setdefault(option, [None] * len(candidates))
+        for at in range(start, len(candidates)):
+            is_usable = usable[at]
+            if is_usable is None:
+                is_usable = usable[at] = self._is_usable(number, option, candidates[at])
+            if is_usable:
+                yield from self._try(number, place, option, index, candidates[at], at + 1)
+
+    def _try(self, number: int, place: int, option: Option, index: int, candidate: Candidate, start: int) -> Step:
+        """Take a device, if that is possible, and go on with the next one."""
+        if self._take(number, option, candidate):
+            try:
+                yield self._option(number, place, option, index + 1, start)
+            except _TooManyError:
+                self._give_back(number)
+                raise
+            self._give_back(number)
+
+    def _is_usable(self, number: int, option: Option, candidate: Candidate) -> bool | None:
+        """Whether a device may be taken as far as claims, selectors and its capacity go.
+
+        None where it is in use only because of this attempt. Selectors are not asked about devices in use.
+        """
+        device = candidate.device
+        if not option.is_admin and device.id in self._in_use.exclusively:
+            return False
+        if self._is_in_use(number, option, device):
+            return None
+        return self._selects(number, option, candidate) and self._amounts_of(number, option, device) is not None
+
+    # -- one device ------------------------------------------------------------------------------------------------
+
+    def _is_in_use(self, number: int, option: Option, device: PooledDevice) -> bool:
+        """Whether a device cannot be had; for administration it can, unless the claim has it already."""
+        if option.is_admin:
+            return number in self._taken.get(device, ())
+        return device.id in self._in_use.exclusively or bool(self._taken.get(device))
+
+    def _selects(self, number: int, option: Option, candidate: Candidate) -> bool:
+        device = candidate.device
+        if device.device.binding_conditions and not self._rules.device_binding_conditions:
+            return False
+        device_class = self._classes[option.class_name]
+        try:
+            if not selects(expressions_of(device_class.spec.selectors), device, self._rules):
+                return False
+        except SelectionError as error:
+            raise AllocationError(f"class {option.class_name}: {error}") from None
+        try:
+            return selects(option.expressions, device, self._rules) and candidate.is_reachable
+        except SelectionError as error:
+            raise AllocationError(str(error), number) from None
+
+    def _amounts_of(self, number: int, option: Option, device: PooledDevice) -> Amounts | None:
+        """What an option takes of a device's capacity; None if that is not possible."""
+        if not self._rules.device_capacity:
+            return {}
+        key = option, device
+        if key not in self._amounts:
+            try:
+                self._amounts[key] = consumed_amounts(
+                    device.capacity, option.capacity, keeps_format=self._rules.capacity_steps_keep_their_format
+                )
+            except CapacityError as error:
+                raise AllocationError(
+                    f"request {option.own_name}: checking capacity for device {device.id}: {error}", number
+                ) from None
+        return self._amounts[key]
+
+    def _has_room(self, device: PooledDevice, amounts: Amounts, *, count_use: bool = True) -> bool:
+        if not device.capacity or not self._rules.device_capacity:
+            return True
+        if not count_use:
+            return has_room(device.capacity, amounts)
+        in_use = self._in_use.consumed.get(device.id, NOTHING_IN_USE)
+        return has_room(device.capacity, amounts, in_use, _sum(self._capacity.get(device, [])))
+
+    def _take(self, number: int, option: Option, candidate: Candidate) -> bool:
+        """Take a device if nothing is in the way; a constraint in the way of all devices is an error."""
+        device, pool, _ = candidate
+        is_shared = device.is_shared and self._rules.device_capacity
+        if self._is_in_use(number, option, device) or (device.counters and not self._rules.device_counters):
+            return False
+        amounts = self._amounts_of(number, option, device)
+        if amounts is None or (not option.is_all and not self._has_room(device, amounts)):
+            return False
+        # A share of a device that is in use already costs no counters.
+        takes_counters = bool(device.counters) and not (is_shared and self._is_paid_for(device))
+        if takes_counters and not self._counters.has_enough(pool, device):
+            return False
+        if self._rules.device_taints and any(not any_tolerates(option.tolerations, each) for each in device.taints):
+            return False
+        if not self._meets_constraints(number, option, device):
+            if option.is_all:
+                reason = "because a claim constraint would not be satisfied"
+                raise AllocationError(f"request {option.own_name}: cannot add device {device.id} {reason}", number)
+            return False
+        if option.is_all and not self._has_room(device, amounts):
+            # Only now: that a constraint is in the way comes first, because it is an error.
+            self._lift_constraints(number, option, len(self._constraints[number]))
+            return False
+        if takes_counters:
+            self._counters.take(pool, device)
+        if is_shared:
+            self._capacity.setdefault(device, []).append(amounts)
+        else:
+            self._taken.setdefault(device, []).append(number)
+        self._solution[number].append(Taken(option, candidate, amounts if is_shared else None, takes_counters))
+        return True
+
+    def _give_back(self, number: int) -> None:
+        """Give back the device that was taken last for a claim."""
+        option, (device, pool, _), amounts, takes_counters = self._solution[number].pop()
+        by_device: dict[PooledDevice, list[Any]] = self._taken if amounts is None else self._capacity
+        by_device[device].pop()
+        if not by_device[device]:
+            del by_device[device]
+        self._lift_constraints(number, option, len(self._constraints[number]))
+        if takes_counters:
+            self._counters.give_back(pool, device)
+
+    def _is_paid_for(self, device: PooledDevice) -> bool:
+        """Whether a shared device is in use, so that its counters are taken already."""
+        if device.id in self._in_use.consumed or device in self._capacity:
+            return True
+        return self._rules.shares_pay_counters_once and device.id in self._in_use.shares
+
+    def _meets_constraints(self, number: int, option: Option, device: PooledDevice) -> bool:
+        for place, constraint in enumerate(self._constraints[number]):
+            if not constraint.add(option, device):
+                self._lift_constraints(number, option, place)
+                return False
+        return True
+
+    def _lift_constraints(self, number: int, option: Option, count: int) -> None:
+        """Take the device back that was added last to the first constraints of a claim."""
+        for constraint in reversed(self._constraints[number][:count]):
+            constraint.remove(option)
+
+
+def _sum(amounts: list[Amounts]) -> Mapping[str, Fraction]:
+    total: dict[str, Fraction] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            total[name] = total.get(name, Fraction(0)) + amount.value
+    return total

@@ -1,0 +1,330 @@
+"""What differs between the current releases: every difference under a name, with the release that brought it.
+
+The engine, the plugins, the configuration and the compiled pods ask the `Rules` of a release by these names, never
+which release it is. A formula that changed is written once, with the rule in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from podium.errors import InputError
+from podium.rules.feature_gates import GATES, enabled_gates
+from podium.rules.release_names import NEWEST, RELEASE_NAMES, is_at_least
+
+SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "what a pod counts for", "volumes"
+MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE = "messages", "preemption", "configuration", "devices", "cycle"
+
+
+def _since(release: str, area: str, sentence: str) -> Any:
+    """A rule that holds in a release and all later ones; the sentence says what is so from then on."""
+    return field(metadata={"since": release, "gate": "", "area": area, "sentence": sentence})
+
+
+def _gated(gate: str, area: str, sentence: str, *, from_release: str = "v1.29") -> Any:
+    """A rule that holds where a feature gate is on, at the earliest from a release on."""
+    return field(metadata={"since": from_release, "gate": gate, "area": area, "sentence": sentence})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rules:
+    """How one release decides; one object per release and set of feature gates, so that identity is equality."""
+
+    release: str
+
+    # -- scores
+    balanced_allocation_compares_before_and_after: bool = _since(
+        "v1.36",
+        SCORES,
+        "NodeResourcesBalancedAllocation scores how the pod changes a node's balance, not the balance it leads to.",
+    )
+    balanced_allocation_skips_best_effort: bool = _since(
+        "v1.33", SCORES, "NodeResourcesBalancedAllocation does not score pods that request none of its resources."
+    )
+    image_locality_counts_init_containers: bool = _since(
+        "v1.30", SCORES, "ImageLocality counts the images of init containers."
+    )
+    image_locality_counts_volumes: bool = _since("v1.36", SCORES, "ImageLocality counts the images of image volumes.")
+    image_locality_expects_volumes: bool = _since(
+        "v1.37", SCORES, "ImageLocality raises the size that scores 100 by 1000 MiB for each image volume."
+    )
+    dynamic_resources_scores: bool = _since("v1.35", SCORES, "DynamicResources scores nodes, with weight 2.")
+    node_affinity_skips_score: bool = _since(
+        "v1.30", SCORES, "NodeAffinity does not score pods without preferred terms, instead of giving every node 0."
+    )
+    volume_binding_skips_score: bool = _since(
+        "v1.30", SCORES, "VolumeBinding does not score where storage scoring is off, instead of giving every node 0."
+    )
+    scores_storage_capacity: bool = _gated(
+        "StorageCapacityScoring", SCORES, "VolumeBinding prefers nodes where a volume takes less of the storage there."
+    )
+    scores_volume_capacity: bool = _gated(
+        "VolumeCapacityPriority", SCORES, "VolumeBinding prefers nodes whose volumes are hardly larger than asked for."
+    )
+    spread_counts_per_constraint: bool = _since(
+        "v1.33", SCORES, "PodTopologySpread counts pods for each constraint, also where two have one topologyKey."
+    )
+    min_domains: bool = _gated("MinDomainsInPodTopologySpread", FILTERS, "PodTopologySpread reads minDomains.")
+    node_inclusion_policies: bool = _gated(
+        "NodeInclusionPolicyInPodTopologySpread",
+        FILTERS,
+        "PodTopologySpread reads nodeAffinityPolicy and nodeTaintsPolicy.",
+    )
+
+    # -- what a pod counts for
+    sidecars_add_to_non_zero_requests: bool = _since(
+        "v1.32", RESOURCES, "Sidecars of running pods add to what NodeResourcesFit scores by."
+    )
+    in_place_resize: bool = _gated(
+        "InPlacePodVerticalScaling", RESOURCES, "A container that is being resized counts with the larger amount."
+    )
+    resize_compares_sums: bool = _since(
+        "v1.37", RESOURCES, "A pod that is being resized counts with the largest of three sums over its containers."
+    )
+    pod_level_resources: bool = _gated(
+        "PodLevelResources", RESOURCES, "Requests of the pod as a whole (spec.resources) replace those of containers."
+    )
+    pod_level_huge_pages: bool = _since("v1.33", RESOURCES, "A pod as a whole may request huge pages.")
+    pod_level_resize: bool = _gated(
+        "InPlacePodLevelResourcesVerticalScaling", RESOURCES, "Requests of the pod as a whole can be resized in place."
+    )
+    pod_level_defaults_from_containers: bool = _gated(
+        "PodLevelResourcesFixDefaulting",
+        RESOURCES,
+        "What a pod as a whole does not request is filled in from its containers, also where it has no limits.",
+    )
+    match_label_keys_in_pod_affinity: bool = _gated(
+        "MatchLabelKeysInPodAffinity", FILTERS, "matchLabelKeys and mismatchLabelKeys of pod affinity terms count."
+    )
+    sidecar_host_ports: bool = _since("v1.33", FILTERS, "Host ports of sidecars count.")
+
+    # -- filters
+    too_small_nodes_are_unresolvable: bool = _since(
+        "v1.34",
+        FILTERS,
+        "A node whose whole allocatable is less than the request is unresolvable: preemption does not try it.",
+    )
+    namespace_selector_matches_listed_namespaces: bool = _since(
+        "v1.37",
+        FILTERS,
+        "A namespaceSelector of the incoming pod means the namespaces it matches, not all where it matches no labels.",
+    )
+    node_name_narrows: bool = _since(
+        "v1.37", FILTERS, "NodeName leaves out all other nodes at PreFilter, ahead of NodeUnschedulable."
+    )
+    node_declared_features: bool = _gated(
+        "NodeDeclaredFeatures", FILTERS, "Pods that need a feature of the node go only where the node declares it."
+    )
+    has_node_declared_features: bool = _since("v1.35", CONFIGURATION, "There is a plugin NodeDeclaredFeatures.")
+
+    # -- volumes
+    counts_volume_attachments: bool = _since(
+        "v1.32", VOLUMES, "NodeVolumeLimits counts attached volumes that no pod uses."
+    )
+    limits_from_csi_node_alone: bool = _since(
+        "v1.32", VOLUMES, "NodeVolumeLimits does not read allocatable attachable-volumes-csi-*, only the CSINode."
+    )
+    limits_need_csi_driver: bool = _gated(
+        "VolumeLimitScaling",
+        VOLUMES,
+        "NodeVolumeLimits rejects nodes that lack a CSI driver with preventPodSchedulingIfMissing.",
+    )
+    missing_claim_is_unresolvable: bool = _since(
+        "v1.30", VOLUMES, "NodeVolumeLimits rejects pods whose claim is missing, instead of failing."
+    )
+    csi_drivers_serve_in_tree_disks_alone: bool = _since(
+        "v1.31",
+        VOLUMES,
+        "EBSLimits, GCEPDLimits, AzureDiskLimits are gone: no limit where there is no CSINode.",
+    )
+    migrates_portworx: bool = _gated(
+        "CSIMigrationPortworx", VOLUMES, "Portworx volumes count as volumes of the CSI driver."
+    )
+    migrates_portworx_without_annotation: bool = _since(
+        "v1.36", VOLUMES, "Portworx volumes count as volumes of the CSI driver on every node."
+    )
+    knows_volume_attributes_class: bool = _since(
+        "v1.31", VOLUMES, "A volume with a VolumeAttributesClass is not for claims without one."
+    )
+    volume_attributes_class: bool = _gated(
+        "VolumeAttributesClass", VOLUMES, "A claim takes only volumes of its VolumeAttributesClass."
+    )
+
+    # -- messages
+    taints_are_not_named: bool = _since("v1.34", MESSAGES, 'The reason says "untolerated taint(s)", not which taint.')
+    volume_conflict_names_affinity: bool = _since(
+        "v1.33", MESSAGES, "\"node(s) didn't match PersistentVolume's node affinity\" replaces another wording."
+    )
+    read_write_once_pod_names_mode: bool = _since(
+        "v1.34", MESSAGES, "The reason for a ReadWriteOncePod claim in use has another wording."
+    )
+
+    # -- the scheduling cycle
+    counts_absent_nodes: bool = _since(
+        "v1.32", CYCLE, "Nodes that PreFilter left out are counted in the message of a pod that fits nowhere."
+    )
+    pre_filter_runs_on: bool = _since(
+        "v1.30", CYCLE, "After a PreFilter plugin rejects a pod for now, the others still run and may say otherwise."
+    )
+    conflicting_pre_filters_are_unresolvable: bool = _since(
+        "v1.30", CYCLE, "Where plugins leave no node together at PreFilter, preemption is not tried."
+    )
+    stops_without_scoring: bool = _since(
+        "v1.30", CYCLE, "Where nothing scores, the search ends at the first node that fits."
+    )
+    narrowing_plugins_are_sorted: bool = _since(
+        "v1.31", MESSAGES, "Plugins that leave no node together are named in alphabetical order."
+    )
+    extender_reason_replaces: bool = _since(
+        "v1.32", MESSAGES, "The reason of an extender replaces an earlier one of the same node."
+    )
+
+    # -- preemption
+    spares_terminating_victims: bool = _since(
+        "v1.35", PREEMPTION, "Victims that are terminating are not deleted again."
+    )
+    budgets_stop_at_first_violation: bool = _since(
+        "v1.37", PREEMPTION, "A victim that violates one PodDisruptionBudget is not charged to further ones."
+    )
+    preemption_reports_success: bool = _since(
+        "v1.37", MESSAGES, "The message says on which node preemption found a place, and how many victims it takes."
+    )
+    reads_disruption_conditions: bool = _gated(
+        "PodDisruptionConditions", PREEMPTION, "A pod waits only for victims that the scheduler preempted."
+    )
+
+    # -- devices
+    dynamic_resources_by_default: bool = _gated(
+        "DynamicResourceAllocation", DEVICES, "DynamicResources is among the default plugins."
+    )
+    dynamic_resources_is_silent: bool = _since(
+        "v1.37", MESSAGES, 'DynamicResources no longer says "no new claims to deallocate" of pods without claims.'
+    )
+
+    device_admin_access: bool = _gated(
+        "DRAAdminAccess", DEVICES, "A request for administration may have devices that are in use."
+    )
+    device_alternatives: bool = _gated("DRAPrioritizedList", DEVICES, "A request may list alternatives.")
+    device_capacity: bool = _gated(
+        "DRAConsumableCapacity", DEVICES, "Claims may share a device, each with a part of its capacity."
+    )
+    device_counters: bool = _gated(
+        "DRAPartitionableDevices",
+        DEVICES,
+        "Devices may share counters, and be for nodes of their own.",
+    )
+    device_taints: bool = _gated("DRADeviceTaints", DEVICES, "Taints of devices keep requests off.")
+    device_taint_rules: bool = _gated("DRADeviceTaintRules", DEVICES, "A DeviceTaintRule taints devices.")
+    device_binding_conditions: bool = _gated(
+        "DRADeviceBindingConditions", DEVICES, "Devices may have to get ready before a pod is bound."
+    )
+    device_extended_resources: bool = _gated(
+        "DRAExtendedResource", DEVICES, "A DeviceClass may stand for an extended resource."
+    )
+    device_expressions_have_includes: bool = _since("v1.36", DEVICES, "Expressions of selectors may use includes().")
+    device_expressions_read_lists: bool = _since("v1.37", DEVICES, "Expressions of selectors may go through lists.")
+    distinct_attribute_compares_all: bool = _since(
+        "v1.37",
+        DEVICES,
+        "distinctAttribute compares a device with all others, not with the last one of each request.",
+    )
+    counter_slices_are_for_their_nodes: bool = _since(
+        "v1.37", DEVICES, "A slice with shared counters is looked at for the nodes that it names only."
+    )
+    all_devices_includes_full_ones: bool = _since(
+        "v1.37",
+        DEVICES,
+        "A request for all devices fails for one that is full, and does not leave it out.",
+    )
+    capacity_steps_keep_their_format: bool = _since(
+        "v1.37", DEVICES, "Capacity rounded up to a step is written as the step is; one that is too large is an error."
+    )
+    shares_pay_counters_once: bool = _since(
+        "v1.37", DEVICES, "A further share of a device costs no counters, also where the device has no capacity."
+    )
+
+    # -- configuration
+    scheduling_gates_come_first: bool = _since("v1.30", CONFIGURATION, "SchedulingGates is the first default plugin.")
+    refuses_in_tree_limits: bool = _since(
+        "v1.31", CONFIGURATION, "A profile may not name EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits."
+    )
+    checks_fit_strategy: bool = _since(
+        "v1.36",
+        CONFIGURATION,
+        "NodeResourcesFit needs requestedToCapacityRatio for that strategy, and refuses it for another one.",
+    )
+    reads_dynamic_resources_args: bool = _since("v1.34", CONFIGURATION, "DynamicResources takes arguments.")
+    reads_binding_timeout: bool = _since("v1.36", CONFIGURATION, "DynamicResources takes a bindingTimeout.")
+    has_pod_group_post_filter: bool = _since(
+        "v1.37", CONFIGURATION, "A profile may have the extension point podGroupPostFilter."
+    )
+    has_placement_points: bool = _since(
+        "v1.36", CONFIGURATION, "A profile may have the extension points placementGenerate and placementScore."
+    )
+
+
+class Difference(NamedTuple):
+    """A rule that not all current releases have."""
+
+    name: str
+    release: str
+    """The first release that has it by default; empty for one that no release has."""
+    area: str
+    sentence: str
+    gate: str
+    """The feature gate that switches it, if one does."""
+
+
+def _holds(metadata: Mapping[str, Any], release: str, enabled: Mapping[str, bool]) -> bool:
+    return is_at_least(release, metadata["since"]) and enabled.get(metadata["gate"], True)
+
+
+@lru_cache(maxsize=256)
+def _rules(release: str, asked: tuple[tuple[str, bool], ...]) -> Rules:
+    enabled = enabled_gates(release, dict(asked))
+    holding = {each.name: _holds(each.metadata, release, enabled) for each in fields(Rules) if each.metadata}
+    return Rules(release=release, **holding)
+
+
+def rules_of(release: str, feature_gates: Mapping[str, bool] | None = None) -> Rules:
+    """The rules of a current release with some feature gates switched; InputError for what it does not have."""
+    if release not in RELEASE_NAMES:
+        raise InputError(f"release {release!r} is unknown; use one of {', '.join(RELEASE_NAMES)}")
+    return _rules(release, tuple(sorted((feature_gates or {}).items())))
+
+
+def _first_release(metadata: Mapping[str, Any]) -> str:
+    gate = GATES.get(metadata["gate"])
+    held = [r for r in RELEASE_NAMES if is_at_least(r, metadata["since"]) and (gate is None or gate.default(r))]
+    return held[0] if held else ""
+
+
+DIFFERENCES: tuple[Difference, ...] = tuple(
+    Difference(
+        each.name,
+        _first_release(each.metadata),
+        each.metadata["area"],
+        each.metadata["sentence"],
+        each.metadata["gate"],
+    )
+    for each in fields(Rules)
+    if each.metadata
+)
+"""Every rule, in the order of the table."""
+
+
+def differences(before: Rules, after: Rules) -> list[Difference]:
+    """The rules that two releases, or two sets of feature gates, do not share."""
+    return [each for each in DIFFERENCES if getattr(before, each.name) != getattr(after, each.name)]
+
+
+def with_rule(rules: Rules, name: str, value: bool) -> Rules:
+    """The same rules but one."""
+    held = {each.name: getattr(rules, each.name) for each in DIFFERENCES}
+    return Rules(release=rules.release, **{**held, name: value})
+
+
+NEWEST_RULES = rules_of(NEWEST)
