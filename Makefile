@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-web test lint types layers unit web-test bench clean
+.PHONY: demo demo-web test golden lint types layers unit live-test live-binaries web-test bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml
 	touch $@
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -31,6 +31,16 @@ layers: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n auto
+
+golden: $(STAMP)
+	$(BIN)/pytest -n auto -m golden
+
+# Against a real API server, etcd and kube-scheduler, which take Go and some minutes to build the first time.
+live-test: $(STAMP) live-binaries
+	$(BIN)/pytest tests/live $(LIVE)
+
+live-binaries:
+	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...
 
 web-test: $(STAMP)
 	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null || \

@@ -24,7 +24,7 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
     wanted_namespace, _, wanted = name.rpartition("/")
     if namespace and wanted_namespace and namespace != wanted_namespace:
         raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
-    within = wanted_namespace or namespace
+    within = wanted_namespace or namespace or objects.namespace
     found = _named(objects, wanted, within)
     if not found:
         objects = expand_workloads(objects)

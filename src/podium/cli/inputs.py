@@ -53,12 +53,18 @@ def read_node(text: str) -> NodeTemplate:
     return NodeTemplate(nodes[0], number)
 
 
-def read_objects(files: Sequence[str]) -> Objects:
-    """The objects of all files together; a cluster needs nodes."""
+def read_objects(files: Sequence[str], kubeconfig: str | None = None, context: str | None = None) -> Objects:
+    """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes."""
     from podium.errors import InputError
     from podium.manifests import load
     from podium.model import Node
 
+    if not files:
+        from podium.cli.live import read_live
+
+        return read_live(kubeconfig, context)
+    if kubeconfig or context:
+        raise InputError("-f reads files and --context a cluster; leave one of the two out")
     objects = load(*dict.fromkeys(files))
     if not objects.of(Node):
         raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")

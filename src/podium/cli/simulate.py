@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def simulate(
     files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
@@ -36,6 +38,7 @@ def simulate(
     snapshot_at: timeline.SnapshotAt = None,
     snapshot: timeline.Snapshot = None,
     resume: timeline.Resume = None,
+    node_groups: timeline.NodeGroups = None,
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
@@ -48,7 +51,7 @@ def simulate(
     from podium.engine import simulate
     from podium.manifests import expand_workloads
 
-    wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume)
+    wishes = timeline.Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(wishes):
         if html is not None:
             raise typer.BadParameter("cannot be used with --timeline; --plot draws one", param_hint="--html")
@@ -65,10 +68,8 @@ def simulate(
         return timeline.simulate_timeline(
             wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
         )
-    if not files:
-        raise typer.BadParameter("needs a file, a directory or `-`", param_hint="-f")
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(files, kubeconfig, context))
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
     chosen = choose_release(release, feature_gates, objects)
     settings = read_config(config, objects, registry, chosen)

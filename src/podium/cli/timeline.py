@@ -35,6 +35,14 @@ Snapshot = Annotated[
 Resume = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: go on from such a state, instead of -f.")
 ]
+NodeGroups = Annotated[
+    str | None,
+    typer.Option(
+        "--node-groups",
+        metavar="FILE",
+        help="With --timeline: groups of nodes that grow and shrink; docs/autoscaling.md.",
+    ),
+]
 
 
 class Wishes(NamedTuple):
@@ -48,6 +56,7 @@ class Wishes(NamedTuple):
     snapshot_at: str | None = None
     snapshot: str | None = None
     resume: str | None = None
+    node_groups: str | None = None
 
 
 def simulate_timeline(
@@ -94,6 +103,8 @@ def _check(wishes: Wishes, files: Sequence[str]) -> None:
         raise InputError("--timeline and -f cannot both read stdin; put one of them into a file")
     if wishes.resume is not None and files:
         raise InputError("--resume has the cluster already: leave out -f")
+    if wishes.node_groups is not None and (wishes.resume is not None or wishes.snapshot is not None):
+        raise InputError("--node-groups cannot be used with --snapshot or --resume: groups are not part of a snapshot")
 
 
 def _timeline(
@@ -120,7 +131,15 @@ def _timeline(
     settings = read_config(config, objects, registry, chosen)
     if wishes.resume is not None:
         return resume_timeline(_read(wishes.resume), events, settings, where=wishes.resume, **given)
-    return Timeline(objects, events, settings, **given)
+    groups = None
+    if wishes.node_groups is not None:
+        from podium.autoscaling import Autoscaler, read_node_groups
+
+        groups = read_node_groups(wishes.node_groups)
+    timeline = Timeline(objects, events, settings, **given)
+    if groups is not None:
+        Autoscaler(timeline, groups)
+    return timeline
 
 
 def seconds(text: str) -> float:

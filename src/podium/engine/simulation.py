@@ -174,6 +174,7 @@ def simulate(
     pods: Iterable[Pod] | None = None,
     config: Config | SchedulerOptions = None,
     *,
+    messages: bool = True,
     on_decided: Callable[[Placement], object] = lambda placement: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Simulation:
@@ -181,7 +182,8 @@ def simulate(
 
     `pods` are those of the cluster that are pending unless given. They are taken in the order of the profile's
     QueueSort: by priority, then creation, then as they came. Pods of workloads are there once `expand_workloads` has
-    added them. `on_decided` is told of each. `keywords` are those of `Scheduler`: registry, release, tie_break ...
+    added them. Without `messages` nobody works out why a pod fits nowhere, which saves time. `on_decided` is told of
+    each. `keywords` are those of `Scheduler`: registry, release, tie_break ...
     """
     cluster = cluster.fork()
     waiting = list(cluster.pending.values() if pods is None else pods)
@@ -189,7 +191,7 @@ def simulate(
     placements = []
     with closing(Scheduler(cluster, config, **keywords)) as scheduler, collector_relaxed():
         for pod in in_queue_order(waiting, scheduler):
-            placements.append(_decide(pod, scheduler))
+            placements.append(_decide(pod, scheduler, messages=messages))
             on_decided(placements[-1])
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
@@ -197,13 +199,13 @@ def simulate(
     return Simulation(tuple(placements), nodes, cluster, claimed(cluster, placed))
 
 
-def _decide(pod: Pod, scheduler: Scheduler) -> Placement:
-    """Place the pod if it fits somewhere, and say why if it does not."""
+def _decide(pod: Pod, scheduler: Scheduler, *, messages: bool) -> Placement:
+    """Place the pod if it fits somewhere, and say why if it does not, unless nobody wants to know."""
     try:
         node = scheduler.schedule(pod)
     except (InputError, PluginError, ExtenderError) as error:
         return Placement(pod, None, str(error))
-    return Placement(pod, None, scheduler.message(pod)) if node is None else Placement(pod, node)
+    return Placement(pod, node, scheduler.message(pod) if node is None and messages else "")
 
 
 def in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod]:

@@ -108,8 +108,18 @@ class PortworxVolume(Struct, frozen=True):
     volume_id: str = msgspec.field(name="volumeID", default="")
 
 
+class EmptyDirVolumeSource(Struct, frozen=True):
+    medium: str = ""
+
+
+class HostPathVolumeSource(Struct, frozen=True):
+    path: str = ""
+
+
 class Volume(Struct, frozen=True):
     name: str = ""
+    empty_dir: EmptyDirVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None

@@ -24,6 +24,7 @@ def to_lines(result: TimelineResult) -> list[Line]:
         Line(f"waited for it: {_quantiles([life.waited or 0.0 for life in bound])}"),
     ]
     lines += _happened(result)
+    lines += _scaling(result)
     lines += _fullness(result)
     return lines + _unplaced(result.unplaced)
 
@@ -51,6 +52,22 @@ def _happened(result: TimelineResult) -> list[Line]:
     parts = [f"finished: {counts['finish']}", f"lost with their node: {counts['lost']}"]
     parts += [f"evicted: {counts['evict']}" + (f" ({evicted})" if evicted else ""), f"made anew: {counts['create']}"]
     return [Line("; ".join(parts))]
+
+
+def _scaling(result: TimelineResult) -> list[Line]:
+    """What an autoscaler came to, if there was one."""
+    if result.scaling is None:
+        return []
+    total = result.scaling
+    lines = [
+        Line(
+            f"node groups: cost {total['cost']:.2f} for {total['nodeHours']:.1f} node hours, "
+            f"{total['added']} added, {total['removed']} removed"
+        )
+    ]
+    for name, group in total["groups"].items():
+        lines.append(Line(f"  {name}: cost {group['cost']:.2f}, at most {counted(group['most'], 'node')} at a time"))
+    return lines
 
 
 def _fullness(result: TimelineResult) -> list[Line]:

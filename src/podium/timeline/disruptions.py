@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -110,6 +111,12 @@ class Disruptions:
     def may_evict(self, pod: Pod) -> bool:
         """Whether all budgets that protect the pod let it go; a pod that does not run harms none."""
         return all(budget.allowed() > 0 for budget in self._protecting(pod))
+
+    def may_evict_all(self, pods: Iterable[Pod]) -> bool:
+        """Whether all budgets let all of these pods go at once."""
+        counts = Counter(id(budget) for pod in pods for budget in self._protecting(pod))
+        budgets = (budget for found in self._budgets.values() for budget in found.values())
+        return all(counts[id(budget)] <= budget.allowed() for budget in budgets if id(budget) in counts)
 
     def evicted(self, pod: Pod) -> None:
         """A pod was evicted: budgets that cannot tell from the pods there are allow one less."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor
@@ -78,6 +78,8 @@ class TimelineResult:
     """The time it ended, in seconds."""
     warnings: tuple[str, ...] = ()
     """Events that came to nothing, one line for each sort."""
+    scaling: Mapping[str, Any] | None = None
+    """What an autoscaler came to: cost, node hours, nodes added and removed, by group; None without one."""
 
     @property
     def pending_times(self) -> dict[str, float]:
@@ -122,6 +124,7 @@ class TimelineResult:
             "end": self.end,
             "pods": [msgspec.to_builtins(life) | {"waited": life.waited} for life in self.lives],
             "samples": [msgspec.to_builtins(sample) for sample in self.samples],
+            **({} if self.scaling is None else {"scaling": self.scaling}),
         }
 
 

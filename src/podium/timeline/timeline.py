@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 
 from podium.cluster import Cluster
 from podium.collector import collector_relaxed
@@ -22,6 +23,22 @@ from podium.timeline.result import History, TimelineResult
 from podium.timeline.world import Surroundings, World
 
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Companion(Protocol):
+    """Something besides the scheduler that looks at the cluster from time to time and changes it: an autoscaler."""
+
+    def next_time(self) -> float | None:
+        """When it has something to do; None if only an event can change that."""
+        ...
+
+    def act(self) -> bool:
+        """Do what is due now; whether that changed the cluster."""
+        ...
+
+    def report(self) -> Mapping[str, Any]:
+        """What it came to until now, as plain data."""
+        ...
 
 
 class Timeline:
@@ -63,6 +80,7 @@ class Timeline:
         self.next_event = 0
         """How many events have happened."""
         self._moment = (-1, "")
+        self._companion: Companion | None = None
         # Long enough for every pod that waits to be tried once more.
         self._keeps_trying = FLUSH_AFTER + 2 * FLUSH_EVERY + loop.scheduler.config.pod_max_backoff_seconds
 
@@ -74,6 +92,10 @@ class Timeline:
         timeline = cls.__new__(cls)
         timeline._set_up(loop, events, surroundings, epoch)
         return timeline
+
+    def join(self, companion: Companion) -> None:
+        """Let an autoscaler take part from now on."""
+        self._companion = companion
 
     @property
     def now(self) -> float:
@@ -101,7 +123,8 @@ class Timeline:
         end = self.clock.now if until is None else max(self.clock.now, until)
         self.history.sample_between(self.clock.now, end, with_end=True)
         self.clock.now = end
-        return self.history.result(self.clock.now)
+        scaling = None if self._companion is None else self._companion.report()
+        return replace(self.history.result(self.clock.now), scaling=scaling)
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -111,6 +134,9 @@ class Timeline:
         """When the next thing happens. What failed is tried again for a while after something last happened."""
         coming, planned = self._coming(), self.clock.next_time()
         certain = [] if coming is None else [coming.time]
+        scaling = None if self._companion is None else self._companion.next_time()
+        if scaling is not None:
+            certain.append(scaling)
         retries = [self.loop.next_wake_up()]
         if self.clock.has_only(Drain):
             retries.append(planned)
@@ -135,7 +161,9 @@ class Timeline:
                 self.world.apply(event)
             self.world.refresh_budgets()
             if not self.loop.has_work(self.clock.now):
-                return
+                if self._companion is None or not self._companion.act():
+                    return
+                continue
             for instruction in self.loop.run_one(self.clock.now):
                 self._carry_out(instruction)
 

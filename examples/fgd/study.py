@@ -1,0 +1,56 @@
+"""How a run of the study goes: the order in which tasks arrive, and how much of the GPUs they got."""
+
+import random
+
+import numpy as np
+from gpu_share import GPU_MILLI
+from msgspec.structs import replace
+
+from podium import Objects, Simulation
+from podium.model import Node, Pod
+
+ARRIVING = 1.3  # tasks arrive until they ask for so much of all GPUs
+MEASURED = (60, 80, 90, 100, 110, 120, 130)  # percent of the GPUs asked for so far
+
+
+def arrivals(objects: Objects, seed: int) -> list:
+    """The nodes under names in random order, and the tasks in random order, as many as ask for 130 % of all GPUs.
+
+    All tasks of the trace come first; behind them tasks drawn from it at random. Of a trace that asks for more, random
+    tasks are left out.
+    """
+    rng, nodes, trace = random.Random(seed), objects.of(Node), objects.of(Pod)
+    places = rng.sample(range(len(nodes)), len(nodes))
+    named = [_renamed(node, f"{place:05}-{node.name}") for place, node in zip(places, nodes, strict=True)]
+    tasks = rng.sample(trace, len(trace))
+    most, asked = ARRIVING * sum(map(offered, nodes)), sum(map(milli, tasks))
+    while asked > most:
+        asked -= milli(tasks.pop(rng.randrange(len(tasks))))
+    while len(tasks) >= len(trace) and asked + milli(task := rng.choice(trace)) <= most:
+        asked += milli(task)
+        tasks.append(_renamed(task, f"{task.name}-again-{len(tasks)}"))
+    return [*sorted(named, key=lambda node: node.name), *tasks]
+
+
+def allocation(simulation: Simulation) -> dict[str, float]:
+    """Percent of the GPUs that are allocated when the tasks so far asked for 60 ... 130 percent of them."""
+    asked = np.array([milli(placement.pod) for placement in simulation.placements])
+    was_placed = np.array([placement.node is not None for placement in simulation.placements])
+    capacity = simulation.total.allocatable[GPU_MILLI] / 100
+    arrived, allocated = asked.cumsum() / capacity, (asked * was_placed).cumsum() / capacity
+    # As the paper does: the mean while it is that many percent, rounded; else what it was last.
+    at = {percent: allocated[arrived.round() == percent] for percent in MEASURED}
+    last = {percent: allocated[arrived <= percent][-1:] for percent in MEASURED}
+    return {f"allocated_{percent}": (at[percent] if len(at[percent]) else last[percent]).mean() for percent in MEASURED}
+
+
+def milli(task: Pod) -> int:
+    return int(task.spec.containers[0].resources.requests.get(GPU_MILLI, 0))
+
+
+def offered(node: Node) -> int:
+    return int(node.status.allocatable.get(GPU_MILLI, 0))
+
+
+def _renamed(item, name: str):
+    return replace(item, metadata=replace(item.metadata, name=name))

@@ -1,0 +1,43 @@
+"""What the pods of a cluster typically ask for, and how much of the free GPUs they could not use."""
+
+from collections import Counter
+
+import numpy as np
+from gpu_share import WHOLE
+
+from podium import Cluster, Nodes
+from podium.model.selectors import required_node_affinity
+
+COVERED = 0.95  # share of all pods that the typical ones make up
+
+
+class TypicalPods:
+    """The most frequent kinds of pods, pending or not: what they ask for, how often, and on which nodes."""
+
+    def __init__(self, cluster: Cluster, key) -> None:
+        """`key` says what a pod asks for: milli-cpu and GPU milli."""
+        self.version = cluster.node_set_version
+        pods = [*cluster.pending.values(), *(pod for pod, _ in cluster.placed())]
+        infos = [cluster.info_of(pod) for pod in pods]
+        counts = Counter((*key(info), required_node_affinity(info.pod)) for info in infos)
+        most = sorted(counts.items(), key=lambda item: (item[1], item[0][:2]), reverse=True)
+        before = np.cumsum([0, *(count for _, count in most)])
+        typical = most[: np.searchsorted(before, COVERED * len(infos))]
+        cpu, milli, affinity = zip(*(asked for asked, _ in typical), strict=True)
+        counted = np.array([count for _, count in typical])
+        self._frequency, self._cpu = (counted / counted.sum())[:, None], np.array(cpu)[:, None]
+        rows = cluster.nodes.of(np.arange(cluster.columns.size))
+        self._allowed = np.array([rows.matching(each) for each in affinity])
+        # Pods that ask for the same GPUs are worked out together.
+        kinds = sorted({*milli} - {0})
+        self._is_of_kind = np.equal.outer(kinds, milli).astype(float)
+        self.size = np.minimum(kinds, WHOLE)[:, None, None]
+        self._number = np.maximum(np.array(kinds) // WHOLE, 1)[:, None, None]
+
+    def unusable(self, left, usable, fitting, cpu, nodes: Nodes):
+        """GPU milli of nodes that a typical pod cannot use, on average.
+
+        Of what is `left`, a kind of pod can use what is `usable`, if that is on enough `fitting` GPUs and there is cpu.
+        """
+        chance = self._is_of_kind @ (self._frequency * nodes.take(self._allowed) * (self._cpu <= cpu))
+        return left - (chance[:, None] * usable * (fitting >= self._number)).sum(0)

@@ -1,0 +1,203 @@
+"""The nodes of all groups: those there are, those on their way in or out, and what they cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from podium.autoscaling.groups import NodeGroup, NodeGroups
+from podium.autoscaling.shrinking import Member, member
+from podium.autoscaling.what_if import WhatIf
+from podium.model import Node, Pod
+from podium.timeline import TimedEvent, Timeline, Verb
+
+HOUR = 3600.0
+NEVER = float("-inf")
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A node that is on its way."""
+
+    ready: float
+    node: Node
+    group: NodeGroup
+    replaces: str = ""
+    """The node that goes when this one is there."""
+
+
+@dataclass
+class Account:
+    """What a group came to so far."""
+
+    hours: float = 0.0
+    """Of nodes that are gone."""
+    added: int = 0
+    removed: int = 0
+    most: int = 0
+    """The largest number of nodes at a time, those on their way included."""
+
+
+class Fleet:
+    """Lets nodes of groups come and go in a timeline. A node is paid for from when it is asked for until it is gone."""
+
+    def __init__(self, timeline: Timeline, groups: NodeGroups) -> None:
+        self.timeline, self.groups, self.settings = timeline, groups.groups, groups.settings
+        self.world, self._loop, self._group_of = timeline.world, timeline.loop, groups.of
+        self.booting: list[Boot] = []
+        self.leaving: set[str] = set()
+        """The nodes that are drained."""
+        self.last_add = self.last_delete = NEVER
+        self._born: dict[str, tuple[NodeGroup, float]] = {}
+        self._numbers: Counter[str] = Counter()
+        self._accounts = {group.name: Account() for group in groups.groups}
+        for node, group in self._members():
+            self._born[node.name] = group, self.now
+        for name, missing in self.spare().items():
+            group = next(group for group in groups.groups if group.name == name)
+            for _ in range(-missing):
+                self._arrive(self._new(group))
+        self._count_most()
+
+    @property
+    def now(self) -> float:
+        return self.timeline.now
+
+    # -- nodes come --------------------------------------------------------------------------------------------------
+
+    def boot(self, group: NodeGroup, number: int = 1, replaces: str = "") -> None:
+        """Ask for nodes; they join when their time to boot is over."""
+        for _ in range(number):
+            self.booting.append(Boot(self.now + group.boot_time, self._new(group), group, replaces))
+        self.last_add = self.now
+        self._count_most()
+
+    def arrive(self) -> bool:
+        """Let the nodes join that are ready by now; whether there are any."""
+        ready = [boot for boot in self.booting if boot.ready <= self.now]
+        self.booting = [boot for boot in self.booting if boot.ready > self.now]
+        for boot in ready:
+            self._arrive(boot.node)
+            if boot.replaces in self._loop.cluster.rows:
+                self.drain(boot.replaces)
+        return bool(ready)
+
+    def _new(self, group: NodeGroup) -> Node:
+        """A node under a name that is free."""
+        while True:
+            self._numbers[group.name] += 1
+            node = group.node(self._numbers[group.name])
+            if node.name not in self._loop.cluster.rows:
+                break
+        self._born[node.name] = group, self.now
+        self._accounts[group.name].added += 1
+        return node
+
+    def _arrive(self, node: Node) -> None:
+        self.world.apply(TimedEvent(self.now, Verb.ADD, node))
+
+    # -- nodes go ----------------------------------------------------------------------------------------------------
+
+    def remove(self, one: Member, reason: str) -> None:
+        """Drain a node, and delete it once its pods are gone."""
+        self.note("scale-down", node=one.name, group=one.group.name, reason=reason)
+        self.drain(one.name)
+
+    def drain(self, name: str) -> None:
+        self.leaving.add(name)
+        self.last_delete = self.now
+        self.world.apply(TimedEvent(self.now, Verb.DRAIN, self._loop.cluster.node(name)))
+        self.finish_leaving()
+
+    def finish_leaving(self) -> bool:
+        """Delete the nodes that were drained and have no pods left but those of DaemonSets; whether there are any."""
+        changed = False
+        for name in sorted(self.leaving):
+            row = self._loop.cluster.rows.get(name)
+            if row is not None and not all(_is_of_daemon_set(pod) for pod in self._loop.cluster.pods_on(row)):
+                continue
+            self.leaving.discard(name)
+            if row is not None:
+                self.world.apply(TimedEvent(self.now, Verb.DELETE, self._loop.cluster.node(name)))
+                changed = True
+        self._settle()
+        return changed
+
+    def _settle(self) -> None:
+        """Close the account of nodes that are gone, whoever took them away."""
+        coming = {boot.node.name for boot in self.booting}
+        for name, (group, born) in [*self._born.items()]:
+            if name not in self._loop.cluster.rows and name not in coming:
+                del self._born[name]
+                self._accounts[group.name].hours += (self.now - born) / HOUR
+                self._accounts[group.name].removed += 1
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    def what_if(self) -> WhatIf:
+        """The cluster as it is, with the nodes that are on their way."""
+        what_if = WhatIf(self._loop.cluster, self._loop.scheduler_on, self.world.controllers.daemons_for)
+        for boot in self.booting:
+            what_if.add(boot.node)
+        return what_if
+
+    def members(self) -> list[Member]:
+        """The nodes of groups that are not on their way out."""
+        cluster, current = self._loop.cluster, self._loop.pods.__getitem__
+        return [member(cluster, node, group, current, self.settings) for node, group in self._members()]
+
+    def _members(self) -> Iterator[tuple[Node, NodeGroup]]:
+        for name in sorted(self._loop.cluster.rows):
+            node = self._loop.cluster.node(name)
+            group = self._group_of(node)
+            if group is not None and name not in self.leaving:
+                yield node, group
+
+    def _sizes(self) -> Counter[str]:
+        """How many nodes each group has or is to have, without those on their way out."""
+        sizes = Counter(group.name for _, group in self._members())
+        sizes.update(boot.group.name for boot in self.booting)
+        return sizes
+
+    def room(self) -> dict[str, int]:
+        """How many more nodes each group may have."""
+        sizes = self._sizes()
+        return {group.name: group.max_size - sizes[group.name] for group in self.groups}
+
+    def spare(self) -> dict[str, int]:
+        """How many nodes each group has more than it has to have."""
+        sizes = self._sizes()
+        return {group.name: sizes[group.name] - group.min_size for group in self.groups}
+
+    def note(self, event: str, **what: object) -> None:
+        """Add a record to the timeline's log."""
+        self.timeline.history.note(self.now, event, **what)
+
+    def _count_most(self) -> None:
+        for name, size in self._sizes().items():
+            self._accounts[name].most = max(self._accounts[name].most, size)
+
+    def report(self) -> dict[str, Any]:
+        """What the nodes cost until now, and how many came and went, in all and by group."""
+        self._settle()
+        groups = {}
+        for group in self.groups:
+            account = self._accounts[group.name]
+            running = sum(self.now - born for its, born in self._born.values() if its is group)
+            hours = account.hours + running / HOUR
+            groups[group.name] = {
+                "nodeHours": hours,
+                "cost": hours * group.price_per_hour,
+                "added": account.added,
+                "removed": account.removed,
+                "most": account.most,
+            }
+        summed = ("nodeHours", "cost", "added", "removed")
+        return {**{key: sum(found[key] for found in groups.values()) for key in summed}, "groups": groups}
+
+
+def _is_of_daemon_set(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind == "DaemonSet"

@@ -1,0 +1,167 @@
+"""Node groups: templates of nodes, how many there may be, what they cost, and how they grow and shrink.
+
+The settings have cluster-autoscaler's names, in camel case, and its defaults; those of consolidation are Karpenter's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from podium.config.fields import SECOND, parse_duration
+from podium.errors import InputError
+from podium.manifests import load
+from podium.manifests.located import LocatedDocument, Section
+from podium.model import Node
+
+GROUP = "podium/node-group"
+"""The label of a node that says which group it belongs to."""
+STRATEGIES = ("cluster-autoscaler", "karpenter")
+EXPANDERS = ("least-waste", "price", "priority", "most-pods", "random")
+POLICIES = ("WhenEmptyOrUnderutilized", "WhenEmpty")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeGroup:
+    """Nodes that are all alike."""
+
+    name: str
+    template: Node
+    min_size: int
+    max_size: int
+    boot_time: float
+    """Seconds from the decision until a node can take pods."""
+    price_per_hour: float
+    priority: int
+
+    def node(self, number: int | str) -> Node:
+        """A node of the group; no two have the same number."""
+        name = f"{self.name}-{number}"
+        labels = {**self.template.metadata.labels, GROUP: self.name, "kubernetes.io/hostname": name}
+        return replace(self.template, metadata=replace(self.template.metadata, name=name, labels=labels))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How groups grow and shrink. Times are in seconds."""
+
+    strategy: str
+    expander: str
+    seed: int
+    scan_interval: float
+    new_pod_scale_up_delay: float
+    scale_down_enabled: bool
+    scale_down_delay_after_add: float
+    scale_down_delay_after_delete: float
+    scale_down_unneeded_time: float
+    scale_down_utilization_threshold: float
+    scale_down_non_empty_candidates_count: int
+    max_scale_down_parallelism: int
+    max_drain_parallelism: int
+    skip_nodes_with_local_storage: bool
+    skip_nodes_with_system_pods: bool
+    ignore_daemonsets_utilization: bool
+    consolidation_policy: str
+    consolidate_after: float
+
+
+@dataclass(frozen=True)
+class NodeGroups:
+    """The groups of a file, and its settings."""
+
+    groups: tuple[NodeGroup, ...]
+    settings: Settings
+
+    def of(self, node: Node) -> NodeGroup | None:
+        """The group a node belongs to."""
+        name = node.metadata.labels.get(GROUP)
+        return next((group for group in self.groups if group.name == name), None)
+
+
+def read_node_groups(file: str) -> NodeGroups:
+    """The groups of a file; InputError, one line, with the file, the line and the field that cannot be used."""
+    top = LocatedDocument(file).section()
+    settings = _settings(top)
+    groups = tuple(_group(section) for section in top.items("groups"))
+    top.done()
+    if not groups:
+        top.refuse("groups", "needs at least one group")
+    names = [group.name for group in groups]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            top.document.refuse(("groups", place, "name"), f"{name!r} is the name of another group already")
+    return NodeGroups(groups, settings)
+
+
+def _settings(top: Section) -> Settings:
+    strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
+    interval = _duration(top, "scanInterval", 10.0)
+    if interval <= 0:
+        top.refuse("scanInterval", "needs more than 0")
+    return Settings(
+        strategy=strategy,
+        expander=top.one_of("expander", EXPANDERS, "price" if strategy == "karpenter" else "least-waste"),
+        seed=top.whole("seed", 0),
+        scan_interval=interval,
+        new_pod_scale_up_delay=_duration(top, "newPodScaleUpDelay", 0.0),
+        scale_down_enabled=top.truth("scaleDownEnabled", default=True),
+        scale_down_delay_after_add=_duration(top, "scaleDownDelayAfterAdd", 600.0),
+        scale_down_delay_after_delete=_duration(top, "scaleDownDelayAfterDelete", interval),
+        scale_down_unneeded_time=_duration(top, "scaleDownUnneededTime", 600.0),
+        scale_down_utilization_threshold=top.number("scaleDownUtilizationThreshold", 0.5, least=0),
+        scale_down_non_empty_candidates_count=top.whole("scaleDownNonEmptyCandidatesCount", 30, least=1),
+        max_scale_down_parallelism=top.whole("maxScaleDownParallelism", 10, least=1),
+        max_drain_parallelism=top.whole("maxDrainParallelism", 1, least=1),
+        skip_nodes_with_local_storage=top.truth("skipNodesWithLocalStorage", default=True),
+        skip_nodes_with_system_pods=top.truth("skipNodesWithSystemPods", default=True),
+        ignore_daemonsets_utilization=top.truth("ignoreDaemonsetsUtilization", default=False),
+        consolidation_policy=top.one_of("consolidationPolicy", POLICIES, POLICIES[0]),
+        consolidate_after=_duration(top, "consolidateAfter", 0.0),
+    )
+
+
+def _group(given: Section) -> NodeGroup:
+    least, most = given.whole("minSize", 0), given.whole("maxSize")
+    if most < least:
+        given.refuse("maxSize", f"is {most}, less than minSize")
+    group = NodeGroup(
+        name=given.text("name"),
+        template=_template(given),
+        min_size=least,
+        max_size=most,
+        boot_time=_duration(given, "bootTime", 60.0),
+        price_per_hour=given.number("pricePerHour", 0.0, least=0),
+        priority=given.whole("priority", 0),
+    )
+    given.done()
+    return group
+
+
+def _template(given: Section) -> Node:
+    """The template as a node, checked as nodes of a cluster are."""
+    section = given.inner("template")
+    metadata = section.fields.get("metadata") or {}
+    named = {**section.fields, "apiVersion": "v1", "kind": "Node", "metadata": {**metadata, "name": given.text("name")}}
+    try:
+        (node,) = load([named])
+    except InputError as error:
+        given.refuse("template", error.message)
+    if not isinstance(node, Node) or not node.status.allocatable:
+        given.refuse("template", "needs status.allocatable: what a node of the group offers")
+    return node
+
+
+def _duration(given: Section, field: str, default: float) -> float:
+    """A duration such as 10m, or a number of seconds."""
+    value: Any = given.raw(field)
+    if value is None:
+        return default
+    try:
+        seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
+    except (ValueError, TypeError):
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s")
+    return seconds

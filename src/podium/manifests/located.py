@@ -1,0 +1,158 @@
+"""A YAML file as plain values that know the line each of them stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import yaml
+
+from podium.errors import InputError
+from podium.manifests import load_documents
+
+Path = tuple[str | int, ...]
+"""The keys and places that lead to a value."""
+
+
+class LocatedDocument:
+    """One document of a file, and the line of every value in it."""
+
+    def __init__(self, file: str) -> None:
+        documents = list(load_documents(file))
+        if len(documents) != 1:
+            raise InputError(f"has {len(documents)} documents; it needs one", file)
+        self.file = file
+        self.value: object = documents[0][1]
+        self._lines: dict[Path, int] = {}
+        with open(file, "rb") as text:
+            self._locate(yaml.compose(text, yaml.CSafeLoader), ())
+
+    def _locate(self, node: yaml.Node | None, path: Path) -> None:
+        if node is None:
+            return
+        self._lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                # The line of the key, as a value in block style begins on the next one.
+                self._lines[*path, str(key.value)] = key.start_mark.line + 1
+                self._locate(value, (*path, str(key.value)))
+        elif isinstance(node, yaml.SequenceNode):
+            for place, value in enumerate(node.value):
+                self._locate(value, (*path, place))
+
+    def refuse(self, path: Path, problem: str) -> NoReturn:
+        """Raise an InputError that names the file, the line and the field."""
+        raise self.error(path, problem)
+
+    def error(self, path: Path, problem: str) -> InputError:
+        known = path
+        while known not in self._lines and known:
+            known = known[:-1]
+        field = ".".join(map(str, path))
+        return InputError(f"{field}: {problem}" if field else problem, f"{self.file} line {self._lines.get(known, 1)}")
+
+    def section(self, path: Path = ()) -> Section:
+        """The mapping at a path; an error if something else stands there."""
+        value: Any = self.value
+        for key in path:
+            value = value[key]
+        if not isinstance(value, Mapping):
+            self.refuse(path, f"is {_kind(value)}; it needs fields")
+        return Section(self, path, value)
+
+
+class Section:
+    """A mapping of a document, field by field. What was not asked for by `done` is refused as unknown."""
+
+    def __init__(self, document: LocatedDocument, path: Path, fields: Mapping[str, Any]) -> None:
+        self.document, self.path, self.fields = document, path, fields
+        self._known: list[str] = []
+
+    def __contains__(self, field: str) -> bool:
+        return self.fields.get(field) is not None
+
+    def refuse(self, field: str, problem: str) -> NoReturn:
+        self.document.refuse((*self.path, field) if field else self.path, problem)
+
+    def raw(self, field: str) -> Any:
+        """A field of any type; None where it is missing."""
+        self._known.append(field)
+        return self.fields.get(field)
+
+    def text(self, field: str, default: str | None = None) -> str:
+        value = self.raw(field)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str) or not value:
+            self.refuse(field, "needs a text" if value is None else f"is {_kind(value)}; it needs a text")
+        return value
+
+    def one_of(self, field: str, allowed: tuple[str, ...], default: str | None = None) -> str:
+        value = self.text(field, default)
+        if value not in allowed:
+            self.refuse(field, f"is {value!r}; use {', '.join(allowed)}")
+        return value
+
+    def number(self, field: str, default: float | None = None, *, least: float = float("-inf")) -> float:
+        value = self.raw(field)
+        if value is None and default is not None:
+            return default
+        if not is_number(value):
+            self.refuse(field, "needs a number" if value is None else f"is {_kind(value)}; it needs a number")
+        if value < least:
+            self.refuse(field, f"is {value}; it needs {least:g} or more")
+        return float(value)
+
+    def whole(self, field: str, default: int | None = None, *, least: int = 0) -> int:
+        value = self.number(field, default, least=least)
+        if value != int(value):
+            self.refuse(field, f"is {value}; it needs a whole number")
+        return int(value)
+
+    def truth(self, field: str, default: bool) -> bool:
+        value = self.raw(field)
+        if value is not None and not isinstance(value, bool):
+            self.refuse(field, f"is {_kind(value)}; it needs true or false")
+        return default if value is None else bool(value)
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        """A text or a list of them; none where the field is missing."""
+        value = self.raw(field)
+        found = [] if value is None else [value] if isinstance(value, str) else value
+        if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
+            self.refuse(field, "needs a text or a list of texts")
+        return tuple(found)
+
+    def inner(self, field: str) -> Section:
+        self._known.append(field)
+        if field not in self:
+            return Section(self.document, (*self.path, field), {})
+        return self.document.section((*self.path, field))
+
+    def items(self, field: str) -> list[Section]:
+        """The mappings of a list; none where the field is missing."""
+        value = self.raw(field)
+        if value is not None and not isinstance(value, list):
+            self.refuse(field, f"is {_kind(value)}; it needs a list")
+        return [self.document.section((*self.path, field, place)) for place in range(len(value or ()))]
+
+    def done(self) -> None:
+        """Refuse a field that nobody asked for."""
+        for field in self.fields:
+            if field not in self._known:
+                self.refuse(field, f"is not a field here; there are {', '.join(dict.fromkeys(self._known))}")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "empty"
+        case Mapping():
+            return "a mapping"
+        case list():
+            return "a list"
+    return repr(value)

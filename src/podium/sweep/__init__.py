@@ -1,0 +1,24 @@
+"""Sweeps: many runs over configurations, clusters, traces and seeds, on many processes or machines."""
+
+from podium.sweep.inputs import Inputs, load_inputs
+from podium.sweep.result import Group, Row, Spread, SweepResult
+from podium.sweep.spec import SweepSpec, read_sweep
+from podium.sweep.sweeping import run_count, sweep
+from podium.sweep.workers import Workers, dask_cluster, in_process, local_processes
+
+__all__ = [
+    "Group",
+    "Inputs",
+    "Row",
+    "Spread",
+    "SweepResult",
+    "SweepSpec",
+    "Workers",
+    "dask_cluster",
+    "in_process",
+    "load_inputs",
+    "local_processes",
+    "read_sweep",
+    "run_count",
+    "sweep",
+]

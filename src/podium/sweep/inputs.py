@@ -1,0 +1,230 @@
+"""Everything the runs of a sweep read, loaded and checked once, and sent once to every worker."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from podium import __version__
+from podium.autoscaling import NodeGroups, read_node_groups
+from podium.cluster import Cluster
+from podium.errors import ConfigError, InputError
+from podium.framework import Registry
+from podium.manifests import Objects, expand_workloads, load, load_documents
+from podium.plugins import IN_TREE
+from podium.releases import CURRENT, release_of
+from podium.sweep.configuration import configured
+from podium.sweep.functions import Sources, function_named, import_from, make_importable, sources_of
+from podium.sweep.space import SEED, Point
+from podium.sweep.spec import SweepSpec
+from podium.timeline import TimelineEvents, read_timeline
+from podium.traces import Trace, read_trace
+from podium.traces.trace import event_line
+
+FIXED = ""
+"""The label of what is the same for all runs."""
+SETTINGS = ("args.", "weight.")
+"""How axes begin that change a configuration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What is read, by name and by label. It travels to other processes: all of it can be pickled."""
+
+    clusters: Mapping[str, Objects]
+    traces: Mapping[str, Objects]
+    events: Mapping[str, TimelineEvents]
+    node_groups: Mapping[str, NodeGroups]
+    configs: Mapping[str, Mapping[str, Any] | None]
+    sources: Sources
+    digest: str
+    """Of the files: other contents, another digest."""
+    _built: dict[tuple[str, str], Cluster] = field(default_factory=dict)
+
+    def objects(self, cluster: str, trace: str) -> Objects:
+        """What is there at the beginning; nothing where the events bring everything."""
+        both = [found for found in (self.clusters.get(cluster), self.traces.get(trace)) if found is not None]
+        if len(both) == 1:
+            return both[0]
+        return Objects(item for found in both for item in found)
+
+    def built(self, cluster: str, trace: str) -> Cluster:
+        """The cluster of these objects with the pods of workloads, built once."""
+        if (cluster, trace) not in self._built:
+            self._built[cluster, trace] = Cluster.from_objects(expand_workloads(self.objects(cluster, trace)))
+        return self._built[cluster, trace]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_built": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        make_importable(self.sources)
+
+
+class _Loading:
+    """Reads what a sweep names; every error names the field of the sweep that led to it."""
+
+    def __init__(self, spec: SweepSpec) -> None:
+        self.spec = spec
+        self._digest = hashlib.sha256(__version__.encode())
+
+    def named(self, name: str) -> Iterator[tuple[str, tuple[str | int, ...], Any]]:
+        """The label, the place in the sweep and the value of everything a name stands for."""
+        if name in self.spec.fixed:
+            yield FIXED, (name,), self.spec.fixed[name]
+        for axis in self.spec.space.axes:
+            if axis.name == name:
+                yield from ((label, ("axes", name, label), value) for label, value in axis.values.items())
+
+    def note(self, text: bytes) -> None:
+        """Let a file's contents count in the digest."""
+        self._digest.update(hashlib.sha256(text).digest())
+
+    def path(self, given: object, where: tuple[str | int, ...]) -> str:
+        if not isinstance(given, str) or not given:
+            self.spec.document.refuse(where, f"is {given!r}; it needs the path of a file")
+        path = self.spec.path(given)
+        if "$" in path:
+            self.spec.document.refuse(where, f"{given} names an environment variable that is not set")
+        self._read(path, where)
+        return path
+
+    def _read(self, path: str, where: tuple[str | int, ...]) -> None:
+        """Note what is in a file, or in all files of a directory."""
+        try:
+            files = sorted(Path(path).rglob("*")) if os.path.isdir(path) else [Path(path)]
+            for file in files:
+                if file.is_file() or not file.is_dir():
+                    self.note(file.read_bytes())
+        except OSError as error:
+            self.spec.document.refuse(where, f"{path}: {(error.strerror or str(error)).lower()}")
+
+    def clusters(self) -> dict[str, Objects]:
+        found = {}
+        for label, where, value in self.named("cluster"):
+            paths = [self.path(each, where) for each in (value if isinstance(value, list) else [value])]
+            found[label] = load(*paths)
+        return found
+
+    def traces(self) -> dict[str, Trace]:
+        found = {}
+        for label, where, value in self.named("trace"):
+            if not isinstance(value, Mapping) or len(value) != 1:
+                self.spec.document.refuse(where, "needs a format and its files, such as `openb: [nodes.csv, pods.csv]`")
+            ((kind, files),) = value.items()
+            paths = [self.path(each, where) for each in (files if isinstance(files, list) else [files])]
+            try:
+                found[label] = read_trace(kind, paths)
+            except InputError as error:
+                raise self.spec.document.error(where, str(error)) from None
+        return found
+
+    def events(self) -> dict[str, TimelineEvents]:
+        return {label: read_timeline(self.path(value, where)) for label, where, value in self.named("events")}
+
+    def node_groups(self) -> dict[str, NodeGroups]:
+        return {label: read_node_groups(self.path(value, where)) for label, where, value in self.named("nodeGroups")}
+
+    def configs(self) -> dict[str, Mapping[str, Any] | None]:
+        found: dict[str, Mapping[str, Any] | None] = {}
+        for label, where, value in self.named("config"):
+            if isinstance(value, Mapping):
+                found[label] = value
+                continue
+            documents = list(load_documents(self.path(value, where)))
+            if len(documents) != 1 or not isinstance(documents[0][1], Mapping):
+                self.spec.document.refuse(where, f"{value} needs to be one KubeSchedulerConfiguration")
+            found[label] = documents[0][1]
+        return found
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def load_inputs(spec: SweepSpec) -> Inputs:
+    """Everything that a sweep names; InputError, one line, for what cannot be used."""
+    loading = _Loading(spec)
+    loading.note(Path(spec.document.file).read_bytes())
+    sources = sources_of(spec.folder) if spec.names_functions else {}
+    for text in sources.values():
+        loading.note(text)
+    traces = loading.traces()
+    events = loading.events()
+    if spec.is_timeline:
+        events |= {label: _events(trace) for label, trace in traces.items()}
+    inputs = Inputs(
+        clusters=loading.clusters(),
+        traces={label: load(list(t.beginning)) if spec.is_timeline else t.objects() for label, t in traces.items()},
+        events=events,
+        node_groups=loading.node_groups(),
+        configs=loading.configs(),
+        sources=sources,
+        digest=loading.digest,
+    )
+    _check(spec, inputs)
+    return inputs
+
+
+def _events(trace: Trace) -> TimelineEvents:
+    return read_timeline(event_line(event, is_record=trace.is_record) for event in trace.events)
+
+
+def registry_of(spec: SweepSpec) -> Registry:
+    """The in-tree plugins and those that the sweep names."""
+    return IN_TREE.with_installed(spec.plugins)
+
+
+def _check(spec: SweepSpec, inputs: Inputs) -> None:
+    """Refuse functions, plugins and configurations that cannot be used, before anything runs."""
+    import_from(spec.folder.resolve(), inputs.sources)
+    fields = [("prepare", spec.prepare)] if spec.prepare else []
+    for field_name, name in (*fields, *(("measures", each) for each in spec.measures)):
+        try:
+            function_named(name)
+        except InputError as error:
+            raise spec.document.error((field_name,), str(error)) from None
+    try:
+        registry = registry_of(spec)
+    except InputError as error:
+        raise spec.document.error(("plugins",), str(error)) from None
+    for where, point in _one_at_a_time(spec):
+        document = document_of(spec, inputs, point)
+        if document is None:
+            continue
+        release = str(setting(spec, point, "release", CURRENT))
+        try:
+            release_of(release).set_up(document, registry=registry)
+        except (ConfigError, InputError) as error:
+            raise spec.document.error(where, str(error)) from None
+
+
+def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Point]]:
+    """Points of the space, in the first of which every axis has its first value; others differ from it in one axis.
+
+    Each comes with the field that is to blame if it cannot be used.
+    """
+    labels = {axis.name: axis.extremes for axis in spec.space.axes if axis.name != SEED}
+    first = {name: values[0] for name, values in labels.items()}
+    yield ("config",), {name: label for name, label in first.items() if not name.startswith(SETTINGS)}
+    for name, values in labels.items():
+        yield from ((("axes", name, label), {**first, name: label}) for label in values)
+
+
+def setting(spec: SweepSpec, point: Point, name: str, default: Any = None) -> Any:
+    """What a run has for a name: of its point, else for all runs."""
+    if name in point:
+        return spec.space.value(point, name)
+    return spec.fixed.get(name, default)
+
+
+def document_of(spec: SweepSpec, inputs: Inputs, point: Point) -> dict[str, Any] | None:
+    """The configuration of a run."""
+    settings = {name: spec.space.value(point, name) for name in point if name.startswith(SETTINGS)}
+    config = inputs.configs.get(point.get("config", FIXED))
+    return configured(config, settings, int(setting(spec, point, SEED, 0)))

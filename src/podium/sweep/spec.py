@@ -1,0 +1,188 @@
+"""What a sweep file says. The format is described in docs/research.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from podium.engine.select import tie_break
+from podium.errors import InputError
+from podium.manifests.located import LocatedDocument, Section, is_number
+from podium.releases import release_of
+from podium.sweep.space import SEED, AnyAxis, Axis, RangeAxis, Space, grid_size
+
+METHODS = ("grid", "random", "optuna")
+RUNS = ("simulation", "timeline")
+VARIED = ("cluster", "config", "events", "nodeGroups", "trace", "release", "tieBreak", SEED)
+"""What an axis may vary, besides `args.PLUGIN.FIELD` and `weight.PLUGIN`."""
+MOST_RUNS = 1_000_000
+
+
+class Search(NamedTuple):
+    """How points are chosen: all of them, so many at random, or so many that Optuna suggests."""
+
+    method: Literal["grid", "random", "optuna"]
+    trials: int
+    seed: int
+
+
+class Goal(NamedTuple):
+    """The measure that names the best runs."""
+
+    measure: str
+    is_highest: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSpec:
+    """A checked sweep file. Paths in it are relative to `folder`."""
+
+    document: LocatedDocument
+    folder: Path
+    space: Space
+    search: Search
+    goal: Goal
+    is_timeline: bool
+    fixed: Mapping[str, Any]
+    """What is the same for all runs, by the names of `VARIED`."""
+    plugins: tuple[str, ...]
+    prepare: str
+    measures: tuple[str, ...]
+    until: float | None
+
+    @property
+    def names_functions(self) -> bool:
+        """Whether it needs Python of the user's own."""
+        return bool(self.plugins or self.prepare or self.measures)
+
+    def path(self, given: str) -> str:
+        """A path of the file as this process sees it."""
+        return os.path.join(self.folder, os.path.expandvars(given))
+
+
+def read_sweep(file: str) -> SweepSpec:
+    """The sweep of a file; InputError, one line, with the file, the line and the field that cannot be used."""
+    document = LocatedDocument(file)
+    top = document.section()
+    axes = top.inner("axes")
+    space = Space(tuple(_axis(axes, name) for name in axes.fields))
+    fixed = {name: top.raw(name) for name in VARIED if name in top}
+    for name in VARIED:
+        top.raw(name)
+        if name in fixed and name in space.names:
+            top.refuse(name, "is an axis as well; keep one of the two")
+    varied = {*fixed, *space.names}
+    kind = top.one_of("run", RUNS, "timeline" if "events" in varied else "simulation")
+    spec = SweepSpec(
+        document=document,
+        folder=Path(file).parent,
+        space=space,
+        search=_search(top, space),
+        goal=_goal(top),
+        is_timeline=kind == "timeline",
+        fixed=fixed,
+        plugins=top.texts("plugins"),
+        prepare=top.text("prepare", "-").strip("-"),
+        measures=top.texts("measures"),
+        until=top.number("until", least=0) if "until" in top else top.raw("until"),
+    )
+    top.done()
+    _check(spec, top, varied)
+    return spec
+
+
+def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
+    if not varied & {"cluster", "trace", "events"}:
+        top.refuse("", "needs a `cluster` or a `trace`, for all runs or as an axis")
+    if spec.is_timeline and not varied & {"events", "trace"}:
+        top.refuse("run", "is timeline; it needs `events` or a `trace`")
+    if not spec.is_timeline and "events" in varied:
+        top.refuse("events", "are for timelines; leave out `run: simulation`")
+    if "nodeGroups" in varied and not spec.is_timeline:
+        top.refuse("nodeGroups", "are for timelines; set `run: timeline`")
+    if spec.until is not None and not spec.is_timeline:
+        top.refuse("until", "is for timelines; set `run: timeline`")
+    for name, check in (("release", release_of), ("tieBreak", tie_break)):
+        for path, value in _values(spec, name):
+            try:
+                check(str(value))
+            except InputError as error:
+                raise spec.document.error(path, str(error)) from None
+    for path, value in _values(spec, SEED):
+        if not isinstance(value, int) or value < 0:
+            spec.document.refuse(path, f"is {value!r}; a seed is a whole number from 0 on")
+
+
+def _values(spec: SweepSpec, name: str) -> list[tuple[tuple[str | int, ...], Any]]:
+    """Every value that a name takes in any run, and where it stands."""
+    if name in spec.fixed:
+        return [((name,), spec.fixed[name])]
+    return [(("axes", name), value) for axis in spec.space.axes if axis.name == name for value in axis.values.values()]
+
+
+def _axis(axes: Section, name: str) -> AnyAxis:
+    parts = name.split(".")
+    is_setting = (parts[0] == "args" and len(parts) > 2) or (parts[0] == "weight" and len(parts) == 2)
+    if name not in VARIED and not is_setting:
+        axes.refuse(name, f"cannot be varied; use {', '.join(VARIED)}, args.PLUGIN.FIELD or weight.PLUGIN")
+    given = axes.raw(name)
+    if isinstance(given, Mapping) and "from" in given and (is_setting or name == SEED):
+        return _range(axes.inner(name), name)
+    if isinstance(given, Mapping) and given and all(isinstance(label, str) for label in given):
+        return Axis(name, dict(given))
+    if isinstance(given, list) and given and all(isinstance(each, str) or is_number(each) for each in given):
+        labels = [str(each) for each in given]
+        if len({*labels}) < len(labels):
+            axes.refuse(name, "has a value twice; keep one of them")
+        return Axis(name, dict(zip(labels, given, strict=True)))
+    return axes.refuse(name, "needs a list of values, or a mapping of names to values")
+
+
+def _range(given: Section, name: str) -> RangeAxis:
+    low, high = given.number("from"), given.number("to")
+    whole = all(isinstance(given.fields[end], int) for end in ("from", "to"))
+    step = given.number("step") if "step" in given else 1.0 if whole else None
+    if high < low:
+        given.refuse("to", f"is {high:g}, less than `from`")
+    if step is not None and (step <= 0 or (whole and step != int(step))):
+        given.refuse("step", f"is {step:g}; it needs more than 0" + (", a whole number" if whole else ""))
+    log = given.truth("log", default=False)
+    if log and low <= 0:
+        given.refuse("from", f"is {low:g}; on a logarithmic scale it needs more than 0")
+    given.raw("step")
+    given.done()
+    return RangeAxis(name, low, high, step, log, whole)
+
+
+def _search(top: Section, space: Space) -> Search:
+    given = top.raw("search")
+    if given is None or isinstance(given, str):
+        method, trials, seed = top.one_of("search", METHODS, "grid"), 100, 0
+    else:
+        inner = top.inner("search")
+        method = inner.one_of("method", METHODS)
+        trials, seed = inner.whole("trials", 100, least=1), inner.whole("seed", 0)
+        inner.done()
+    axes = space.axes if method == "grid" else [axis for axis in space.axes if axis.name == SEED]
+    for axis in axes:
+        if isinstance(axis, RangeAxis) and axis.step is None:
+            top.document.refuse(("axes", axis.name), "needs a `step` for a grid, or `search: random`")
+    runs = grid_size(axes) * (1 if method == "grid" else trials)
+    if runs > MOST_RUNS:
+        top.refuse("axes", f"come to {runs:,} runs; {MOST_RUNS:,} are the most")
+    if method == "grid":
+        return Search("grid", trials, seed)
+    return Search("random" if method == "random" else "optuna", trials, seed)
+
+
+def _goal(top: Section) -> Goal:
+    for field in ("minimize", "maximize"):
+        top.raw(field)
+    if "minimize" in top and "maximize" in top:
+        top.refuse("maximize", "stands next to `minimize`; keep one of the two")
+    if "maximize" in top:
+        return Goal(top.text("maximize"), is_highest=True)
+    return Goal(top.text("minimize", "pending"), is_highest=False)

@@ -1,0 +1,170 @@
+"""Google's cluster-usage traces v3 of 2019: machine events and instance events, each as JSON lines.
+
+The fields are those of `clusterdata_trace_format_v3.proto`. Times are microseconds from 600 seconds before the trace
+begins; enumerations are numbers or their names; numbers of 64 bits may be texts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from podium.errors import InputError
+from podium.traces.tables import STEP, Advance, opened
+from podium.traces.trace import Manifest, Trace, TraceEvent, node, pod
+
+CPUS, MEMORY_MIB = 64_000, 262_144
+"""What is taken for one normalised unit: milli-cpu and MiB of the largest machine."""
+PODS = "1000"
+MICROSECONDS = 1_000_000
+LATEST = 2**63 - 1
+"""Stands for a time after the end of the trace."""
+SUBMIT, SCHEDULE = 0, 3
+ENDS = {4: "EVICT", 5: "FAIL", 6: "FINISH", 7: "KILL", 8: "LOST"}
+EVENT_TYPES = {"SUBMIT": 0, "QUEUE": 1, "ENABLE": 2, "SCHEDULE": 3, "UPDATE_PENDING": 9, "UPDATE_RUNNING": 10} | {
+    name: number for number, name in ENDS.items()
+}
+MACHINE_TYPES = {"ADD": 1, "REMOVE": 2, "UPDATE": 3}
+
+
+class _Waiting(NamedTuple):
+    """An instance that was submitted and has not ended."""
+
+    submitted: float
+    manifest: Manifest
+    scheduled: float | None = None
+
+
+def read(files: Sequence[str], advance: Advance) -> Trace:
+    """The trace of machine_events and instance_events of one cell."""
+    machines_file, instances_file = files
+    assumed = [
+        f"cpu and memory are normalised in the trace: 1 is taken for {CPUS // 1000} cpus and {MEMORY_MIB // 1024}Gi",
+        f"a machine takes {PODS} pods",
+        "an instance that was evicted or failed and was submitted again is another pod",
+        "left out: alloc sets, instances inside of them, constraints, changes of requests, usage",
+    ]
+    beginning, later = _machines(machines_file, advance)
+    if not beginning:
+        raise InputError("has no machine that is there at the beginning", machines_file)
+    return Trace(beginning, _all_events(later, instances_file, advance, assumed), assumed)
+
+
+def _machines(file: str, advance: Advance) -> tuple[list[Manifest], list[TraceEvent]]:
+    beginning: dict[str, Manifest] = {}
+    later: list[TraceEvent] = []
+    for where, line in _lines(file, advance):
+        kind, time = _type(line, MACHINE_TYPES, where), _time(line, where)
+        name = f"m-{_whole(line, 'machine_id', where)}"
+        if kind == MACHINE_TYPES["REMOVE"]:
+            gone = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            later.append(TraceEvent(time, gone, event="delete"))
+            continue
+        machine = _machine(name, line, where)
+        if machine is None:
+            continue
+        if time == 0:
+            beginning[name] = machine
+        else:
+            later.append(TraceEvent(time, machine, event="add" if kind == MACHINE_TYPES["ADD"] else "update"))
+    return list(beginning.values()), later
+
+
+def _machine(name: str, line: Mapping[str, Any], where: str) -> Manifest | None:
+    capacity = line.get("capacity")
+    if not isinstance(capacity, Mapping):
+        return None
+    amounts = _amounts(capacity, "capacity", where)
+    return node(name, amounts | {"pods": PODS}, {"google.com/platform": str(line.get("platform_id") or "unknown")[:60]})
+
+
+def _all_events(machines: list[TraceEvent], file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
+    yield from machines
+    waiting: dict[tuple[int, int], _Waiting] = {}
+    again: Counter[tuple[int, int]] = Counter()
+    vague = 0
+    for where, line in _lines(file, advance):
+        if _number(line.get("collection_type", 0), "collection_type", where) or line.get("alloc_collection_id") not in (
+            None,
+            0,
+            "0",
+        ):
+            continue
+        kind, time = _type(line, EVENT_TYPES, where), _time(line, where)
+        key = _whole(line, "collection_id", where), _whole(line, "instance_index", where)
+        if kind == SUBMIT or (kind == SCHEDULE and key not in waiting):
+            if not isinstance(line.get("resource_request"), Mapping):
+                vague += 1
+                continue
+            again[key] += 1
+            waiting[key] = _Waiting(time, _pod(key, again[key], line, where), time if kind == SCHEDULE else None)
+        elif kind == SCHEDULE:
+            waiting[key] = waiting[key]._replace(scheduled=time)
+        elif kind in ENDS and key in waiting:
+            submitted, manifest, scheduled = waiting.pop(key)
+            if scheduled is not None:
+                yield TraceEvent(submitted, manifest, max(time - scheduled, 0))
+            else:
+                yield TraceEvent(submitted, manifest)
+                yield TraceEvent(max(time, submitted), manifest, event="delete")
+    for submitted, manifest, _ in waiting.values():
+        yield TraceEvent(submitted, manifest)
+    if waiting:
+        assumed.append(f"{len(waiting)} instances have no end: they run on")
+    if vague:
+        assumed.append(f"left out: {vague} instances that do not say what they request")
+
+
+def _pod(key: tuple[int, int], time: int, line: Mapping[str, Any], where: str) -> Manifest:
+    requests = _amounts(line["resource_request"], "resource_request", where)
+    name = f"c-{key[0]}-{key[1]}" + (f"-{time}" if time > 1 else "")
+    priority = _number(line.get("priority") or 0, "priority", where)
+    return pod(name, requests, labels={"collection": str(key[0])}, spec={"priority": int(priority)})
+
+
+def _amounts(given: Mapping[str, Any], field: str, where: str) -> dict[str, str]:
+    cpus = _number(given.get("cpus") or 0, f"{field}.cpus", where)
+    memory = _number(given.get("memory") or 0, f"{field}.memory", where)
+    return {"cpu": f"{round(cpus * CPUS)}m", "memory": f"{round(memory * MEMORY_MIB)}Mi"}
+
+
+def _time(line: Mapping[str, Any], where: str) -> float:
+    time = _whole(line, "time", where)
+    return 0.0 if time <= 0 or time >= LATEST else time / MICROSECONDS
+
+
+def _type(line: Mapping[str, Any], names: Mapping[str, int], where: str) -> int:
+    given = line.get("type", 0)
+    return names[given] if given in names else int(_number(given, "type", where))
+
+
+def _whole(line: Mapping[str, Any], field: str, where: str) -> int:
+    if line.get(field) is None:
+        raise InputError(f"has no {field}", where)
+    return int(_number(line[field], field, where))
+
+
+def _number(value: Any, field: str, where: str) -> float:
+    try:
+        return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{field} {value!r} is not a number", where) from None
+
+
+def _lines(file: str, advance: Advance) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The lines of a file, each an object."""
+    decode, told = msgspec.json.Decoder(dict[str, Any]).decode, 0
+    with opened(file) as (raw, text):
+        for number, line in enumerate(text, 1):
+            if line.strip():
+                try:
+                    yield f"{file} line {number}", decode(line)
+                except msgspec.DecodeError as error:
+                    raise InputError(f"is not a JSON object: {error}", f"{file} line {number}") from None
+            if number % STEP == 0:
+                advance(raw.tell() - told)
+                told = raw.tell()
+        advance(raw.tell() - told)

@@ -1,0 +1,75 @@
+"""What a file of node groups may say, and how it is refused: the file, the line and the field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaling.scaling import group
+from cli.running import run
+from podium.autoscaling import read_node_groups
+from podium.errors import InputError
+
+
+def written(folder: Path, **fields: Any) -> str:
+    path = folder / "groups.yaml"
+    path.write_text(yaml.safe_dump({"groups": [group()], **fields}, sort_keys=False))
+    return str(path)
+
+
+def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
+    settings = read_node_groups(written(tmp_path)).settings
+    assert (settings.strategy, settings.expander) == ("cluster-autoscaler", "least-waste")
+    assert (settings.scan_interval, settings.scale_down_unneeded_time) == (10, 600)
+    assert (settings.scale_down_delay_after_add, settings.scale_down_delay_after_delete) == (600, 10)
+    assert settings.scale_down_utilization_threshold == 0.5
+    assert (settings.max_scale_down_parallelism, settings.max_drain_parallelism) == (10, 1)
+    assert settings.skip_nodes_with_local_storage
+    assert settings.skip_nodes_with_system_pods
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"group": []}, "line 11: group: is not a field here; there are strategy, scanInterval"),
+        ({"groups": []}, "line 1: groups: needs at least one group"),
+        ({"groups": [group(), group()]}, "groups.1.name: 'pool' is the name of another group already"),
+        ({"groups": [group(maxSize=-1)]}, "groups.0.maxSize: is -1; it needs 0 or more"),
+        ({"groups": [group(minSize=3, maxSize=2)]}, "groups.0.maxSize: is 2, less than minSize"),
+        ({"groups": [group(bootTime="soon")]}, "line 4: groups.0.bootTime: is 'soon'; it needs a duration"),
+        ({"groups": [group(pricePerHour=-1)]}, "groups.0.pricePerHour: is -1; it needs 0 or more"),
+        ({"groups": [group(size=3)]}, "groups.0.size: is not a field here; there are minSize, maxSize"),
+        ({"groups": [{"name": "a", "maxSize": 1}]}, "groups.0.template: needs status.allocatable"),
+        ({"groups": [group(template={"status": {"allocatable": {"cpu": "x"}}})]}, "groups.0.template: "),
+        ({"groups": "many"}, "groups: is 'many'; it needs a list"),
+        ({"expander": "luck"}, "expander: is 'luck'; use least-waste, price, priority, most-pods, random"),
+        ({"strategy": "hope"}, "strategy: is 'hope'; use cluster-autoscaler, karpenter"),
+        ({"scanInterval": 0}, "scanInterval: needs more than 0"),
+        ({"scaleDownUnneededTime": "-5m"}, "scaleDownUnneededTime: is '-5m'; it needs a duration"),
+        ({"scaleDownUtilizationThreshold": "half"}, "scaleDownUtilizationThreshold: is 'half'; it needs a number"),
+        ({"scaleDownEnabled": "maybe"}, "scaleDownEnabled: is 'maybe'; it needs true or false"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    file = written(tmp_path, **fields)
+    with pytest.raises(InputError) as caught:
+        read_node_groups(file)
+    assert str(caught.value).startswith(f"{file} line ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--node-groups", "g.yaml"], "--node-groups needs --timeline EVENTS"),
+        (["--timeline", "e", "--node-groups", "g", "--snapshot", "s"], "cannot be used with --snapshot or --resume"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(arguments: list[str], message: str) -> None:
+    done = run("simulate", *arguments)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr

@@ -1,0 +1,101 @@
+"""Groups grow for pods that fit nowhere, if a node of the group would take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaling.scaling import CLOSED, arrival, group, happened, member, report, scaled, task
+
+
+def test_pods_that_fit_nowhere_get_as_many_nodes_as_they_need(tmp_path: Path) -> None:
+    events = [arrival(5, task(f"p{n}"), 100) for n in range(10)]
+    result = scaled(tmp_path, group(), there=[CLOSED], events=events, until=300)
+    assert happened(result, "scale-up") == [(10, "scale-up", "pool", 3, 10)]
+    assert happened(result, "add")[-3:] == [(70, "add", "Node", f"pool-{n}") for n in (1, 2, 3)]
+    assert {life.bound for life in result.lives} == {70}
+
+
+def test_a_group_does_not_grow_beyond_its_maximum(tmp_path: Path) -> None:
+    result = scaled(tmp_path, group(maxSize=2), events=[arrival(0, task(f"p{n}")) for n in range(10)])
+    assert happened(result, "scale-up") == [(0, "scale-up", "pool", 2, 8)]
+    assert len(result.unplaced) == 2
+
+
+def test_nodes_that_are_on_their_way_are_not_asked_for_twice(tmp_path: Path) -> None:
+    events = [arrival(time, task(f"p{time}")) for time in (0, 10, 20, 30)]
+    assert happened(scaled(tmp_path, group(), events=events), "scale-up") == [(0, "scale-up", "pool", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("template", "fields"),
+    [
+        pytest.param({}, {"cpu": 5}, id="too large for a node of the group"),
+        pytest.param({}, {"nodeSelector": {"disk": "ssd"}}, id="another label"),
+        pytest.param({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}, {}, id="a taint"),
+    ],
+)
+def test_a_group_does_not_grow_in_vain(tmp_path: Path, template: dict[str, Any], fields: dict[str, Any]) -> None:
+    result = scaled(tmp_path, group(template=template), events=[arrival(0, task("p", **fields))])
+    assert happened(result, "scale-up") == []
+    assert len(result.unplaced) == 1
+
+
+def test_pods_of_daemon_sets_take_room_on_new_nodes(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": task("d", 3)["spec"]}
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template},
+    }
+    result = scaled(tmp_path, group(), there=[daemons], events=[arrival(0, task(f"p{n}")) for n in range(2)])
+    assert happened(result, "scale-up") == [(0, "scale-up", "pool", 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("expander", "chosen"),
+    [("least-waste", "small"), ("price", "cheap"), ("priority", "first"), ("most-pods", "large")],
+)
+def test_expanders_choose_a_group(tmp_path: Path, expander: str, chosen: str) -> None:
+    groups = [
+        group("first", 8, pricePerHour=9, priority=5, maxSize=1),
+        group("large", 16, pricePerHour=9, maxSize=10),
+        group("cheap", 8, pricePerHour=0.1, maxSize=1),
+        group("small", 3, pricePerHour=9, maxSize=1),
+    ]
+    events = [arrival(0, task(f"p{n}", 3)) for n in range(3)]
+    result = scaled(tmp_path, *groups, events=events, expander=expander, until=5)
+    assert happened(result, "scale-up")[0][2] == chosen
+
+
+def test_a_random_choice_is_the_same_for_a_seed(tmp_path: Path) -> None:
+    groups = [group(f"g{n}") for n in range(5)]
+    events = [arrival(0, task("p"))]
+    chosen = {
+        seed: [happened(scaled(tmp_path, *groups, events=events, expander="random", seed=seed), "scale-up")[0][2]] * 2
+        for seed in range(8)
+    }
+    assert len({tuple(names) for names in chosen.values()}) > 1
+    again = scaled(tmp_path, *groups, events=events, expander="random", seed=3)
+    assert happened(again, "scale-up")[0][2] == chosen[3][0]
+
+
+def test_young_pods_can_be_made_to_wait(tmp_path: Path) -> None:
+    result = scaled(tmp_path, group(), events=[arrival(5, task("p"))], newPodScaleUpDelay="30s", until=100)
+    assert happened(result, "scale-up") == [(40, "scale-up", "pool", 1, 1)]
+
+
+def test_the_minimum_is_there_from_the_beginning_and_paid_for(tmp_path: Path) -> None:
+    result = scaled(tmp_path, group(minSize=3, pricePerHour=2), there=[member("old")], until=3600)
+    assert {name for _, _, _, name in happened(result, "add")} == {"pool-1", "pool-2", "other"}
+    assert report(result)["nodeHours"] == pytest.approx(3)
+    assert report(result)["cost"] == pytest.approx(6)
+    assert report(result)["groups"]["pool"]["most"] == 3
+
+
+def test_nodes_are_paid_for_from_when_they_are_asked_for(tmp_path: Path) -> None:
+    result = scaled(tmp_path, group(pricePerHour=1), events=[arrival(0, task("p"))], until=1800)
+    assert report(result)["cost"] == pytest.approx(0.5)

@@ -1,0 +1,105 @@
+"""What a sweep file may say, and how it is refused: the file, the line and the field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.errors import InputError
+from podium.sweep import load_inputs, read_sweep, run_count
+from sweep.sweep_files import write_sweep
+
+
+def test_a_grid_has_every_combination_and_seeds_last(tmp_path: Path) -> None:
+    spec = read_sweep(write_sweep(tmp_path))
+    points = [tuple(point.values()) for point in spec.space.grid()]
+    assert points == [
+        (strategy, weight, seed)
+        for strategy in ("LeastAllocated", "MostAllocated")
+        for weight in ("1", "50")
+        for seed in ("1", "2")
+    ]
+    assert run_count(spec) == 8
+
+
+def test_random_points_are_different_and_the_same_for_a_seed(tmp_path: Path) -> None:
+    axes = {"weight.NodeResourcesFit": {"from": 1, "to": 100, "log": True}, "seed": [5, 6]}
+    spec = read_sweep(write_sweep(tmp_path, axes=axes, search={"method": "random", "trials": 7}))
+    points = list(spec.space.drawn(7, 3))
+    assert points == list(spec.space.drawn(7, 3))
+    assert [point["seed"] for point in points] == ["5", "6"] * 7
+    weights = [int(point["weight.NodeResourcesFit"]) for point in points[::2]]
+    assert len({*weights}) == 7
+    assert all(1 <= weight <= 100 for weight in weights)
+
+
+def test_a_space_with_few_points_has_no_more(tmp_path: Path) -> None:
+    spec = read_sweep(write_sweep(tmp_path, axes={"weight.NodeResourcesFit": [1, 2]}, search="random"))
+    assert sorted(point["weight.NodeResourcesFit"] for point in spec.space.drawn(50, 0)) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        pytest.param({"axis": {}}, "line 13: axis: is not a field here; there are axes, cluster", id="unknown field"),
+        pytest.param({"axes": {"weather": [1]}}, "line 4: axes.weather: cannot be varied; use", id="unknown axis"),
+        pytest.param({"axes": {"seed": []}}, "line 4: axes.seed: needs a list of values", id="no values"),
+        pytest.param({"axes": {"seed": [1, 1]}}, "line 4: axes.seed: has a value twice", id="a value twice"),
+        pytest.param({"axes": {"seed": [-1]}}, "axes.seed: is -1; a seed is a whole number", id="negative seed"),
+        pytest.param({"axes": {"seed": {"from": 3, "to": 1}}}, "line 6: axes.seed.to: is 1, less than", id="order"),
+        pytest.param({"axes": {"seed": {"from": 3}}}, "line 4: axes.seed.to: needs a number", id="half a range"),
+        pytest.param({"axes": {"seed": {"from": 0, "to": 9, "step": 0}}}, "axes.seed.step: is 0; it needs", id="step"),
+        pytest.param(
+            {"axes": {"args.X.y": {"from": 0.5, "to": 1.5}}}, "axes.args.X.y: needs a `step` for a grid", id="grid"
+        ),
+        pytest.param(
+            {"axes": {"args.X.y": {"from": 0, "to": 1, "log": True}}}, "from: is 0; on a logarithmic", id="logarithm"
+        ),
+        pytest.param({"axes": {"seed": {"from": 0, "to": 10**7}}}, "come to 10,000,001 runs", id="too many"),
+        pytest.param(
+            {"axes": {"cluster": ["cluster.json"]}}, "line 1: cluster: is an axis as well", id="fixed, varied"
+        ),
+        pytest.param({"axes": {"release": ["v9.9"]}}, "axes.release: release 'v9.9' is unknown", id="release"),
+        pytest.param({"tieBreak": "coin"}, "tieBreak: tie-break 'coin' is unknown", id="tie-break"),
+        pytest.param({"search": "luck"}, "search: is 'luck'; use grid, random, optuna", id="search"),
+        pytest.param({"search": {"method": "random", "trials": 0}}, "search.trials: is 0; it", id="no trials"),
+        pytest.param({"maximize": "placed"}, "maximize: stands next to `minimize`", id="two goals"),
+        pytest.param({"cluster": None}, "line 1: needs a `cluster` or a `trace`", id="no cluster"),
+        pytest.param({"cluster": "nope.json"}, "line 1: cluster: ", id="no such file"),
+        pytest.param({"cluster": "$NOPE_X/a"}, "cluster: $NOPE_X/a names an environment variable", id="variable"),
+        pytest.param({"trace": {"openc": []}}, "trace: format 'openc' is unknown; use openb", id="trace format"),
+        pytest.param({"trace": "x.csv"}, "trace: needs a format and its files", id="trace without format"),
+        pytest.param({"until": 5}, "until: is for timelines", id="until"),
+        pytest.param({"run": "timeline"}, "run: is timeline; it needs `events` or a `trace`", id="no events"),
+        pytest.param({"events": "e.jsonl", "run": "simulation"}, "events: are for timelines", id="events"),
+        pytest.param({"plugins": ["nope_x:Y"]}, "plugins: --plugin: plugin module 'nope_x'", id="plugin"),
+        pytest.param({"prepare": "nope_x:y"}, "prepare: module 'nope_x' cannot be imported", id="prepare"),
+        pytest.param({"measures": ["os:nope_x"]}, "measures: module 'os' has no function 'nope_x'", id="measure"),
+        pytest.param({"config": {"kind": "X"}}, "config: ", id="configuration"),
+        pytest.param(
+            {"axes": {"args.NodeResourcesFit.nope": [1]}},
+            "line 4: axes.args.NodeResourcesFit.nope.1: unknown field",
+            id="arguments",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_anything_runs(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    file = write_sweep(tmp_path, **fields)
+    with pytest.raises(InputError) as caught:
+        load_inputs(read_sweep(file))
+    assert str(caught.value).startswith(f"{file} line ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "a: 1\n---\nb: 2\n", "a: [", "- \x00"])
+def test_what_is_no_sweep_file_is_one_line(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_sweep(str(file))
+    assert str(file) in str(caught.value)

@@ -1,0 +1,158 @@
+"""Runs, rows, means over seeds, resuming, and runs that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running import pod as pod_of
+from cli.running import run, written
+from podium.errors import InputError
+from podium.sweep import Row, SweepResult, in_process, load_inputs, read_sweep, sweep
+from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
+
+
+def swept(folder: Path, on_done: Callable[[Row], object] = lambda row: None, **fields: Any) -> SweepResult:
+    spec = read_sweep(write_sweep(folder, **fields))
+    with in_process() as workers:
+        return sweep(spec, load_inputs(spec), workers, str(folder / "out"), on_done)
+
+
+def test_each_run_is_a_row_and_the_best_point_is_named(tmp_path: Path) -> None:
+    result = swept(tmp_path)
+    assert [row.number for row in result.rows] == [*range(1, 9)]
+    assert result.best is not None
+    assert result.best.point == {STRATEGY: "MostAllocated", WEIGHT: "1"}
+    assert result.best.spread("nodes_in_use") == (1, 0)
+    assert [group.spread("nodes_in_use").mean for group in result.groups] == [3, 3, 1, 1]
+
+
+def test_a_frame_a_table_and_parquet_have_the_same_rows(tmp_path: Path) -> None:
+    import polars
+
+    result = swept(tmp_path)
+    frame = result.to_frame()
+    assert frame.columns[:4] == ["run", STRATEGY, WEIGHT, "seed"]
+    assert frame["nodes_in_use"].to_list() == [3, 3, 3, 3, 1, 1, 1, 1]
+    result.write_parquet(str(tmp_path / "rows.parquet"))
+    assert polars.read_parquet(tmp_path / "rows.parquet").equals(frame)
+    assert result.to_csv().splitlines()[8].startswith("8,MostAllocated,50,2,4,")
+    assert result.summary_csv().splitlines()[4].startswith("2,MostAllocated,50,4.0,0.0,")
+
+
+def test_a_sweep_that_is_started_again_does_what_is_missing(tmp_path: Path) -> None:
+    whole = swept(tmp_path)
+    journal = tmp_path / "out" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    # Interrupted in the middle of a line.
+    journal.write_bytes(b"".join(lines[:4]) + lines[4][:20])
+    again = swept(tmp_path)
+    assert again == whole
+    assert len(journal.read_bytes().splitlines()) == 9
+
+
+def test_rows_of_other_inputs_are_not_mixed_in(tmp_path: Path) -> None:
+    swept(tmp_path)
+    spec = read_sweep(write_sweep(tmp_path))
+    written(tmp_path / "cluster.json", *(pod_of(f"p{n}") for n in range(4)))
+    with in_process() as workers, pytest.raises(InputError, match="runs of a sweep with other inputs"):
+        sweep(spec, load_inputs(spec), workers, str(tmp_path / "out"), lambda row: None)
+
+
+def test_a_run_that_fails_is_told_with_its_inputs_and_tried_again(tmp_path: Path) -> None:
+    write_module(tmp_path, FAILING % str(tmp_path))
+    fields: dict[str, Any] = {"prepare": "own_study:prepare", "axes": {"seed": [1, 2, 3]}, "minimize": "placed"}
+    told: list[Row] = []
+    result = swept(tmp_path, told.append, **fields)
+    assert [(row.number, dict(row.point)) for row in told if row.error] == [(2, {"seed": "2"})]
+    assert result.failed[0].error == "own_study:prepare failed: RuntimeError: no luck"
+    (best,) = result.groups
+    assert (len(best.rows), best.failed) == (2, 1)
+    (tmp_path / "lucky").touch()
+    assert not swept(tmp_path, **fields).failed
+
+
+FAILING = """
+import pathlib
+def prepare(objects, seed):
+    if seed == 2 and not (pathlib.Path(%r) / "lucky").exists():
+        raise RuntimeError("no luck")
+    return objects
+"""
+
+
+def test_measures_of_the_users_own_are_columns(tmp_path: Path) -> None:
+    write_module(
+        tmp_path, "def used(result): return {'one': 1, 'names': len(result.placements)}\ndef two(r): return 2.5\n"
+    )
+    result = swept(tmp_path, measures=["own_study:used", "own_study:two"], maximize="names", minimize=None, axes=None)
+    assert result.rows[0].numbers == {"placed": 4, "pending": 0, "one": 1, "names": 4, "two": 2.5}
+
+
+def test_a_goal_that_no_run_measures_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pods"):
+        swept(tmp_path, minimize="joy")
+
+
+def test_optuna_finds_the_best_and_the_same_again(tmp_path: Path) -> None:
+    axes = {STRATEGY: ["LeastAllocated", "MostAllocated"], WEIGHT: {"from": 1, "to": 100, "log": True}, "seed": [1, 2]}
+    fields: dict[str, Any] = {"axes": axes, "search": {"method": "optuna", "trials": 20, "seed": 4}}
+    result = swept(tmp_path, **fields)
+    assert len(result.rows) == 40
+    assert result.best is not None
+    assert result.best.spread("nodes_in_use").mean == 1
+    (tmp_path / "out" / "journal.jsonl").unlink()
+    assert swept(tmp_path, **fields) == result
+
+
+def test_timelines_measure_waits_and_evictions(tmp_path: Path) -> None:
+    event = '{"time": %d, "event": "add", "lifetime": 60, "object": {"apiVersion": "v1", "kind": "Pod", "metadata": '
+    event += '{"name": "t%d"}, "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": '
+    event += '"3"}}}]}}}\n'
+    (tmp_path / "events.jsonl").write_text("".join(event % (n, n) for n in range(6)))
+    result = swept(tmp_path, events="events.jsonl", axes={"seed": [1]}, minimize="mean_wait")
+    (row,) = result.rows
+    assert row.numbers["placed"] == 10
+    assert row.numbers["longest_wait"] > 50
+
+
+def test_the_command_writes_everything_and_names_the_best(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    done = run("sweep", write_sweep(tmp_path), "--jobs", "1", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(f"Best: {STRATEGY}=MostAllocated, {WEIGHT}=1\nIt has the lowest nodes_in_use: 1 ± 0")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "journal.jsonl",
+        "plot.svg",
+        "rows.csv",
+        "rows.parquet",
+        "summary.csv",
+    ]
+    assert (out / "plot.svg").read_text().count("<rect") == 1 + 4 + 2
+
+
+def test_the_command_says_which_runs_failed(tmp_path: Path) -> None:
+    write_module(tmp_path, FAILING % str(tmp_path))
+    file = write_sweep(tmp_path, prepare="own_study:prepare", axes={"seed": [1, 2]}, minimize="placed")
+    done = run("sweep", file, "--jobs", "1", "--out", tmp_path / "results")
+    assert done.exit_code == 1
+    assert "warning: run 2 (seed=2) failed: own_study:prepare failed: RuntimeError: no luck" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dask", "tcp://127.0.0.1:1"], "no Dask scheduler can be reached at tcp://127.0.0.1:1"),
+        (["--dask", "nowhere", "--jobs", "2"], "cannot be used with --dask"),
+    ],
+)
+def test_workers_that_cannot_be_had_are_one_line(
+    tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podium.sweep.workers.CONNECT_WITHIN", 1)
+    done = run("sweep", write_sweep(tmp_path), "--out", tmp_path / "o", *arguments)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr

@@ -1,0 +1,194 @@
+"""The other formats: small traces that the tests write themselves, read, and run as timelines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from cli.running import node, pod
+from podium import Timeline, load
+from podium.errors import InputError
+from podium.timeline import TimelineResult
+from podium.traces import Trace, read_trace, write_trace
+
+
+def lived(trace: Trace, folder: Path, *more: dict[str, Any]) -> TimelineResult:
+    """The trace run as a timeline, from the files it is written to."""
+    write_trace(trace, str(folder / "out"))
+    beginning = json.loads((folder / "out" / "cluster.json").read_bytes())["items"]
+    return Timeline(load([*beginning, *more]), str(folder / "out" / "events.jsonl")).run()
+
+
+MACHINES = "m_1,0,3,7,96,100,USING\nm_1,50,3,7,96,100,USING\nm_2,0,4,7,64,50,USING\n"
+TASKS = "M1,2,j_1,1,Terminated,100,160,100.0,0.5\nR2_1,1,j_1,1,Terminated,160,170,50.0,\nM1,1,j_2,1,Waiting,,,,\n"
+
+
+def alibaba(folder: Path, machines: str = MACHINES, tasks: str = TASKS) -> Trace:
+    for name, text in (("machines", machines), ("tasks", tasks)):
+        (folder / name).write_text(text)
+    return read_trace("alibaba-2018", [str(folder / "machines"), str(folder / "tasks")])
+
+
+def test_alibaba_tasks_are_pods_for_each_instance(tmp_path: Path) -> None:
+    trace = alibaba(tmp_path)
+    result = lived(trace, tmp_path)
+    assert {life.pod: (life.arrived, life.ended) for life in result.lives} == {
+        "default/j-1-m1-0": (100, 160),
+        "default/j-1-m1-1": (100, 160),
+        "default/j-1-r2-1-0": (160, 170),
+    }
+    assert "left out: 1 tasks without plan_cpu or start_time" in trace.assumed
+    assert [(item["metadata"]["name"], item["status"]["allocatable"]["memory"]) for item in trace.beginning] == [
+        ("m-1", "102400Mi"),
+        ("m-2", "51200Mi"),
+    ]
+
+
+def google(folder: Path, machines: list[dict[str, Any]], instances: list[dict[str, Any]]) -> Trace:
+    paths = []
+    for name, lines in (("machines", machines), ("instances", instances)):
+        paths.append(str(folder / name))
+        (folder / name).write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    return read_trace("google-2019", paths)
+
+
+MACHINE = {"time": "0", "machine_id": "7", "type": "ADD", "capacity": {"cpus": 0.5, "memory": 0.25}}
+REQUEST = {
+    "collection_id": "9",
+    "instance_index": 0,
+    "priority": 103,
+    "resource_request": {"cpus": 0.1, "memory": 0.01},
+}
+
+
+def test_google_instances_run_from_schedule_to_end(tmp_path: Path) -> None:
+    events = [
+        REQUEST | {"time": "700000000", "type": 0},
+        REQUEST | {"time": "705000000", "type": "SCHEDULE"},
+        REQUEST | {"time": "765000000", "type": 6},
+        REQUEST | {"time": "800000000", "type": 0, "instance_index": 1},
+        REQUEST | {"time": "0", "type": 0, "collection_type": 1},
+        REQUEST | {"time": "0", "type": 0, "alloc_collection_id": "5"},
+    ]
+    trace = google(tmp_path, [MACHINE, MACHINE | {"time": "900000000", "type": "REMOVE"}], events)
+    result = lived(trace, tmp_path)
+    assert {life.pod: (life.arrived, life.ended) for life in result.lives} == {
+        "default/c-9-0": (700, 760),
+        "default/c-9-1": (800, 900),
+    }
+    assert trace.assumed[-1] == "1 instances have no end: they run on"
+
+
+def deployment(replicas: int) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def test_simkube_objects_are_applied_and_their_pods_live_as_long_as_they_did(tmp_path: Path) -> None:
+    finished = {"lifecycle": {"Finished": [100, 130]}}
+    trace = {
+        "version": 3,
+        "config": {},
+        "events": [
+            {"ts": 100, "applied_objs": [deployment(1)], "deleted_objs": []},
+            {"ts": 110, "applied_objs": [deployment(3)], "deleted_objs": []},
+            {"ts": 115, "applied_objs": [], "deleted_objs": [deployment(3)]},
+        ],
+        "index": {"apps/v1.Deployment": {"default/web": {100: [finished]}}},
+    }
+    path = tmp_path / "trace"
+    path.write_bytes(msgspec.msgpack.encode(trace))
+    read = read_trace("simkube", [str(path)])
+    assert "the trace has no nodes: give some with -f" in read.assumed
+    result = lived(read, tmp_path, node("n1"))
+    assert [(life.arrived, life.lifetime, life.ended) for life in result.lives] == [
+        (0, 30, 15),
+        (10, 30, 15),
+        (10, 30, 15),
+    ]
+
+
+def patch(time: int, method: str, name: str, template: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "apiVersion": "action.kwok.x-k8s.io/v1alpha1",
+        "kind": "ResourcePatch",
+        "resource": {"version": "v1", "resource": "pods"},
+        "target": {"name": name, "namespace": "default"},
+        "durationNanosecond": time * 10**9,
+        "method": method,
+        **({} if template is None else {"template": template}),
+    }
+
+
+def test_a_recording_of_kwok_is_scheduled_anew(tmp_path: Path) -> None:
+    documents = [
+        node("n1"),
+        pod("old", nodeName="n1"),
+        patch(5, "create", "new", pod("new")),
+        patch(6, "patch", "new", {"spec": {"nodeName": "elsewhere"}, "metadata": {"labels": {"a": "b"}}}),
+        patch(9, "delete", "new"),
+        patch(9, "delete", "unheard-of"),
+    ]
+    path = tmp_path / "record.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    result = lived(read_trace("kwok-record", [str(path)]), tmp_path)
+    lives = {life.pod: (life.node, life.arrived, life.ended) for life in result.lives}
+    assert lives == {"default/old": ("n1", 0, None), "default/new": ("n1", 5, 9)}
+
+
+def test_patches_are_merged_as_kubernetes_does(tmp_path: Path) -> None:
+    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+    documents = [
+        node("n1"),
+        patch(1, "create", "p", pod("p")),
+        patch(2, "patch", "p", {"spec": {"containers": [container]}, "metadata": {"labels": None}}),
+    ]
+    path = tmp_path / "record.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    *_, last = read_trace("kwok-record", [str(path)]).events
+    assert last.object["spec"]["containers"] == [
+        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}},
+    ]
+    assert "labels" not in last.object["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "message"),
+    [
+        ("alibaba-2018", ["", ""], "0: has no machines"),
+        ("alibaba-2018", ["m_1,0,3,7,many,100,U", ""], "0 line 1: cpu_num 'many' is not a number"),
+        ("alibaba-2018", ["a,b,c,d,e,f,g,h", ""], "0 line 1: has 8 fields"),
+        ("alibaba-2018", [MACHINES, "M1,2,j,1,T,x,1,1,1"], "1 line 1: start_time 'x' is not a number"),
+        ("google-2019", ["{}", ""], "0 line 1: has no time"),
+        ("google-2019", ["[1]", ""], "0 line 1: is not a JSON object"),
+        ("google-2019", ["", ""], "0: has no machine that is there at the beginning"),
+        ("google-2019", [json.dumps(MACHINE), '{"time": "x"}'], "1 line 1: time 'x' is not a number"),
+        ("simkube", ["\x01"], "0: has no version"),
+        ("simkube", ["no msgpack"], "0: "),
+        ("kwok-record", ["a: 1"], "is not an object with a kind"),
+        ("kwok-record", [yaml.safe_dump(patch(1, "spin", "p"))], "method 'spin' is unknown"),
+        ("kwok-record", [yaml.safe_dump(patch(1, "create", "p"))], "template is missing"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(tmp_path: Path, kind: str, texts: list[str], message: str) -> None:
+    for number, text in enumerate(texts):
+        (tmp_path / str(number)).write_text(text)
+    with pytest.raises(InputError) as caught:
+        write_trace(
+            read_trace(kind, [str(tmp_path / str(number)) for number in range(len(texts))]), str(tmp_path / "o")
+        )
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "o" / "events.jsonl").exists()
