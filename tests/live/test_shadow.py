@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from pathlib import Path
 from typing import Any
 
 from live.cluster_objects import NODES, PODS, node, pod
@@ -26,7 +27,7 @@ def test_agrees_with_kube_scheduler(fresh_plane: ControlPlane) -> None:
     create_all(fresh_plane, NODES, (node(f"node-{k}", cpu=str(4 + k % 5), memory=f"{6 + k % 7}Gi") for k in range(20)))
     config, log = configuration(fresh_plane, "followed"), fresh_plane.directory / "shadow.jsonl"
     kubeconfig = fresh_plane.kubeconfig("shadow.kubeconfig")
-    arguments = ["shadow", "--kubeconfig", kubeconfig, "--config", config, "--log", log]
+    arguments: list[str | Path] = ["shadow", "--kubeconfig", kubeconfig, "--config", config, "--log", log]
     shadow = Process([BIN / "podium", *arguments], fresh_plane.directory / "shadow.log")
     wait_until(lambda: "following 20 nodes" in shadow.output)
     scheduler = KubeScheduler(fresh_plane, config)

@@ -66,8 +66,8 @@ def run(
 def read_settings(file: str | None, registry: Registry, name: str = SCHEDULER_NAME) -> KubeSchedulerConfiguration:
     """The configuration of a file, or one profile of this name with the default plugins."""
     from podium.cli.inputs import Given, check_config, find_config
+    from podium.engine.release import CURRENT
     from podium.manifests import Objects
-    from podium.releases import CURRENT
 
     if file is None:
         profiles = [{"schedulerName": name}]
