@@ -12,11 +12,11 @@ from typing import Any
 from podium import __version__
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
+from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load, load_documents
 from podium.plugins import IN_TREE
-from podium.releases import CURRENT, release_of
 from podium.sweep.configuration import configured
 from podium.sweep.functions import Sources, function_named, import_from, make_importable, sources_of
 from podium.sweep.space import SEED, Point

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
+from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads
-from podium.releases import CURRENT
 from podium.sweep.functions import function_named
 from podium.sweep.inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep.measures import Numbers, measured

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from podium.engine.release import release_of
 from podium.engine.select import tie_break
 from podium.errors import InputError
 from podium.manifests.located import LocatedDocument, Section, is_number
-from podium.releases import release_of
 from podium.sweep.space import SEED, AnyAxis, Axis, RangeAxis, Space, grid_size
 
 METHODS = ("grid", "random", "optuna")
