@@ -3,10 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types layers unit bench clean
+.PHONY: demo demo-web test golden lint types layers unit live-test live-binaries web-test bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
+
+demo-web: $(STAMP)
+	$(BIN)/podium example fleet | $(BIN)/podium serve -f -
 
 test: lint types layers unit
 
@@ -28,6 +31,22 @@ layers: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n auto
+
+golden: $(STAMP)
+	$(BIN)/pytest -n auto -m golden
+
+# Against a real API server, etcd and kube-scheduler, which take Go and some minutes to build the first time.
+live-test: $(STAMP) live-binaries
+	$(BIN)/pytest tests/live $(LIVE)
+
+live-binaries:
+	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...
+
+web-test: $(STAMP)
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null || \
+		{ echo "make web-test needs Debian's chromium, which cannot be installed here: apt-get install chromium"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
+	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)

@@ -20,7 +20,7 @@ Expect = dict[str, Any]
 
 def recorded(family: str, has: str) -> Record:
     """The first case of a family whose first decision has something."""
-    for record in read_records(str(GOLDEN / f"{family}.jsonl.gz")):
+    for record in read_records(str(GOLDEN / f"{family}.jsonl.xz")):
         if record.expect is not None and record.expect["decisions"][0].get(has):
             return record
     raise LookupError(has)
@@ -206,7 +206,7 @@ BROKEN = {
     "a wrong type": (b'{"pods": [1]}\n', "line 1: is not a case in JSON: Expected `object`, got `int`"),
     "broken later": (b'{"pods": [{}]}\n{"pods"\n', "line 2: is not a case in JSON"),
     "not UTF-8": (b'{"name": "\xff"}\n', "line 1: is not a case in JSON"),
-    "truncated gzip": (gzip.compress(b'{"pods": [{}]}\n' * 100)[:-9], "cannot be unpacked as gzip"),
+    "truncated gzip": (gzip.compress(b'{"pods": [{}]}\n' * 100)[:-9], "cannot be unpacked"),
 }
 
 

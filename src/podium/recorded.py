@@ -1,12 +1,14 @@
 """Recorded decisions: cases as JSON lines, decided again and compared with what kube-scheduler did.
 
-A line is a case (`name`, `objects`, `pods`, `config`), or a case with what was recorded for it (`case`, `expect`).
+A line is a case (`name`, `objects`, `pods`, `config`), or a case with what was recorded for it: by one release (`case`,
+`expect`), or by several (`case`, `releases`).
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +27,7 @@ from podium.model import Pod
 from podium.plugins import IN_TREE
 
 STDIN = "-"
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
 """Score plugins that give every node 0 and may be left out of a profile for that."""
 _COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "failed", "failed_predicates", "scores", "totals"))
@@ -51,6 +53,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class _Line(Case, frozen=True, kw_only=True, rename="camel"):
     case: Case | None = None
     expect: dict[str, Any] | None = None
+    releases: dict[str, msgspec.Raw] = {}
+    """By release, what is `expect` otherwise."""
 
 
 _DECODER = msgspec.json.Decoder(_Line)
@@ -83,14 +87,24 @@ class Difference(NamedTuple):
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_records(source: str) -> Iterator[Record]:
-    """The records of a file of JSON lines, plain or gzip, or of stdin (`-`), as they come in; InputError for none."""
+def read_records(source: str, release: AnyRelease = CURRENT) -> Iterator[Record]:
+    """The records of a file of JSON lines, plain, gzip or xz, or of stdin (`-`), as they come in; InputError for none.
+
+    Of lines with the recordings of several releases, those that have one of `release`.
+    """
     name = "stdin" if source == STDIN else source
     is_empty = True
-    for number, line in enumerate(_lines(source, name), 1):
-        if line.strip():
+    wanted, others = release_of(release).name, set[str]()
+    for number, text in enumerate(_lines(source, name), 1):
+        if text.strip():
+            line = _line(text, f"{name} line {number}")
+            if line.releases and wanted not in line.releases:
+                others.update(line.releases)
+                continue
             is_empty = False
-            yield _record(line, f"{name} line {number}")
+            yield _record(line, wanted)
+    if others and is_empty:
+        raise InputError(f"no recordings of {wanted} in it; there are some of {', '.join(sorted(others))}", name)
     if is_empty:
         raise InputError("no cases in it; a case is a line of JSON with `objects` and `pods`", name)
 
@@ -98,15 +112,16 @@ def read_records(source: str) -> Iterator[Record]:
 def read_case(source: str) -> Case:
     """The one case that a file, or stdin, holds as JSON; line breaks do not matter."""
     name = "stdin" if source == STDIN else source
-    return _record(b"".join(_lines(source, name)), name).case
+    line = _line(b"".join(_lines(source, name)), name)
+    return line.case or line
 
 
 def _lines(source: str, name: str) -> Iterator[bytes]:
     try:
         with _opened(source) as stream:
             yield from _unpacked_lines(stream)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise InputError(f"cannot be unpacked: {error}", name) from None
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), name) from None
 
@@ -119,12 +134,14 @@ def _unpacked_lines(stream: IO[bytes]) -> Iterable[bytes]:
     first = stream.readline()
     if first.startswith(_GZIP_MAGIC):
         yield from gzip.GzipFile(fileobj=io.BytesIO(first + stream.read()))
+    elif first.startswith(_XZ_MAGIC):
+        yield from io.BytesIO(lzma.decompress(first + stream.read()))
     else:
         yield first
         yield from iter(stream.readline, b"")
 
 
-def _record(text: bytes, where: str) -> Record:
+def _line(text: bytes, where: str) -> _Line:
     try:
         line = _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -132,7 +149,12 @@ def _record(text: bytes, where: str) -> Record:
     case = line.case or line
     if not (case.objects or case.pods or case.config):
         raise InputError("is not a case: it has no objects, no pods and no config", where)
-    return Record(case, line.expect)
+    return line
+
+
+def _record(line: _Line, release: str) -> Record:
+    found = line.releases.get(release)
+    return Record(line.case or line, line.expect if found is None else msgspec.json.decode(found))
 
 
 # -- deciding ------------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ MOST = 40
 @pytest.mark.parametrize("family", FAMILIES)
 def test_agrees_with_one_by_one(family: str, tie_break: str) -> None:
     checked = 0
-    for record in list(read_records(str(GOLDEN / f"{family}.jsonl.gz")))[:8]:
+    for record in list(read_records(str(GOLDEN / f"{family}.jsonl.xz")))[:8]:
         scheduler, pods = prepare(record.case)
         template = pods[0]
         if scheduler.decide(template).error:

@@ -352,7 +352,7 @@ EACH = 22
 def test_every_suggestion_turns_the_decision(family: str) -> None:
     chance = random.Random(family)
     asked_for = turned = helped = 0
-    for record in list(read_records(str(GOLDEN / f"{family}.jsonl.gz")))[:EACH]:
+    for record in list(read_records(str(GOLDEN / f"{family}.jsonl.xz")))[:EACH]:
         scheduler, pods = prepare(record.case)
         pod, on = chance.choice(pods), chance.choice(sorted(scheduler.cluster.rows))
         before = scheduler.decide(pod).node

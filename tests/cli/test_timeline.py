@@ -117,7 +117,7 @@ def test_events_may_bring_the_nodes(tmp_path: Path) -> None:
         (("--timeline", "STORY", "--snapshot", "missing/state"), "missing/state: no such file or directory"),
         (("--timeline", "-", "-f", "-"), "--timeline and -f cannot both read stdin"),
         (("--timeline", ""), "Invalid value for --timeline: is empty"),
-        ((), "Invalid value for -f: needs a file"),
+        (("--kubeconfig", "none"), "none: no such file or directory"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], problem: str, cluster: Path, story: Path) -> None:

@@ -1,4 +1,4 @@
-"""Builders of configuration documents, and the in-tree plugins of v1.36 with the points they implement."""
+"""Builders of configuration documents, and the in-tree plugins of v1.37 with the points they implement."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from podium.errors import ConfigError
 
 _POINTS_OF = {
     "DefaultBinder": "bind",
-    "DefaultPreemption": "preEnqueue postFilter",
-    "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+    "DefaultPreemption": "preEnqueue postFilter podGroupPostFilter",
+    "DeferredPodScheduling": "preFilter filter permit",
+    "DynamicResources": "preEnqueue preFilter filter postFilter podGroupPostFilter score reserve preBind",
     "GangScheduling": "preEnqueue permit",
     "ImageLocality": "score",
     "InterPodAffinity": "preFilter filter preScore score",
     "NodeAffinity": "preFilter filter preScore score",
     "NodeDeclaredFeatures": "preFilter filter",
-    "NodeName": "filter",
+    "NodeName": "preFilter filter",
     "NodePorts": "preFilter filter",
     "NodeResourcesBalancedAllocation": "preScore score",
     "NodeResourcesFit": "preFilter filter preScore score placementScore",
-    "NodeUnschedulable": "filter",
+    "NodeUnschedulable": "preFilter filter",
     "NodeVolumeLimits": "preFilter filter",
     "PodGroupPodsCount": "placementScore",
     "PodTopologySpread": "preFilter filter preScore score",
     "PrioritySort": "queueSort",
     "SchedulingGates": "preEnqueue",
-    "TaintToleration": "filter preScore score",
+    "TaintToleration": "preFilter filter preScore score",
     "TopologyPlacementGenerator": "placementGenerate",
     "VolumeBinding": "preFilter filter preScore score reserve preBind",
     "VolumeRestrictions": "preFilter filter",

@@ -18,6 +18,7 @@ from podium.config import (
     VolumeBindingArgs,
     default_config,
 )
+from podium.config.plugin_args import EMPTIER_IS_BETTER
 from podium.model import (
     NodeAffinity,
     NodeSelector,
@@ -51,7 +52,7 @@ def test_every_plugin_that_takes_arguments_has_defaults() -> None:
             )
         ),
         "PodTopologySpread": PodTopologySpreadArgs(default_constraints=(), defaulting_type="System"),
-        "VolumeBinding": VolumeBindingArgs(bind_timeout_seconds=600),
+        "VolumeBinding": VolumeBindingArgs(bind_timeout_seconds=600, shape=EMPTIER_IS_BETTER),
     }
 
 
@@ -146,8 +147,13 @@ def spread(*constraints: object) -> dict[str, object]:
                 ),
             ),
         ),
-        ("VolumeBinding", {"bindTimeoutSeconds": 0}, VolumeBindingArgs(bind_timeout_seconds=0)),
-        ("VolumeBinding", {"shape": None}, VolumeBindingArgs()),
+        (
+            "VolumeBinding",
+            {"bindTimeoutSeconds": 0},
+            VolumeBindingArgs(bind_timeout_seconds=0, shape=EMPTIER_IS_BETTER),
+        ),
+        ("VolumeBinding", {"shape": None}, VolumeBindingArgs(shape=EMPTIER_IS_BETTER)),
+        ("VolumeBinding", {"shape": []}, VolumeBindingArgs(shape=EMPTIER_IS_BETTER)),
     ],
 )
 def test_arguments(plugin: str, args: object, typed: object) -> None:
@@ -244,8 +250,7 @@ SHAPE = "scoringStrategy.requestedToCapacityRatio.shape"
         ("PodTopologySpread", spread({**ZONE, "labelSelector": {}}), "defaultConstraints[0].labelSelector"),
         ("PodTopologySpread", spread(ZONE, ZONE), "defaultConstraints[1]"),
         ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds"),
-        ("VolumeBinding", {"shape": []}, "shape"),
-        ("VolumeBinding", {"shape": [{"utilization": 0, "score": 0}]}, "shape"),
+        ("VolumeBinding", {"shape": [{"utilization": 0, "score": 11}]}, "shape[0].score"),
     ],
 )
 def test_refused_arguments(plugin: str, args: object, path: str) -> None:
@@ -307,4 +312,4 @@ def test_the_kind_of_the_arguments_is_not_the_plugin() -> None:
 def test_a_beta_version_reads_arguments_of_any_version(version: str) -> None:
     args = {"apiVersion": f"kubescheduler.config.k8s.io/{version}", "kind": "VolumeBindingArgs"}
     config = document("v1beta2", profiles=[{"pluginConfig": [{"name": "VolumeBinding", "args": args}]}])
-    assert the_profile(config).args["VolumeBinding"] == VolumeBindingArgs()
+    assert the_profile(config).args["VolumeBinding"] == VolumeBindingArgs(shape=EMPTIER_IS_BETTER)

@@ -9,8 +9,8 @@ from podium.config import EXTENSION_POINTS, PluginRef, default_config, parse_con
 from .documents import IN_TREE, document, errors_of, names_at, off, on, parsed, paths_of, the_profile, with_plugins
 
 FILTERS = [
-    "NodeUnschedulable",
     "NodeName",
+    "NodeUnschedulable",
     "TaintToleration",
     "NodeAffinity",
     "NodePorts",
@@ -45,7 +45,8 @@ DEFAULT_WEIGHTS = {
         ("queueSort", "PrioritySort"),
         (
             "preFilter",
-            "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone "
+            "NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions "
+            "NodeVolumeLimits VolumeBinding VolumeZone "
             "PodTopologySpread InterPodAffinity DynamicResources NodeDeclaredFeatures",
         ),
         ("filter", " ".join(FILTERS)),
@@ -92,7 +93,7 @@ def test_v1beta2_has_its_own_points_and_weights() -> None:
         PluginRef("PodTopologySpread", 2),
         PluginRef("TaintToleration", 1),
     )
-    assert names_at(profile, "filter") == FILTERS[:-2]
+    assert names_at(profile, "filter") == ["NodeUnschedulable", "NodeName", *FILTERS[2:-2]]
     assert names_at(profile, "preEnqueue") == ["SchedulingGates"]
 
 
@@ -197,7 +198,7 @@ def test_refused_plugins(plugins: dict[str, object], path: str) -> None:
         {"queueSort": on("PrioritySort") | off("*")},
         {"multiPoint": on("GangScheduling")},
         # Twice at multiPoint, but overridden at the only point where it would run twice.
-        {"multiPoint": on("NodeName", "NodeName"), "filter": on("NodeName")},
+        {"multiPoint": on("PrioritySort", "PrioritySort"), "queueSort": on("PrioritySort")},
         {"score": on(NodeAffinity=2**31 - 1, ImageLocality=2**31 - 1)},
         # kube-scheduler notices a negative weight by the plugin that follows it.
         {"multiPoint": on(ImageLocality=-1)},

@@ -43,8 +43,8 @@ def test_the_default_profile_in_kube_schedulers_order() -> None:
     default = framework()
     assert names(default.queue_sort) == ["PrioritySort"]
     assert names(default.filter) == [
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",

@@ -4,11 +4,11 @@ import pytest
 
 from podium.manifests.defaults import default_pod
 from podium.model import LabelSelector
+from podium.model.selectors import with_label_keys_merged
 
 from .objects import Fields, pod_of, yaml_of
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 LABELS = {"app": "web", "version": "v2"}
 
 
@@ -54,16 +54,13 @@ def shown(selector: LabelSelector | None) -> Fields | None:
 
 
 @pytest.mark.parametrize(("case", "term", "expected"), [*TABLE, *MISMATCH])
-def test_pod_affinity_terms(case: str, term: Fields, expected: Fields | None) -> None:
-    for sort in ("podAffinity", "podAntiAffinity"):
-        terms = {REQUIRED: [{}, term], PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}
-        affinity = pod_of({"affinity": {sort: terms}}, labels=LABELS).spec.affinity
-
-        assert affinity is not None
-        made = affinity.pod_affinity or affinity.pod_anti_affinity
-        assert made is not None
-        assert shown(made.required[1].label_selector) == expected
-        assert shown(made.preferred[0].pod_affinity_term.label_selector) == expected
+def test_selectors_with_the_labels_of_a_pod(case: str, term: Fields, expected: Fields | None) -> None:
+    affinity = pod_of({"affinity": {"podAffinity": {REQUIRED: [term]}}}, labels=LABELS).spec.affinity
+    assert affinity is not None
+    assert affinity.pod_affinity is not None
+    (raw,) = affinity.pod_affinity.required
+    made = with_label_keys_merged(raw.label_selector, raw.match_label_keys, raw.mismatch_label_keys, LABELS)
+    assert shown(made) == expected
 
 
 @pytest.mark.parametrize(("case", "fields", "expected"), TABLE)

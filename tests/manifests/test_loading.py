@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import gc
-import gzip
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -182,9 +182,9 @@ def test_yaml_and_json_load_alike(tmp_path: Path) -> None:
     assert list(load(tmp_path / "a.yaml")) == list(load(document))
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.jsonl.gz")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.jsonl.xz")), ids=lambda path: path.name)
 def test_every_recorded_object_loads(path: Path) -> None:
-    with gzip.open(path) as lines:
+    with lzma.open(path) as lines:
         for line in lines:
             case = json.loads(line)["case"]
             pending = case.get("pods", [])

@@ -135,14 +135,19 @@ NOT_MARKED = {"matchExpressions": [expression("friendly", "DoesNotExist")]}
         pytest.param({"namespace_selector": FRIENDLY}, "default", False, id="one that is not selected"),
         pytest.param({"namespace_selector": FRIENDLY, "namespaces": ["default"]}, "default", True, id="listed besides"),
         pytest.param({"namespace_selector": {}}, "unheard-of", True, id="an empty selector means all namespaces"),
-        # The scheduler tries the selector on no labels at all, too, and takes every namespace if that matches.
-        pytest.param({"namespace_selector": NOT_MARKED}, "team", True, id="one that no labels match means all"),
+        pytest.param({"namespace_selector": NOT_MARKED}, "team", False, id="one that no labels match is like others"),
     ],
 )
 def test_which_namespaces_a_term_means(fields: dict[str, Any], there: str, expected: bool) -> None:
     pod = make_pod(affinity=affinity(required=[pod_term(ZONE, WEB, **fields)]))
     found = feasible(pod, TEAM, make_pod("there", namespace=there, node="b1", labels=WEB))
     assert found == (("b1",) if expected else ())
+
+
+def test_a_selector_that_no_labels_match_means_all_namespaces_before_v1_37() -> None:
+    pod = make_pod(affinity=affinity(required=[pod_term(ZONE, WEB, namespace_selector=NOT_MARKED)]))
+    there = make_pod("there", namespace="team", node="b1", labels=WEB)
+    assert decide([*NODES, TEAM, there], pod, release="v1.36").feasible == ("b1",)
 
 
 @pytest.mark.parametrize(

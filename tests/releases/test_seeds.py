@@ -245,8 +245,8 @@ def test_the_weights_example_without_balanced_allocation() -> None:
 
     used = {scored.plugin: scored.weight for scored in decision.scores}
     assert "NodeResourcesBalancedAllocation" not in used
-    # The example does not speak of this one, which stays as it is by default.
-    assert used.items() <= weights.items() | {("DynamicResources", 2)}
+    # The example does not speak of these, which stay as they are by default.
+    assert used.items() <= weights.items() | {("DynamicResources", 2), ("VolumeBinding", 1)}
     # 50 and 75 of 100 are left; twice that, and the same from the others for both nodes.
     assert decision.totals["b"] - decision.totals["a"] == 2 * (75 - 50)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from podium.framework import (
 )
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods, NormalizesByMax
 from podium.framework.plugin import QueuedPod
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -373,6 +374,23 @@ class RegistersKinds(FilterPlugin):
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         return SUCCESS
+
+
+class FixesInWords(FilterPlugin):
+    name = "FixesInWords"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return Status.unschedulable("node(s) were there")
+
+    def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
+        return ["turn it off and on again"]  # type: ignore[list-item]
+
+
+class ScoreFixesInWords(Scores):
+    name = "ScoreFixesInWords"
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterable[Change]:
+        return ["a faster node"]  # type: ignore[list-item]
 
 
 class Unhashable(Reads):

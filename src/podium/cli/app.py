@@ -19,10 +19,15 @@ from podium.cli import (
     capacity,
     compare,
     disruption,
+    dump,
     example,
     explain,
+    extender,
     import_trace,
     recorded,
+    run,
+    serve,
+    shadow,
     simulate,
     sweep,
     tune,
@@ -154,6 +159,11 @@ app.command()(disruption.drain)
 app.command()(disruption.fail)
 app.command()(audit.audit)
 app.command()(tune.tune)
+app.command()(dump.dump)
+app.command()(shadow.shadow)
+app.command()(run.run)
+app.command()(serve.serve)
+app.command()(extender.extender)
 app.command()(sweep.sweep)
 app.command("import")(import_trace.import_trace)
 app.command()(recorded.decide)

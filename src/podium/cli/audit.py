@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def audit(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     fail_if: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
@@ -38,7 +40,7 @@ def audit(
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
     settings = read_config(config, objects, registry, chosen)

@@ -28,7 +28,9 @@ def _output(text: str) -> str:
 
 
 def capacity(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     pods: Annotated[
         list[str],
         typer.Argument(
@@ -90,7 +92,7 @@ def capacity(
     from podium.errors import InputError
 
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
     asked = Asked(

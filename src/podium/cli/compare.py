@@ -23,6 +23,8 @@ def compare(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
     ] = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     configs: Annotated[
         list[str],
         typer.Option(
@@ -61,7 +63,7 @@ def compare(
 
     conditions = read_conditions(fail_if, NAMES)
     registry = registry_with(plugins)
-    before, after = _ways(files, configs, clusters, releases, registry, verbose=verbose)
+    before, after = _ways((files, kubeconfig, context), configs, clusters, releases, registry, verbose=verbose)
     pods = sum(_pod_count(way, replay) for way in (before, after))
     with progress("placing pods", 2 * pods) as advance:
         comparison = answers.compare(
@@ -79,7 +81,7 @@ def compare(
 
 
 def _ways(
-    files: Sequence[str],
+    source: tuple[Sequence[str], str | None, str | None],
     configs: Sequence[str],
     clusters: Sequence[str],
     releases: Sequence[str],
@@ -87,7 +89,7 @@ def _ways(
     *,
     verbose: bool,
 ) -> tuple[Way, Way]:
-    """The two ways that the options ask for."""
+    """The two ways that the options ask for; `source` is files, or a kubeconfig and a context."""
     from podium.answers import Way
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
@@ -95,7 +97,8 @@ def _ways(
     from podium.errors import InputError
     from podium.manifests import expand_workloads
 
-    _check_axes(files, configs, clusters, releases)
+    files, kubeconfig, context = source
+    _check_axes(configs, clusters, releases)
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
     releases_of = [name or CURRENT for name in _sides(releases, alone and not configs)]
     configs_of = _sides(configs, alone and bool(configs))
@@ -104,7 +107,7 @@ def _ways(
     for cluster, config, release in zip(_sides(clusters, False), configs_of, releases_of, strict=True):
         release_of(release)
         if cluster not in known:
-            objects = expand_workloads(read_objects([*([cluster] if cluster else []), *files]))
+            objects = expand_workloads(read_objects([*([cluster] if cluster else []), *files], kubeconfig, context))
             mention(objects, verbose=verbose)
             known[cluster] = objects, Cluster.from_objects(objects)
         objects, built = known[cluster]
@@ -117,7 +120,7 @@ def _ways(
     return ways[0], ways[1]
 
 
-def _check_axes(files: Sequence[str], configs: Sequence[str], clusters: Sequence[str], releases: Sequence[str]) -> None:
+def _check_axes(configs: Sequence[str], clusters: Sequence[str], releases: Sequence[str]) -> None:
     from podium.errors import InputError
 
     for option, values in (("--config", configs), ("--cluster", clusters), ("--release", releases)):
@@ -133,8 +136,6 @@ def _check_axes(files: Sequence[str], configs: Sequence[str], clusters: Sequence
         raise InputError(
             "only one of --config, --cluster and --release may be given twice, or it is unclear what differs"
         )
-    if not files and not clusters:
-        raise InputError("no cluster: name it with -f")
 
 
 def _sides(values: Sequence[T], against_none: bool) -> tuple[T | None, T | None]:

@@ -36,7 +36,9 @@ Selectors = Annotated[
 
 
 def drain(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     nodes: Nodes = [],  # noqa: B006
     selectors: Selectors = [],  # noqa: B006
     config: options.Config = None,
@@ -66,7 +68,7 @@ def drain(
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     asked = (release, feature_gates)
-    cluster, settings = _read(files, config, plugins, asked, wishes, verbose=verbose)
+    cluster, settings = _read(files, kubeconfig, context, config, plugins, asked, wishes, verbose=verbose)
     nodes = answers.find_nodes(cluster, [*nodes, *selectors])
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
@@ -75,7 +77,9 @@ def drain(
 
 
 def fail(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     nodes: Nodes = [],  # noqa: B006
     selectors: Selectors = [],  # noqa: B006
     worst: Annotated[
@@ -112,7 +116,7 @@ def fail(
     conditions = read_conditions(fail_if, NAMES)
     wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     asked = (release, feature_gates)
-    cluster, settings = _read(files, config, plugins, asked, wishes, verbose=verbose)
+    cluster, settings = _read(files, kubeconfig, context, config, plugins, asked, wishes, verbose=verbose)
     case: WorstCase | None = None
     if worst is not None:
         case = _worst(cluster, worst, settings, most)
@@ -150,6 +154,8 @@ def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstC
 
 def _read(
     files: Sequence[str],
+    kubeconfig: str | None,
+    context: str | None,
     config: str | None,
     plugins: Sequence[str],
     asked: tuple[str, str | None],
@@ -163,7 +169,7 @@ def _read(
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     chosen = choose_release(*asked, objects)
     settings = read_config(config, objects, registry, chosen)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def explain(
     pod: Annotated[str, typer.Argument(metavar="POD", help="The pod's name, or namespace/name.")],
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
@@ -41,14 +43,15 @@ def explain(
     """
     from contextlib import closing
 
-    from podium.cli.inputs import choose_release, find_pod, mention, read_config, read_objects, registry_with
+    from podium.answers.pod_lookup import find_pod
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.present.explanation import explain_pod
 
     registry = registry_with(plugins)
-    found, objects = find_pod(read_objects(files), pod, namespace)
+    found, objects = find_pod(read_objects(files, kubeconfig, context), pod, namespace)
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
     chosen = choose_release(release, feature_gates, objects)
     scheduler = Scheduler(

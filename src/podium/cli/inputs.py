@@ -4,78 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec.structs import replace
-
 from podium.answers import NodeTemplate
+from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_after
 from podium.cli.output import remark, warn
 from podium.errors import InputError
-from podium.manifests import Objects, expand_workloads, load, workload_of
-from podium.manifests.stored_pods import Priorities
+from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
-from podium.wording import listed
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import AnyRelease, Options, Release
     from podium.framework import Registry
     from podium.manifests import Objects
-
-
-MOST_SUGGESTED = 5
-
-
-def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, Objects]:
-    """The pod of that name (`name` or `namespace/name`), and the objects it is one of.
-
-    A workload's name stands for the first pod it would make, if the input has none of its pods.
-    """
-    wanted_namespace, _, wanted = name.rpartition("/")
-    if namespace and wanted_namespace and namespace != wanted_namespace:
-        raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
-    within = wanted_namespace or namespace
-    found = _named(objects, wanted, within)
-    if not found:
-        objects = expand_workloads(objects)
-        found = _named(objects, wanted, within) or _first_of_workload(objects, wanted, within)
-    if len(found) > 1:
-        keys = listed([pod.key for pod in found], MOST_SUGGESTED)
-        raise InputError(f"pod {name!r} is in several namespaces: {keys}; say which with -n")
-    if not found:
-        raise InputError(
-            f"pod {f'{within}/{wanted}' if within else wanted!r} is not in the input{_hint(objects, wanted)}"
-        )
-    return found[0], objects
-
-
-def _named(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
-    return [pod for pod in _within(objects, namespace) if pod.name == name]
-
-
-def _first_of_workload(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
-    first: dict[tuple[str, str], Pod] = {}
-    for pod in _within(objects, namespace):
-        workload = workload_of(pod)
-        if workload.partition("/")[2] == name and not pod.finished:
-            first.setdefault((pod.namespace, workload), pod)
-    return list(first.values())
-
-
-def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
-    return (pod for pod in objects.of(Pod) if namespace in (None, "", pod.namespace))
-
-
-def _hint(objects: Objects, wanted: str) -> str:
-    pods = objects.of(Pod)
-    if not pods:
-        return ", which has no pods at all"
-    names = {pod.name: pod.key for pod in pods}
-    close = get_close_matches(wanted, names, n=MOST_SUGGESTED, cutoff=0.5)
-    close = close or [name for name in names if wanted in name][:MOST_SUGGESTED]
-    return f"; did you mean {listed([names[name] for name in close], MOST_SUGGESTED)}?" if close else ""
 
 
 FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
@@ -87,34 +30,10 @@ def read_pods(name: str, objects: Objects, profile: str | None = None) -> list[P
     Their priority classes are those of the input.
     """
     if name != "-" and not Path(name).exists() and not name.endswith(FILE_ENDINGS):
-        found = [_named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2])]
+        found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2])]
     else:
-        found = _pods_of_file(name)
-    priorities = Priorities(objects)
-    return [_as_of(pod, priorities, profile) for pod in found]
-
-
-def _named_after(pod: Pod, name: str) -> Pod:
-    """A workload's pod under the workload's name: more of them will be numbered."""
-    return replace(pod, metadata=replace(pod.metadata, name=name))
-
-
-def _pods_of_file(file: str) -> list[Pod]:
-    pods = expand_workloads(load(file)).of(Pod)
-    if not pods:
-        raise InputError("no pod and no workload that makes pods in it", file)
-    first: dict[tuple[str, str], Pod] = {}
-    for pod in pods:
-        first.setdefault((pod.namespace, workload_of(pod)), pod)
-    return list(first.values())
-
-
-def _as_of(pod: Pod, priorities: Priorities, profile: str | None) -> Pod:
-    """The pod with the priority that its class has in the input, and the profile that is to decide it."""
-    if pod.spec.priority_class_name in priorities.classes:
-        unset = replace(pod.spec, priority=None, preemption_policy=None)
-        pod = priorities.resolve(replace(pod, spec=unset))
-    return replace(pod, spec=replace(pod.spec, scheduler_name=profile or pod.spec.scheduler_name))
+        found = first_pods(load(name), name)
+    return [as_more_of(pod, objects, profile) for pod in found]
 
 
 def read_node(text: str) -> NodeTemplate:
@@ -134,12 +53,18 @@ def read_node(text: str) -> NodeTemplate:
     return NodeTemplate(nodes[0], number)
 
 
-def read_objects(files: Sequence[str]) -> Objects:
-    """The objects of all files together; a cluster needs nodes."""
+def read_objects(files: Sequence[str], kubeconfig: str | None = None, context: str | None = None) -> Objects:
+    """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes."""
     from podium.errors import InputError
     from podium.manifests import load
     from podium.model import Node
 
+    if not files:
+        from podium.cli.live import read_live
+
+        return read_live(kubeconfig, context)
+    if kubeconfig or context:
+        raise InputError("-f reads files and --context a cluster; leave one of the two out")
     objects = load(*dict.fromkeys(files))
     if not objects.of(Node):
         raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")

@@ -27,8 +27,16 @@ Files = Annotated[
         "-f",
         "--filename",
         metavar="FILE",
-        help="YAML or JSON of Kubernetes objects, plain or gzip, a directory, or `-` for stdin; several add up.",
+        help="YAML or JSON of Kubernetes objects, plain or gzip, a directory, or `-` for stdin; several add up. "
+        "Without any, the cluster of the current kubeconfig context is read.",
     ),
+]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="Which cluster to read; by default as kubectl finds it."),
+]
+Context = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig context to use, not the current one.")
 ]
 Config = Annotated[
     str | None,

@@ -15,7 +15,7 @@ from podium.cli.output import progress
 def decide(
     files: Annotated[
         list[str],
-        typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain or gzip; `-` for stdin."),
+        typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain, gzip or xz; `-` for stdin."),
     ] = ["-"],  # noqa: B006
     release: ReleasesOfCases = CURRENT,
     feature_gates: FeatureGates = None,
@@ -34,7 +34,7 @@ def decide(
     registry = registry_with(plugins)
     chosen = choose_release(release, feature_gates, ())
     for file in files:
-        for record in read_records(file):
+        for record in read_records(file, chosen):
             answer = decide(record.case, registry, chosen, equivalence_cache=cache)
             sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
             sys.stdout.flush()
@@ -42,7 +42,7 @@ def decide(
 
 def verify(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain or gzip; `-` for stdin.")
+        list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain, gzip or xz; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
     release: ReleasesOfCases = CURRENT,
@@ -58,7 +58,7 @@ def verify(
     chosen = choose_release(release, feature_gates, ())
     code = 0
     for file in files:
-        records = list(read_records(file))
+        records = list(read_records(file, chosen))
         differing = []
         with progress(f"verifying {file}", len(records)) as advance:
             for record in records:

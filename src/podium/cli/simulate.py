@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def simulate(
     files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
@@ -66,10 +68,8 @@ def simulate(
         return timeline.simulate_timeline(
             wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
         )
-    if not files:
-        raise typer.BadParameter("needs a file, a directory or `-`", param_hint="-f")
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(files, kubeconfig, context))
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
     chosen = choose_release(release, feature_gates, objects)
     settings = read_config(config, objects, registry, chosen)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def tune(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     objective: Annotated[
         str,
         typer.Option(
@@ -73,7 +75,7 @@ def tune(
         # By its full name, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(files, kubeconfig, context))
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
     most = trials if trials is not None or seconds is not None else TRIALS

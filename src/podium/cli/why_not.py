@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def why_not(
     pod: Annotated[str, typer.Argument(metavar="POD", help="The pod's name, or namespace/name.")],
     node: Annotated[str, typer.Argument(metavar="NODE", help="The node it should go to.")],
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
@@ -36,12 +38,13 @@ def why_not(
     pod goes there already, 1 if not.
     """
     from podium import answers
-    from podium.cli.inputs import choose_release, find_pod, mention, read_config, read_objects, registry_with
+    from podium.answers.pod_lookup import find_pod
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
     from podium.cli.output import write_report
     from podium.cluster import Cluster
 
     registry = registry_with(plugins)
-    found, objects = find_pod(read_objects(files), pod, namespace)
+    found, objects = find_pod(read_objects(files, kubeconfig, context), pod, namespace)
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
     answer = answers.why_not(

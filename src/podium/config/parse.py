@@ -9,15 +9,15 @@ from podium.config.extenders import check_extenders, ignored_resources, in_call_
 from podium.config.fields import SECOND, Fields, Problems
 from podium.config.plugin_sets import API_VERSIONS, V1, V1BETA2
 from podium.config.profiles import build_profiles, check_percentage, check_profiles, ignore_in_fit, read_profiles
-from podium.config.types import KnownPlugins, KubeSchedulerConfiguration, Profile
+from podium.config.types import ClientConnection, KnownPlugins, KubeSchedulerConfiguration, LeaderElection, Profile
 from podium.errors import ConfigError
 from podium.rules import NEWEST_RULES, Rules
 
 
-def read_component(fields: Fields, api_version: str, problems: Problems) -> None:
+def read_component(fields: Fields, api_version: str, problems: Problems) -> tuple[ClientConnection, LeaderElection]:
     """Take the fields of the process from `fields`, and report in `problems` the values that are refused."""
-    _read_leader_election(fields.child("leaderElection"), problems)
-    _read_client_connection(fields.child("clientConnection"), problems)
+    election = _read_leader_election(fields.child("leaderElection"), problems)
+    connection = _read_client_connection(fields.child("clientConnection"), problems)
     fields.optional_boolean("enableProfiling")
     fields.optional_boolean("enableContentionProfiling")
     if api_version == V1:
@@ -25,19 +25,23 @@ def read_component(fields: Fields, api_version: str, problems: Problems) -> None
     if api_version == V1BETA2:
         fields.optional_string("healthzBindAddress")
         fields.optional_string("metricsBindAddress")
+    return connection, election
 
 
-def _read_client_connection(fields: Fields, problems: Problems) -> None:
+def _read_client_connection(fields: Fields, problems: Problems) -> ClientConnection:
+    usual = ClientConnection()
     with fields:
-        for name in ("kubeconfig", "acceptContentTypes", "contentType"):
+        kubeconfig = fields.string("kubeconfig")
+        for name in ("acceptContentTypes", "contentType"):
             fields.string(name)
-        fields.number("qps")
+        qps = fields.number("qps")
         burst = fields.integer("burst")
         if burst < 0:
             problems.invalid(f"{fields.path}.burst", burst, "must be non-negative")
+    return ClientConnection(kubeconfig, qps or usual.qps, burst or usual.burst)
 
 
-def _read_leader_election(fields: Fields, problems: Problems) -> None:
+def _read_leader_election(fields: Fields, problems: Problems) -> LeaderElection:
     with fields:
         elect = fields.optional_boolean("leaderElect")
         durations = {
@@ -46,17 +50,19 @@ def _read_leader_election(fields: Fields, problems: Problems) -> None:
             "retryPeriod": fields.duration("retryPeriod") or 2 * SECOND,
         }
         lock = fields.string("resourceLock") or "leases"
-        fields.string("resourceName")
-        fields.string("resourceNamespace")
+        name, namespace = fields.string("resourceName"), fields.string("resourceNamespace")
+    lease, renew, retry = (each / SECOND for each in durations.values())
+    election = LeaderElection(elect is not False, lease, renew, retry, name, namespace)
     if elect is False:
-        return
-    for name, duration in durations.items():
+        return election
+    for field, duration in durations.items():
         if duration <= 0:
-            problems.add(f"{fields.path}.{name}", "must be greater than zero")
+            problems.add(f"{fields.path}.{field}", "must be greater than zero")
     if durations["leaseDuration"] <= durations["renewDeadline"]:
         problems.add(f"{fields.path}.leaseDuration", "must be greater than renewDeadline")
     if lock != "leases":
         problems.invalid(f"{fields.path}.resourceLock", lock, 'must be "leases"')
+    return election
 
 
 STORAGE_PLUGINS = frozenset(
@@ -108,7 +114,7 @@ def parse_config(
         percentage = fields.integer("percentageOfNodesToScore", 0)
         initial_backoff = fields.integer("podInitialBackoffSeconds", 1, bits=64)
         max_backoff = fields.integer("podMaxBackoffSeconds", 10, bits=64)
-        read_component(fields, api_version, values)
+        connection, election = read_component(fields, api_version, values)
         profiles = read_profiles(fields.children("profiles"), api_version, known_plugins, rules)
         extenders = [read_extender(item) for item in fields.children("extenders")]
     _raise_any(shape, where)
@@ -132,6 +138,8 @@ def parse_config(
         pod_initial_backoff_seconds=initial_backoff,
         pod_max_backoff_seconds=max_backoff,
         extenders=in_call_order(extenders),
+        client_connection=connection,
+        leader_election=election,
     )
 
 

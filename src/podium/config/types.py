@@ -88,6 +88,25 @@ class Profile:
     args: dict[str, object]
 
 
+class ClientConnection(NamedTuple):
+    """How a running scheduler talks to the API server: requests a second, and at once. No limit below 0."""
+
+    kubeconfig: str = ""
+    qps: float = 50.0
+    burst: int = 100
+
+
+class LeaderElection(NamedTuple):
+    """How several schedulers agree which of them works. Times are in seconds."""
+
+    leader_elect: bool = True
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    resource_name: str = ""
+    resource_namespace: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KubeSchedulerConfiguration:
     """What kube-scheduler would run with. `percentage_of_nodes_to_score` 0 means adaptive.
@@ -101,3 +120,8 @@ class KubeSchedulerConfiguration:
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     extenders: tuple[ExtenderConfig, ...] = ()
+    old_release: str = ""
+    """The release before v1.29 that it is for, if it is for one."""
+    client_connection: ClientConnection = field(default=ClientConnection(), compare=False)
+    leader_election: LeaderElection = field(default=LeaderElection(), compare=False)
+    """With `client_connection`, how the process runs: configurations that differ in these alone decide the same."""

@@ -138,7 +138,7 @@ class Evaluation:
         if names is not None and self.pre_filter_status is None:
             self.narrowed_by = tuple(sorted(narrowing))
             if rules.counts_absent_nodes:
-                self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]")
+                self.absent = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(self.narrowed_by)}]")
             rows = sorted(row for row in map(self.cluster.rows.get, names) if row is not None)
             self.looked_at = np.array(rows, dtype=np.int64)
 

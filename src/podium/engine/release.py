@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.config import KubeSchedulerConfiguration, default_config, parse_config
-from podium.errors import InputError
+from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
 from podium.model import Node
@@ -137,6 +137,8 @@ class Release:
         if document is None:
             config = default_config(known, self.rules)
         elif isinstance(document, KubeSchedulerConfiguration):
+            if document.old_release:
+                raise ConfigError([f"is a configuration of {document.old_release}, not of {self.name}"])
             config = document
         else:
             config = parse_config(document, known, rules=self.rules)

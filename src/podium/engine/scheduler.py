@@ -119,13 +119,14 @@ class Scheduler:
 
         None if the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
         """
-        attempt = self.attempt(pod)
-        if attempt.node is None:
-            return None
-        status = self.assume(attempt)
-        if status != SUCCESS:
+        with BLAME_PLUGINS:
+            evaluation, row = self._find(pod)
+            if evaluation is None or row is None:
+                return None
+            status = self._put(evaluation, row)
+        if status is not SUCCESS and status != SUCCESS:
             raise PluginError(status.plugin, _failed_reserve(status))
-        return attempt.node
+        return self.cluster.names[row]
 
     def message(self, pod: Pod) -> str:
         """Why the pod fits nowhere as things are, in kube-scheduler's sentence; or why it cannot be decided."""
@@ -144,18 +145,9 @@ class Scheduler:
 
         Pods of one kind fail alike until something changes, so that is found out once.
         """
-        if self._failed and self._failed.find(pod):
-            return Attempt(pod, None)
-        sampled = self._sampling.save()
         with BLAME_PLUGINS:
-            evaluation, extended = self._evaluate(pod, everywhere=False)
-            row = None if evaluation is None else self._select(evaluation, extended)
-        if row is not None:
-            return Attempt(pod, self.cluster.names[row], evaluation)
-        # Had it moved on, the next pod of this kind would have to move it on, too.
-        if self._failed and self._sampling.save() == sampled:
-            self._failed.add(pod)
-        return Attempt(pod, None, evaluation)
+            evaluation, row = self._find(pod)
+        return Attempt(pod, None if row is None else self.cluster.names[row], evaluation)
 
     def assume(self, attempt: Attempt) -> Status:
         """Place the pod of an attempt on the node found, and let plugins reserve what it needs there.
@@ -200,6 +192,19 @@ class Scheduler:
         self._preempting.restore(preempting)
 
     # -- how -------------------------------------------------------------------------------------------------------
+
+    def _find(self, pod: Pod) -> tuple[Evaluation | None, int | None]:
+        """The row to take, without collecting reasons; None if no node fits, and no evaluation if that was known."""
+        failed = self._failed
+        if failed is not None and failed.find(pod) is not None:
+            return None, None
+        sampled = self._sampling.save()
+        evaluation, extended = self._evaluate(pod, everywhere=False)
+        row = None if evaluation is None else self._select(evaluation, extended)
+        # Had the sampling moved on, the next pod of this kind would have to move it on, too.
+        if row is None and failed is not None and self._sampling.save() == sampled:
+            failed.add(pod)
+        return evaluation, row
 
     def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count
@@ -259,7 +264,7 @@ class Scheduler:
             return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
 
         total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
-        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.score}
+        titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.listed_scores}
         scores = []
         for scored in evaluation.scores(ranking):
             total += scored.normalized * scored.weight
@@ -280,6 +285,8 @@ class Scheduler:
         """Place the pod and let plugins reserve what it needs; back to where it was if one cannot."""
         self.cluster.place(evaluation.pod, row, evaluation.state.info)
         self.nominations.forget(evaluation.pod)
+        if not evaluation.plan.outline.reserve:
+            return SUCCESS
         status = self._reserve(evaluation, self.cluster.names[row])
         if status != SUCCESS:
             self.cluster.forget(evaluation.pod)

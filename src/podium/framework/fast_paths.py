@@ -25,6 +25,11 @@ class ForSomePods(Plugin):
         """
         raise NotImplementedError(f"{type(self).__name__} must define concerns")
 
+    @property
+    def scores_other_pods(self) -> bool:
+        """Whether the other pods have a score of 0 on every node, rather than no score."""
+        return False
+
 
 class ByNodeLabels(Plugin):
     """A plugin without `reads` whose answer for a node follows from the values of a few of the node's labels.

@@ -10,7 +10,7 @@ every pod on every node, which is slower and always right.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
 from podium.framework.events import EventHint
 from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
@@ -118,6 +119,10 @@ class Plugin:
         """
         return None
 
+    def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
+        """Changes each of which may make the plugin pass the node that it rejected; `podium why-not` tries them."""
+        return ()
+
 
 class PreEnqueuePlugin(Plugin):
     """Decides whether a pod may enter the queue at all."""
@@ -209,11 +214,6 @@ class PreScorePlugin(Plugin):
 class ScorePlugin(Plugin):
     """Ranks feasible nodes. Define `score_node` or, faster, `score`; scores must be 0..100 after normalising."""
 
-    @property
-    def scores_unconcerned_pods(self) -> bool:
-        """Whether pods that the plugin has nothing to do with (`concerns`) have 0 on every node, not no score."""
-        return False
-
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
 
@@ -224,6 +224,10 @@ class ScorePlugin(Plugin):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
         return scores
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterable[Change]:
+        """Changes each of which may give the node a better score for the pod; `podium why-not` tries them."""
+        return ()
 
     @property
     def normalizes(self) -> bool:

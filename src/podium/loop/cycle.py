@@ -310,7 +310,7 @@ class SchedulerLoop:
 
     def _bind(self, assumed: Assumed) -> Status:
         """What an extender that binds says; without one, the first Bind plugin that does not leave it to the next."""
-        bound = self._bind_by_extender(assumed) if self.extenders_bind else None
+        bound = self.bind_by_extender(assumed) if self.extenders_bind else None
         if bound is not None:
             return bound
         status: Status = SUCCESS
@@ -320,7 +320,7 @@ class SchedulerLoop:
                 return status if status == SUCCESS else status._replace(plugin=plugin.name)
         return status
 
-    def _bind_by_extender(self, assumed: Assumed) -> Status | None:
+    def bind_by_extender(self, assumed: Assumed) -> Status | None:
         """Let the first extender bind the pod that binds and is interested in it; None if it is up to the plugins."""
         for extender in self.scheduler.extenders:
             if not (extender.is_binder and extender.is_interested(assumed.pod)):

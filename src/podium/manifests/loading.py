@@ -40,10 +40,11 @@ class Objects(Sequence[Object]):
     """Typed objects in input order, immutable.
 
     `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
-    KubeSchedulerConfiguration the input carried, undecoded, or None.
+    KubeSchedulerConfiguration the input carried, undecoded, or None; `namespace` is the one that names without a
+    namespace are in, None for any.
     """
 
-    __slots__ = ("_objects", "ignored", "scheduler_config", "warnings")
+    __slots__ = ("_objects", "ignored", "namespace", "scheduler_config", "warnings")
 
     def __init__(
         self,
@@ -52,11 +53,13 @@ class Objects(Sequence[Object]):
         warnings: Iterable[str] = (),
         ignored: Mapping[str, int] | None = None,
         scheduler_config: object | None = None,
+        namespace: str | None = None,
     ) -> None:
         self._objects = tuple(objects)
         self.warnings = tuple(warnings)
         self.ignored = dict(ignored or {})
         self.scheduler_config = scheduler_config
+        self.namespace = namespace
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -86,6 +89,7 @@ class Objects(Sequence[Object]):
             warnings=(*self.warnings, *new),
             ignored=self.ignored,
             scheduler_config=self.scheduler_config,
+            namespace=self.namespace,
         )
 
 
@@ -107,16 +111,29 @@ def load(*sources: Source) -> Objects:
             objects = loading.all_objects(sources)
         if not objects:
             raise InputError(_nothing_found(sources, loading))
-        priorities = Priorities(objects)
-        for position, obj in enumerate(objects):
-            if type(obj) is Pod and obj.spec.priority is None:
-                objects[position] = priorities.resolve(obj)
-        return Objects(
-            objects,
-            warnings=[*loading.warnings, *priorities.warnings, *missing_references(objects)],
-            ignored=loading.ignored,
-            scheduler_config=loading.scheduler_config,
-        )
+        return assemble(objects, loading.warnings, ignored=loading.ignored, scheduler_config=loading.scheduler_config)
+
+
+def assemble(
+    objects: list[Object],
+    warnings: Sequence[str] = (),
+    *,
+    ignored: Mapping[str, int] | None = None,
+    scheduler_config: object | None = None,
+    namespace: str | None = None,
+) -> Objects:
+    """Stored objects as one input: with the priorities of pods, and warnings for what is missing."""
+    priorities = Priorities(objects)
+    for position, obj in enumerate(objects):
+        if type(obj) is Pod and obj.spec.priority is None:
+            objects[position] = priorities.resolve(obj)
+    return Objects(
+        objects,
+        warnings=[*warnings, *priorities.warnings, *missing_references(objects)],
+        ignored=ignored,
+        scheduler_config=scheduler_config,
+        namespace=namespace,
+    )
 
 
 RELEASED_AFTER = 4096

@@ -35,6 +35,7 @@ class ObjectMeta(Struct, frozen=True):
     generate_name: str = ""
     namespace: str = ""
     uid: str = ""
+    generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[OwnerReference] = []

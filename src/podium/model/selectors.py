@@ -17,6 +17,8 @@ from podium.model.quantity import INT64
 Labels = Mapping[str, str]
 
 NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE = "NoSchedule", "NoExecute", "PreferNoSchedule"
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+"""The taint of a cordoned node."""
 
 
 def _integer(text: str) -> int | None:

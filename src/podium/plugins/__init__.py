@@ -13,6 +13,12 @@ from podium.plugins.node_ports import NodePorts
 from podium.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.node_unschedulable import NodeUnschedulable
+from podium.plugins.pod_groups import (
+    DeferredPodScheduling,
+    GangScheduling,
+    PodGroupPodsCount,
+    TopologyPlacementGenerator,
+)
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.queue_sort import PrioritySort, SchedulingGates
 from podium.plugins.storage.in_tree_volume_limits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
@@ -28,9 +34,11 @@ IN_TREE = Registry(
         CinderLimits,
         DefaultBinder,
         DefaultPreemption,
+        DeferredPodScheduling,
         DynamicResources,
         EBSLimits,
         GCEPDLimits,
+        GangScheduling,
         ImageLocality,
         InterPodAffinity,
         NodeAffinity,
@@ -41,10 +49,12 @@ IN_TREE = Registry(
         NodeResourcesFit,
         NodeUnschedulable,
         NodeVolumeLimits,
+        PodGroupPodsCount,
         PodTopologySpread,
         PrioritySort,
         SchedulingGates,
         TaintToleration,
+        TopologyPlacementGenerator,
         VolumeBinding,
         VolumeRestrictions,
         VolumeZone,

@@ -14,6 +14,7 @@ from podium.framework.events import Action, EventHint, WaitingPod
 from podium.framework.plugin import CycleState, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from podium.framework.status import SUCCESS, Status
 from podium.model import Pod
+from podium.rules import Rules
 
 PREEMPTION = "Preemption"
 """Where the cycle state has what the engine can do for a plugin that wants to preempt."""
@@ -33,6 +34,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """
 
     name = "DefaultPreemption"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else frozenset())
+        return points if rules.preemption_holds_pods_back else points - {"preEnqueue"}
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Nodes
+from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, ScorePlugin
+from podium.framework.suggested_change import Change, pull_image
 from podium.model import Pod, PodSpec
 from podium.rules import Rules
 
@@ -61,3 +62,18 @@ class ImageLocality(ScorePlugin):
         most = MOST_PER_CONTAINER * images.expected
         bounded = np.where(total < LEAST, LEAST, np.minimum(total, most))
         return MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST)
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return image_fixes(pod, node, cluster)
+
+
+def image_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+    """Pull an image of the pod that other nodes have and this one lacks."""
+    have = {name for image in cluster.node(node).status.images for name in image.names}
+    sizes: dict[str, int] = {}
+    for other in cluster.rows:
+        for image in cluster.node(other).status.images:
+            sizes.update(dict.fromkeys(image.names, image.size_bytes))
+    for name in dict.fromkeys(container.image for container in (*pod.spec.containers, *pod.spec.init_containers)):
+        if name in sizes and name not in have:
+            yield pull_image(node, name, sizes[name])

@@ -25,7 +25,9 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Namespace, Node, Pod
+from podium.plugins.pod_affinity_fixes import affinity_fixes, anti_affinity_fixes, existing_anti_affinity_fixes
 
 ANTI: TermKind = "required_anti_affinity"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
@@ -281,6 +283,17 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return joins or any(
             t.topology_key in before and before[t.topology_key] != after.get(t.topology_key) for t in anti
         )
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        by_reason = {
+            self.REASON_AFFINITY: affinity_fixes,
+            self.REASON_ANTI_AFFINITY: anti_affinity_fixes,
+            self.REASON_EXISTING: existing_anti_affinity_fixes,
+        }
+        given = [reason for reason in by_reason if reason in rejected.status.reasons]
+        # v1.8 does not say which of the three it is.
+        for reason in given or by_reason:
+            yield from by_reason[reason](rejected)
 
 
 def _meets_all(terms: tuple[Term, ...], pod: Pod) -> bool:

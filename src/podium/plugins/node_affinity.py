@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace as replace_data
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from podium.cluster import Aspect, Nodes
+from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
 from podium.framework.events import Action, EventHint, WaitingPod
@@ -21,9 +23,10 @@ from podium.framework.plugin import (
     PreScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.model import Node, NodeSelector, Pod, PodSpec
+from podium.framework.suggested_change import Change, RejectedPod, edit_pod, label_node, set_args
+from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
-from podium.model.selectors import NodeTerm, node_term, node_terms, required_node_affinity
+from podium.model.selectors import NodeTerm, Requirement, node_term, node_terms, required_node_affinity
 
 _encode = msgspec.json.encode
 
@@ -50,7 +53,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
-        added = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
+        self._args = args if isinstance(args, NodeAffinityArgs) else NodeAffinityArgs()
+        added = self._args.added_affinity
         self._added_terms = node_terms(added.required) if added and added.required else None
         self._added_preferences = _preferences(added)
         self._adds_preferences = bool(added and added.preferred)
@@ -103,6 +107,18 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
             return False
         return old is None or not wanted.matches(old.metadata.labels, old.name)
 
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        yield from affinity_fixes(rejected, self._added_terms)
+        added = self._args.added_affinity
+        if added is not None and added.required is not None:
+            profile = rejected.pod.spec.scheduler_name
+            text = f"drop the required addedAffinity of NodeAffinity in profile {profile}"
+            kept = replace_data(self._args, added_affinity=replace(added, required=None))
+            yield set_args(profile, self.name, text, kept)
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return preference_fixes(pod, node, cluster)
+
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
     """The only nodes the terms can mean, when every term names some; None when a term leaves them open."""
@@ -117,3 +133,110 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
             return None
         union = named if union is None else union | named
     return union
+
+
+# -- what a rejected user can do -----------------------------------------------------------------------------------
+
+
+def affinity_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None = None) -> Iterator[Change]:
+    """Label the node, or drop what the pod requires of it; `added` are the terms that the profile requires, too."""
+    yield from _label_fixes(rejected, added)
+    yield from _drop_fixes(rejected)
+
+
+def _label_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None) -> Iterator[Change]:
+    """Labels that the node lacks for the nodeSelector together with each of the terms, any of which suffices."""
+    spec = rejected.pod.spec
+    selected = tuple(
+        Requirement(key, "In", frozenset((value,))) for key, value in sorted((spec.node_selector or {}).items())
+    )
+    required = _required(spec)
+    terms = [()] if required is None else [term.labels for term in node_terms(required) if _names(term, rejected.node)]
+    enforced = [()] if added is None else [term.labels for term in added]
+    for term in terms:
+        for more in enforced:
+            unmet = [each for each in (*selected, *term, *more) if not each.matches(rejected.node_labels)]
+            if unmet:
+                yield label_node(rejected.node, {each.key: value_for(each) for each in unmet})
+
+
+def _required(spec: PodSpec) -> NodeSelector | None:
+    affinity = _affinity(spec)
+    return affinity.required if affinity else None
+
+
+def _names(term: NodeTerm, node: str) -> bool:
+    return all(requirement.matches_value(node) for requirement in term.names)
+
+
+def value_for(requirement: Requirement) -> str | None:
+    """A label value that meets the requirement; None where the label has to go."""
+    match requirement.operator:
+        case "In":
+            return min(requirement.values)
+        case "Exists":
+            return "true"
+        case "Gt" | "Lt":
+            bound = int(next(iter(requirement.values)))
+            return str(bound + 1 if requirement.operator == "Gt" else bound - 1)
+    return None
+
+
+def _drop_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Drop a label of the nodeSelector, a requirement, or all required terms."""
+    pod, labels = rejected.pod, rejected.node_labels
+    for key, value in (pod.spec.node_selector or {}).items():
+        if labels.get(key) != value:
+            text = f"drop {key}={value} from the pod's nodeSelector"
+            yield edit_pod("drop-node-selector", text, pod, 3, _without_selector(key))
+    required = _required(pod.spec)
+    terms = required.node_selector_terms if required is not None else []
+    if len(terms) == 1 and not terms[0].match_fields and len(terms[0].match_expressions) > 1:
+        for expression in terms[0].match_expressions:
+            if not Requirement(expression.key, expression.operator, frozenset(expression.values)).matches(labels):
+                said = " ".join(filter(None, (expression.key, expression.operator, ",".join(expression.values))))
+                text = f"drop {said} from the pod's required node affinity"
+                yield edit_pod("drop-node-affinity", text, pod, 3, _without_expression(expression))
+    if required is not None:
+        text = "drop the pod's required node affinity"
+        yield edit_pod("drop-node-affinity", text, pod, 5, lambda before: _with_required(before, None))
+
+
+def _without_selector(key: str) -> Callable[[Pod], Pod]:
+    def edit(before: Pod) -> Pod:
+        kept = {each: value for each, value in (before.spec.node_selector or {}).items() if each != key}
+        return replace(before, spec=replace(before.spec, node_selector=kept or None))
+
+    return edit
+
+
+def _without_expression(expression: SelectorRequirement) -> Callable[[Pod], Pod]:
+    def edit(before: Pod) -> Pod:
+        required = _required(before.spec)
+        if required is None:
+            return before
+        terms = [
+            replace(term, match_expressions=[each for each in term.match_expressions if each != expression])
+            for term in required.node_selector_terms
+        ]
+        return _with_required(before, replace(required, node_selector_terms=terms))
+
+    return edit
+
+
+def _with_required(pod: Pod, required: NodeSelector | None) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return pod
+    changed = replace(affinity, node_affinity=replace(affinity.node_affinity, required=required))
+    return replace(pod, spec=replace(pod.spec, affinity=changed))
+
+
+def preference_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+    """Labels that the node lacks for a preference of the pod, the heaviest preference first."""
+    labels, affinity = cluster.node(node).metadata.labels, _affinity(pod.spec)
+    for each in sorted(affinity.preferred, key=lambda each: -each.weight) if affinity else ():
+        term = node_term(each.preference)
+        unmet = [requirement for requirement in (term.labels if term else ()) if not requirement.matches(labels)]
+        if unmet:
+            yield label_node(node, {requirement.key: value_for(requirement) for requirement in unmet})

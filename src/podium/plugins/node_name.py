@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster import Aspect, Nodes
 from podium.framework.events import Action, EventHint
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import Verdict
+from podium.framework.suggested_change import Change, RejectedPod, edit_pod
 from podium.model import Pod
 from podium.rules import Rules
 
@@ -44,3 +46,15 @@ class NodeName(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (EventHint("Node", Action.ADD),)
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return node_name_fixes(rejected)
+
+
+def node_name_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Clear the pod's nodeName."""
+
+    def edit(before: Pod) -> Pod:
+        return replace(before, spec=replace(before.spec, node_name=""))
+
+    yield edit_pod("clear-node-name", "clear the pod's nodeName", rejected.pod, 2, edit)

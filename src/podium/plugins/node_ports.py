@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from podium.cluster import Aspect, Nodes
 from podium.cluster.pods import HostPort, host_ports
@@ -10,7 +12,8 @@ from podium.cluster.ports import ANY_IP
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Verdict
-from podium.model import Pod
+from podium.framework.suggested_change import MOST_EVICTED, Change, RejectedPod, edit_pod, evict
+from podium.model import Container, Pod
 
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
@@ -38,8 +41,38 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             conflicts(freed, wanted) for freed in host_ports(old) for wanted in waiting.info.ports
         )
 
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return port_fixes(rejected, conflicts)
+
 
 def conflicts(one: HostPort, other: HostPort) -> bool:
     """Whether two host ports cannot be on one node: same protocol and number, and the same or any address."""
     same = (one.protocol, one.port) == (other.protocol, other.port)
     return same and (one.ip == other.ip or ANY_IP in (one.ip, other.ip))
+
+
+def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bool]) -> Iterator[Change]:
+    """Evict the pods that hold a host port of the pod, or drop the port; `overlap` says which ports exclude another."""
+    wanted = host_ports(rejected.pod)
+    running = rejected.cluster.pods_on(rejected.cluster.rows[rejected.node])
+    holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
+    if 0 < len(holders) <= MOST_EVICTED:
+        yield evict(holders)
+    taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if overlap(one, other)}
+    if taken:
+        text = f"drop the pod's host port {', '.join(map(str, sorted(taken)))}"
+        yield edit_pod("drop-host-port", text, rejected.pod, 3, _without_ports(taken))
+
+
+def _without_ports(taken: set[int]) -> Callable[[Pod], Pod]:
+    def freed(containers: list[Container]) -> list[Container]:
+        return [
+            replace(each, ports=[port for port in each.ports if port.host_port not in taken]) for each in containers
+        ]
+
+    def edit(before: Pod) -> Pod:
+        spec = before.spec
+        containers, init_containers = freed(spec.containers), freed(spec.init_containers)
+        return replace(before, spec=replace(spec, containers=containers, init_containers=init_containers))
+
+    return edit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -29,12 +29,14 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import DeviceClass, Node, Pod
 from podium.model.quantity import MAX_INT64, int64
 from podium.model.resources import PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
 from podium.plugins.dynamic_resources.device_totals import device_totals
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources
 from podium.plugins.normalize import divisors, round_half_away
+from podium.plugins.resource_fixes import resource_fixes
 from podium.rules import Rules
 
 UNRESOLVABLE = 1 << 62
@@ -93,6 +95,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     name = "NodeResourcesFit"
     title = "Fit"
     reads = Aspect.RESOURCES
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) | ({"placementScore"} if rules.has_placement_points else frozenset())
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -253,6 +259,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return True
         before = node_allocatable(old)
         return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return resource_fixes(rejected)
 
 
 def _is_delegated(name: str, state: CycleState, node: NodeInfo) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.census import DomainTally, Matching, RowMask, Scope
+from podium.cluster.census import DomainTally
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.nodes import Representatives
-from podium.cluster.pods import hashed_once
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.fast_paths import ByNodeLabels, ForSomePods
@@ -29,117 +28,31 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.model import Node, Pod, Taint, Toleration, TopologySpreadConstraint
+from podium.framework.suggested_change import Change, RejectedPod
+from podium.model import Node, Pod, TopologySpreadConstraint
 from podium.model.selectors import (
     EVERYTHING,
-    NodeMatcher,
-    Selector,
     label_selector,
-    required_node_affinity,
-    untolerated,
 )
 from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
+from podium.plugins.spread_constraints import (
+    HARD,
+    NO_CONSTRAINTS,
+    SOFT,
+    Constraint,
+    Constraints,
+    compile_constraints,
+)
+from podium.plugins.topology_spread_fixes import topology_spread_fixes
 
-ANY_NODE = NodeMatcher()
-HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 PASSED, SKIPPED = PreFilterResult(), PreFilterResult(SKIP)
-NO_PODS = Matching((Scope(frozenset(), Selector()),))
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
 )
-
-
-@hashed_once
-@dataclass(frozen=True)
-class Eligible:
-    """Which nodes count: those that have the keys and that the pod's affinity and tolerations do not exclude."""
-
-    keys: tuple[str, ...]
-    matcher: NodeMatcher
-    tolerations: tuple[Toleration, ...] | None
-    """None where taints are ignored."""
-
-    def mask(self, cluster: Cluster) -> RowMask:
-        return cluster.row_mask(self, lambda: self._among(Nodes(cluster)))
-
-    def _among(self, nodes: Nodes) -> Mask:
-        mask = nodes.take(nodes.cluster.columns.alive).copy()
-        for key in self.keys:
-            mask &= nodes.codes(key) >= 0
-        if self.matcher != ANY_NODE:
-            mask &= nodes.matching(self.matcher)
-        if self.tolerations is not None:
-            mask &= nodes.by_taints(self._repels) == 0
-        return mask
-
-    def _repels(self, taints: tuple[Taint, ...]) -> int:
-        return untolerated(taints, self.tolerations or ()) is not None
-
-
-class Constraint(NamedTuple):
-    """A pod's spread constraint, with its selector compiled and its defaults filled in."""
-
-    max_skew: int
-    topology_key: str
-    selector: Selector
-    min_domains: int
-    question: Matching
-    """How many pods count; an empty selector counts none."""
-    eligible: Eligible
-    matches_itself: bool
-    """Whether the pod counts, too, once it is placed."""
-
-    def by_domain(self, cluster: Cluster) -> DomainTally:
-        """The pods that count, by the values of the topology key."""
-        return cluster.census.tally(self.question).by_domain(self.topology_key, self.eligible.mask(cluster))
-
-
-class Constraints(NamedTuple):
-    """A pod's constraints of one kind."""
-
-    all: tuple[Constraint, ...] = ()
-    keys: tuple[str, ...] = ()
-    """The topology keys, each once."""
-    requires_all: bool = False
-    """Nodes that lack one of the keys are left out, rather than just not counted for it."""
-
-
-NO_CONSTRAINTS = Constraints()
-
-
-def _compile(
-    action: str, wanted: list[tuple[TopologySpreadConstraint, Selector]], pod: Pod, *, requires_all: bool
-) -> Constraints:
-    """The constraints with this action."""
-    chosen = [(raw, selector) for raw, selector in wanted if raw.when_unsatisfiable == action]
-    keys = tuple(dict.fromkeys([raw.topology_key for raw, _ in chosen]))
-    required = keys if requires_all else ()
-    return Constraints(
-        tuple([_compile_one(raw, selector, required, pod) for raw, selector in chosen]), keys, requires_all
-    )
-
-
-def _compile_one(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod) -> Constraint:
-    scope = Scope(frozenset((pod.namespace,)), selector)
-    honors_affinity = (raw.node_affinity_policy or "Honor") == "Honor"
-    honors_taints = (raw.node_taints_policy or "Ignore") == "Honor"
-    return Constraint(
-        raw.max_skew,
-        raw.topology_key,
-        selector,
-        1 if raw.min_domains is None else raw.min_domains,
-        NO_PODS if selector.empty else Matching((scope,), terminating=False),
-        Eligible(
-            keys,
-            required_node_affinity(pod) if honors_affinity else ANY_NODE,
-            tuple(pod.spec.tolerations) if honors_taints else None,
-        ),
-        selector.matches(pod.metadata.labels),
-    )
 
 
 class _Domains(NamedTuple):
@@ -236,7 +149,9 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
                 return NO_CONSTRAINTS, NO_CONSTRAINTS
             wanted = [(raw, selector) for raw in self._defaults]
         requires_all = bool(own) or not self._system_defaulted
-        return _compile(HARD, wanted, pod, requires_all=True), _compile(SOFT, wanted, pod, requires_all=requires_all)
+        return compile_constraints(HARD, wanted, pod, requires_all=True), compile_constraints(
+            SOFT, wanted, pod, requires_all=requires_all
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         constraints, _ = self._constraints(state.info, nodes.cluster)
@@ -365,6 +280,9 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
             return True
         moved = any(old.metadata.labels.get(key) != new.metadata.labels.get(key) for key in keys)
         return counted_after and (moved or old.spec.taints != new.spec.taints)
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return topology_spread_fixes(self, rejected)
 
 
 def _is_involved(waiting: WaitingPod, pod: Pod) -> bool:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
-from podium.cluster import Aspect, Nodes
+from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.framework.events import Action, EventHint, WaitingPod, is_about_itself
 from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreScorePlugin
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult, PreScorePlugin
 from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod, remove_taint, tolerate, uncordon
 from podium.model import Node, Pod, Taint
-from podium.model.selectors import PREFER_NO_SCHEDULE, any_tolerates, untolerated
+from podium.model.selectors import CORDONED, PREFER_NO_SCHEDULE, any_tolerates, untolerated
+from podium.rules import Rules
+
+PASSED = PreFilterResult()
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMax):
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
@@ -24,8 +28,16 @@ class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
     REASON = "node(s) had untolerated taint(s)"
     REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
 
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
+
     def sign(self, pod: PodView) -> Hashable:
         return tuple(pod.spec.tolerations)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         reasons: dict[str, int] = {}
@@ -66,3 +78,27 @@ class TaintToleration(FilterPlugin, PreScorePlugin, NormalizesByMax):
         tolerations = waiting.pod.spec.tolerations
         was_repelled = old is None or untolerated(old.spec.taints, tolerations) is not None
         return was_repelled and untolerated(new.spec.taints, tolerations) is None
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return taint_fixes(rejected)
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return preferred_taint_fixes(pod, node, cluster)
+
+
+def taint_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Remove the taint that the pod does not tolerate from the node, or let the pod tolerate it."""
+    node = rejected.node_object
+    taint = untolerated(node.spec.taints, rejected.pod.spec.tolerations)
+    if taint is not None:
+        is_cordon = taint.key == CORDONED.key and node.spec.unschedulable
+        yield uncordon(rejected.node) if is_cordon else remove_taint(rejected.node, taint)
+        yield tolerate(rejected.pod, taint)
+
+
+def preferred_taint_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+    """Remove a PreferNoSchedule taint that the pod does not tolerate, or let the pod tolerate it."""
+    for taint in cluster.node(node).spec.taints:
+        if taint.effect == PREFER_NO_SCHEDULE and not any_tolerates(pod.spec.tolerations, taint):
+            yield remove_taint(node, taint)
+            yield tolerate(pod, taint)

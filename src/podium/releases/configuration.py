@@ -24,7 +24,6 @@ class UnscaledExtender(Extender):
 class LegacyConfiguration(KubeSchedulerConfiguration):
     """A configuration of an old release, with what it takes to run it: it can be changed and set up again."""
 
-    release: str
     registry: Registry = field(repr=False, compare=False)
     conduct: Conduct = field(repr=False)
     effective: Mapping[str, Any] = field(repr=False)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import msgspec
 import numpy as np
 
-from podium.cluster import Aspect, Nodes
+from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.errors import PluginError, SelectorError
 from podium.framework import CycleState, ScorePlugin
 from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import PodView
+from podium.framework.suggested_change import Change
 from podium.model import Node, NodeSelectorTerm, Pod
 from podium.model.selectors import node_term
-from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, normalized_image_name
-from podium.plugins.taint_toleration import TaintToleration
+from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, image_fixes, normalized_image_name
+from podium.plugins.node_affinity import preference_fixes
+from podium.plugins.taint_toleration import TaintToleration, preferred_taint_fixes
 from podium.releases.predicates import NodeLabelArgs, has_labels
 from podium.releases.rules import OfRelease, Rules
 
@@ -74,6 +76,9 @@ class NodeAffinityPriority(OfRelease, NormalizesByMax):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         return normalize_reduce(scores, self.rules)
 
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return preference_fixes(pod, node, cluster)
+
 
 class TaintTolerationPriority(OfRelease, NormalizesByMax):
     """Prefer nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
@@ -95,6 +100,9 @@ class TaintTolerationPriority(OfRelease, NormalizesByMax):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
         return normalize_reduce(scores, self.rules, reverse=True)
 
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return preferred_taint_fixes(pod, node, cluster)
+
 
 class ImageLocalityPriority(OfRelease, ScorePlugin):
     """Prefer nodes that have the images of the pod's containers, by the size of those images."""
@@ -115,6 +123,9 @@ class ImageLocalityPriority(OfRelease, ScorePlugin):
             return best * (np.clip(total, LEAST, most) - LEAST) // (most - LEAST)
         bucket = best * (total - LEAST) // (most - LEAST) + 1
         return np.where(total < LEAST, 0, np.where(total >= most, best, bucket))
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return image_fixes(pod, node, cluster)
 
 
 def _scaled(image: str, nodes: Nodes) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,12 +24,14 @@ from podium.framework import (
     Status,
     Verdict,
 )
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.selectors import Selector, label_selector, required_node_affinity
+from podium.plugins.spread_constraints import HARD, SOFT
+from podium.plugins.topology_spread_fixes import topology_spread_fixes
 from podium.releases.rules import OfRelease
 from podium.releases.service_affinity import pod_selectors
 
-HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 NO_DOMAIN = 2**31 - 1
 """The fewest pods of a domain where there is no domain at all."""
 
@@ -49,6 +52,9 @@ class LegacyPodTopologySpread(OfRelease, PreFilterPlugin, FilterPlugin, PreScore
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self._defaults = args.default_constraints if isinstance(args, PodTopologySpreadArgs) else ()
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return topology_spread_fixes(self, rejected)
 
     def _constraints(self, pod: Pod, action: str, cluster: Cluster) -> list[_Constraint]:
         """The pod's own constraints; the configured defaults if it has none and something selects it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,10 +15,12 @@ from podium.cluster.ports import ANY_IP
 from podium.errors import SelectorError
 from podium.framework import CycleState, Status, Verdict
 from podium.framework.plugin import PodView
+from podium.framework.suggested_change import Change, RejectedPod, label_node, uncordon
 from podium.model import Node, Pod, PodSpec, Taint
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
 from podium.model.selectors import (
+    CORDONED,
     NO_EXECUTE,
     NodeMatcher,
     NodeTerm,
@@ -29,7 +31,12 @@ from podium.model.selectors import (
     required_node_affinity,
     untolerated,
 )
-from podium.plugins.node_unschedulable import CORDONED
+from podium.plugins.node_affinity import affinity_fixes
+from podium.plugins.node_name import node_name_fixes
+from podium.plugins.node_ports import conflicts, port_fixes
+from podium.plugins.node_unschedulable import cordon_fixes
+from podium.plugins.resource_fixes import resource_fixes
+from podium.plugins.taint_toleration import taint_fixes
 from podium.releases.reasons import (
     DISK_PRESSURE,
     HOST_NAME,
@@ -95,6 +102,9 @@ class PodFitsResources(Predicate):
             found.append(Failure(nodes.allocatable(name) < needed, insufficient(name)))
         return found
 
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return resource_fixes(rejected)
+
 
 class HostName(Predicate):
     """Pass only the node the pod names; pass all when it names none."""
@@ -111,6 +121,9 @@ class HostName(Predicate):
             return [Failure(np.zeros(len(nodes), dtype=np.bool_), HOST_NAME)]
         row = nodes.cluster.rows.get(wanted)
         return [Failure(~nodes.among([] if row is None else [row]), HOST_NAME)]
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return node_name_fixes(rejected)
 
 
 class PodFitsHostPorts(Predicate):
@@ -129,6 +142,13 @@ class PodFitsHostPorts(Predicate):
             wanted = [HostPort(ANY_IP, protocol, number) for number in numbers for protocol in _PROTOCOLS]
         return [Failure(nodes.among(nodes.cluster.ports.conflicts(wanted)), HOST_PORTS)]
 
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return port_fixes(rejected, _same_number if self.rules.ports_by_number else conflicts)
+
+
+def _same_number(one: HostPort, other: HostPort) -> bool:
+    return one.port == other.port
+
 
 class MatchNodeSelector(Predicate):
     """Reject nodes that the pod's nodeSelector or required node affinity excludes."""
@@ -145,6 +165,9 @@ class MatchNodeSelector(Predicate):
 
     def _matching(self, pod: Pod, nodes: Nodes) -> Mask:
         return nodes.matching(required_node_affinity(pod) if self.rules.knows_match_fields else _by_labels(pod))
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return affinity_fixes(rejected)
 
 
 def _by_labels(pod: Pod) -> NodeMatcher:
@@ -182,6 +205,15 @@ class GeneralPredicates(Predicate):
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         return [failure for part in self._parts for failure in part.failures(state, pod, nodes)]
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        """What may help against each part whose reason was given; every other reason is about resources."""
+        others = {HOST_NAME: HostName, HOST_PORTS: PodFitsHostPorts, NODE_SELECTOR: MatchNodeSelector}
+        given = [kind for reason, kind in others.items() if reason.text(self.rules) in rejected.status.reasons]
+        if len(given) < len(rejected.status.reasons):
+            given.append(PodFitsResources)
+        for kind in given:
+            yield from next(part for part in self._parts if isinstance(part, kind)).fixes(rejected)
 
 
 def _each(nodes: Nodes, judge: Callable[[Node], bool]) -> Mask:
@@ -221,6 +253,10 @@ class CheckNodeCondition(_SameForAllPods):
 
         found = [Failure(fails(condition, good), reason) for condition, good, reason in unless]
         return [*found, Failure(nodes.unschedulable, UNSCHEDULABLE)]
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        if rejected.node_object.spec.unschedulable:
+            yield uncordon(rejected.node)
 
 
 class _Pressure(_SameForAllPods):
@@ -282,6 +318,9 @@ class CheckNodeUnschedulable(Predicate):
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         return [Failure(nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED)), UNSCHEDULABLE)]
 
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return cordon_fixes(rejected)
+
 
 class PodToleratesNodeTaints(Predicate):
     """Reject nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
@@ -319,6 +358,9 @@ class PodToleratesNodeTaints(Predicate):
 
         return [Failure(nodes.by_taints(judge) != 0, TAINTS)]
 
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return taint_fixes(rejected)
+
 
 class PodToleratesNodeNoExecuteTaints(PodToleratesNodeTaints):
     """Reject nodes with a NoExecute taint that the pod does not tolerate."""
@@ -354,6 +396,14 @@ class CheckNodeLabelPresence(_SameForAllPods):
             for label in labels:
                 fails |= (nodes.codes(label) >= 0) != wanted
         return [Failure(fails, LABEL_PRESENCE)]
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        """Give the node the labels that it must have, and take away those that it must lack."""
+        labels = rejected.node_labels
+        wanted: dict[str, str | None] = {key: "true" for key in self._labels.present_labels if key not in labels}
+        wanted |= {key: None for key in self._labels.absent_labels if key in labels}
+        if wanted:
+            yield label_node(rejected.node, wanted)
 
 
 def has_labels(nodes: Nodes, labels: Sequence[str]) -> list[Mask]:

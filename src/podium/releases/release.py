@@ -56,18 +56,13 @@ class OldRelease(Release):
         options = options or Options()
         options = replace(options, feature_gates={**self.feature_gates, **options.feature_gates})
         setup = self.configure(document, self.conduct, options, registry)
-        config = LegacyConfiguration(
-            **vars(setup.config),
-            release=self.name,
-            registry=setup.registry,
-            conduct=setup.conduct,
-            effective=setup.effective,
-        )
+        ways = {"registry": setup.registry, "conduct": setup.conduct, "effective": setup.effective}
+        config = LegacyConfiguration(**{**vars(setup.config), "old_release": self.name, **ways})
         return replace(setup, config=config, rules=self.rules)
 
     def _set_up_again(self, config: LegacyConfiguration) -> Setup:
-        if config.release != self.name:
-            raise ConfigError([f"is a configuration of {config.release}, not of {self.name}"])
+        if config.old_release != self.name:
+            raise ConfigError([f"is a configuration of {config.old_release}, not of {self.name}"])
         return Setup(
             config=config,
             registry=config.registry,

@@ -258,6 +258,13 @@ class Rules:
     )
     reads_dynamic_resources_args: bool = _since("v1.34", CONFIGURATION, "DynamicResources takes arguments.")
     reads_binding_timeout: bool = _since("v1.36", CONFIGURATION, "DynamicResources takes a bindingTimeout.")
+    has_gang_scheduling: bool = _since("v1.35", CONFIGURATION, "There is a plugin GangScheduling, which does nothing.")
+    more_plugins_pre_filter: bool = _since(
+        "v1.37", CONFIGURATION, "NodeUnschedulable and TaintToleration may be named at preFilter."
+    )
+    preemption_holds_pods_back: bool = _since(
+        "v1.32", CONFIGURATION, "DefaultPreemption may be named at preEnqueue: pods wait for their own preemption."
+    )
     has_pod_group_post_filter: bool = _since(
         "v1.37", CONFIGURATION, "A profile may have the extension point podGroupPostFilter."
     )

@@ -24,6 +24,7 @@ from podium.framework.plugin import (
     points_of,
 )
 from podium.framework.status import SUCCESS, Code, Status
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Object
 from podium.testing.plugin_run import PluginResults, PluginRun, call
 from podium.testing.samples import ClusterChange, Samples
@@ -66,6 +67,7 @@ def check_plugin(plugin: type[Plugin], args: object = None, *, objects: Iterable
     _check_labels(make(), samples)
     _check_concerns(make(), samples)
     _check_normalizing(make(), samples)
+    _check_fixes(make(), samples)
     if plugin.reads is not None:
         _check_sign(make(), samples)
         _check_reads(make, plugin.reads, samples)
@@ -211,6 +213,27 @@ def _check_normalizing(plugin: Plugin, samples: Samples) -> None:
                         plugin.name,
                         f"is a NormalizesByMax plugin, but {score} becomes {one} on one node and {many[0]} on many",
                     )
+
+
+def _check_fixes(plugin: Plugin, samples: Samples) -> None:
+    """`fixes`, for each node that the plugin rejects, and `score_fixes`, for the others, return Change values."""
+    cluster = samples.cluster()
+    for pod in samples.pods:
+        results = PluginRun(plugin, pod, cluster).results()
+        for name, status in zip(results.names, results.statuses or (), strict=False):
+            if status.code.rejects:
+                rejected = RejectedPod(pod, name, status, cluster)
+                _check_changes(plugin, "fixes", call(plugin.name, "fixes", lambda at: list(plugin.fixes(at)), rejected))
+        if isinstance(plugin, ScorePlugin):
+            for name in results.names:
+                found = call(plugin.name, "score_fixes", lambda at: list(plugin.score_fixes(*at)), (pod, name, cluster))
+                _check_changes(plugin, "score_fixes", found)
+
+
+def _check_changes(plugin: Plugin, method: str, changes: list[Any]) -> None:
+    for change in changes:
+        if not isinstance(change, Change):
+            raise PluginError(plugin.name, f"returns {change!r} from {method}: return Change values")
 
 
 def _check_sign(plugin: Plugin, samples: Samples) -> None:

@@ -22,6 +22,7 @@ from engine.preempting import (
 from podium.model import Object, Pod
 
 NO_CLAIMS = "no new claims to deallocate"
+PLACED = "preemption: found a potential placement for pod on node a, preempting 1 victims"
 
 
 def test_a_pod_that_fits_preempts_nobody() -> None:
@@ -34,15 +35,36 @@ def test_a_pod_that_fits_nowhere_is_nominated_where_pods_can_go() -> None:
     decision = preempt([small("a"), running("low", "a", cpu="2")], preemptor())
 
     assert (decision.node, decision.nominated, decision.victims) == (None, "a", ("default/low",))
-    assert decision.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert decision.message == f"0/1 nodes are available: 1 Insufficient cpu. {PLACED}"
     assert decision.to_dict() == {
         "pod": "default/new",
         "feasible": [],
         "rejected": {"a": {"plugin": "NodeResourcesFit", "code": "Unschedulable", "reasons": ["Insufficient cpu"]}},
-        "message": "0/1 nodes are available: 1 Insufficient cpu.",
+        "message": f"0/1 nodes are available: 1 Insufficient cpu. {PLACED}",
         "nominated": "a",
         "victims": ["default/low"],
+        "postmsg": PLACED,
     }
+
+
+def test_success_has_no_words_before_v1_37() -> None:
+    decision = preempt([small("a"), running("low", "a", cpu="2")], preemptor(), release="v1.36")
+
+    assert (decision.nominated, decision.post_filter_message) == ("a", "")
+
+
+@pytest.mark.parametrize(("release", "victims"), [("v1.34", ("default/low",)), ("v1.35", ())])
+def test_victims_that_are_terminating_are_deleted_again_before_v1_35(release: str, victims: tuple[str, ...]) -> None:
+    decision = preempt([small("a"), running("low", "a", cpu="2", deleted=True)], preemptor(), release=release)
+
+    assert (decision.nominated, decision.victims) == ("a", victims)
+
+
+@pytest.mark.parametrize(("release", "said"), [("v1.33", ""), ("v1.34", f"{NO_CLAIMS}, "), ("v1.37", "")])
+def test_what_devices_say_first(release: str, said: str) -> None:
+    decision = preempt([small("a"), running("low", "a", priority=200, cpu="2")], preemptor(), release=release)
+
+    assert decision.post_filter_message.startswith(f"{said}preemption: ")
 
 
 def test_without_being_asked_nothing_is_preempted() -> None:
@@ -98,8 +120,8 @@ def test_refusals(objects: Sequence[Object], pod: Pod, why: str) -> None:
     decision = preempt(objects, pod)
 
     assert (decision.nominated, decision.victims) == (None, ())
-    assert decision.post_filter_message == f"{NO_CLAIMS}, preemption: {why}"
-    assert decision.message.endswith(f". {NO_CLAIMS}, preemption: {why}")
+    assert decision.post_filter_message == f"preemption: {why}"
+    assert decision.message.endswith(f". preemption: {why}")
     assert decision.to_dict()["postmsg"] == decision.post_filter_message
 
 

@@ -74,7 +74,7 @@ def test_a_pod_that_prefilter_rejects_may_be_helped_and_plugins_hear_about_pods_
     decision = preempt(objects, preemptor(), config, registry=registry)
 
     assert (decision.nominated, decision.victims) == ("b", ("default/lock",))
-    assert decision.message == "0/2 nodes are available: locked."
+    assert decision.message.startswith("0/2 nodes are available: locked. preemption: found")
 
 
 class Helper(PostFilterPlugin):

@@ -38,6 +38,6 @@ def test_without_its_prefilter_its_filter_refuses() -> None:
 
 
 def test_it_serves_the_points_that_configurations_may_name() -> None:
-    served = "preEnqueue preFilter filter postFilter score reserve preBind"
+    served = "preEnqueue preFilter filter postFilter podGroupPostFilter score reserve preBind"
 
     assert IN_TREE.points[DynamicResources.name] == set(served.split())

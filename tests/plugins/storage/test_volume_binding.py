@@ -7,6 +7,7 @@ import pytest
 from builders import HOSTNAME, ZONE, decide, expression, make_node, rejections, scores, with_args
 from podium.cluster import Cluster
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from podium.engine.release import Options
 from podium.framework import SKIP, SUCCESS, CycleState
 from podium.model import Object, Pod
 from podium.plugins.storage.volume_binding import VolumeBinding
@@ -342,10 +343,22 @@ def test_other_volumes_are_not_its_business(volumes: list[Fields]) -> None:
     assert plugin.reserve(state, pod, "a") == SUCCESS
 
 
-def test_it_does_not_score_by_default() -> None:
-    objects = [*NODES, STATIC, CLAIM, make_volume("v", **FITS)]
-
-    assert scores(decide(objects, pod_with(uses("data"))), "VolumeBinding") is None
+@pytest.mark.parametrize(
+    ("release", "gates", "expected"),
+    [
+        ("v1.29", {}, {"a": 0, "b": 0, "c": 0}),
+        ("v1.30", {}, None),
+        ("v1.36", {}, None),
+        ("v1.36", {"StorageCapacityScoring": True}, {"a": 0, "b": 0, "c": 0}),
+        ("v1.37", {}, {"a": 0, "b": 0, "c": 0}),
+        ("v1.37", {"StorageCapacityScoring": False}, None),
+    ],
+)
+def test_whether_it_scores(release: str, gates: dict[str, bool], expected: dict[str, int] | None) -> None:
+    for pod in (pod_with([]), pod_with(uses("data"))):
+        objects = [*NODES, STATIC, CLAIM, make_volume("v", **FITS)]
+        found = decide(objects, pod, release=release, options=Options(feature_gates=gates))
+        assert scores(found, "VolumeBinding") == (expected and dict.fromkeys(found.feasible, 0))
 
 
 def test_bind_timeout_is_accepted() -> None:

@@ -191,7 +191,7 @@ def drain(
     checked(cluster, nodes)
     impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
     for name in nodes:
-        _cordon(cluster, name)
+        cordon(cluster, name)
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     waiting = [each for name in nodes for each in _evictable(cluster, name)]
     with closing(settings.scheduler(cluster)) as scheduler:
@@ -300,7 +300,7 @@ class Impact:
             self._before[name] = self._worst[name] = self.budgets.health(name, self._at_first)
 
 
-def _cordon(cluster: Cluster, name: str) -> None:
+def cordon(cluster: Cluster, name: str) -> None:
     node = cluster.node(name)
     taints = [taint for taint in node.spec.taints if taint != UNSCHEDULABLE]
     cluster.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, UNSCHEDULABLE])))

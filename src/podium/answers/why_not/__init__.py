@@ -1,6 +1,7 @@
-"""Turning a decision: changes to a node, to pods or to the configuration, and the search for the smallest that do."""
+"""Why a pod does not go to a node, and the smallest changes that would send it there."""
 
 from podium.answers.why_not.search import Suggestion, suggestions
-from podium.answers.why_not.suggested_change import Change, Situation
+from podium.answers.why_not.situation import Situation
+from podium.framework.suggested_change import Change
 
 __all__ = ["Change", "Situation", "Suggestion", "suggestions"]

@@ -8,14 +8,14 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from podium.answers.why_not.filter_fixes import Rejected, fixes, rejection
-from podium.answers.why_not.score_fixes import levers, wins
-from podium.answers.why_not.suggested_change import Change, Situation
+from podium.answers.why_not.candidate_changes import candidate_changes, wins
+from podium.answers.why_not.situation import Situation
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision
 from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.framework import Registry
+from podium.framework.suggested_change import Change
 from podium.model import Pod
 from podium.plugins import IN_TREE
 
@@ -98,26 +98,23 @@ def suggestions(
 
 def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple[Decision, list[Change]]:
     """What is decided with some changes, and which one more might help."""
-    with situation.trial_workers(changes):
+    with situation.with_changes(changes):
         decision = situation.decide()
         if wins(decision, node) or len(changes) >= MOST_CHANGES:
             return decision, []
-        status = rejection(decision, node)
-        if status is None:
-            return decision, list(levers(situation, decision, node))
-        return decision, list(fixes(Rejected(situation, node, status, decision.narrowed_by)))
+        return decision, candidate_changes(situation, decision, node)
 
 
 def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Suggestion | None:
     """The changes without those that turn out not to be needed, tried once more from scratch."""
     for change in changes if len(changes) > 1 else ():
         rest = tuple(each for each in changes if each is not change)
-        with situation.trial_workers(rest):
+        with situation.with_changes(rest):
             suffices = wins(situation.decide(), node)
         if suffices:
             return _checked(situation, node, rest)
     fresh = Situation(situation.cluster, situation.pod, situation.config, situation.registry, situation.release)
-    with fresh.trial_workers(changes):
+    with fresh.with_changes(changes):
         decision = fresh.decide()
     fresh.close()
     return Suggestion(changes, decision) if wins(decision, node) else None

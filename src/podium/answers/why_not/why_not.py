@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from podium.answers.node_lookup import find_node
 from podium.answers.why_not import Change, Situation, Suggestion, suggestions
-from podium.answers.why_not.filter_fixes import rejection
+from podium.answers.why_not.candidate_changes import rejection
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler
@@ -130,7 +130,7 @@ def _blockers(situation: Situation, node: str) -> list[Status]:
     found: list[Status] = []
     changes: list[Change] = []
     while True:
-        with situation.trial_workers(changes):
+        with situation.with_changes(changes):
             status = rejection(situation.decide(), node)
         if status is None or any(status.plugin == known.plugin for known in found):
             return found

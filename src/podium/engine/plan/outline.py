@@ -21,7 +21,7 @@ from podium.framework import (
     ScorePlugin,
     Status,
 )
-from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.registry import Weighted
 
 
@@ -125,7 +125,7 @@ class Outline:
         skipped = {name for name, way in ways.items() if way == "skip"}
         skipped.update(plugin.name for plugin in framework.pre_score if plugin.name in unconcerned)
         others = [each.plugin for each in framework.score if each.plugin.name in unconcerned]
-        self.zero_scores = {plugin.name for plugin in others if plugin.scores_unconcerned_pods}
+        self.zero_scores = {p.name for p in others if isinstance(p, ForSomePods) and p.scores_other_pods}
         """The plugins whose score is known to be 0 on every node."""
         left_out = skipped | self.zero_scores
         self.score: list[Weighted] = [each for each in framework.score if each.plugin.name not in left_out]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.store import Store
+from podium.framework.events import Action, EventHint
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status
@@ -89,6 +90,13 @@ class InTreeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
                 return found
             there |= found
         return Status.unschedulable(self.REASON) if len(there | wanted) > self._limit(node) else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD),
+            EventHint("Pod", Action.DELETE),
+            EventHint("PersistentVolumeClaim", Action.ADD),
+        )
 
     def _limit(self, node: NodeInfo) -> int:
         if self.DISK.limit_key in node.node.allocatable:

@@ -184,7 +184,7 @@ class VolumeBinding(
         return bool(info.pod.spec.volumes)
 
     @property
-    def scores_unconcerned_pods(self) -> bool:
+    def scores_other_pods(self) -> bool:
         return self._scorer is not None or not self.release_rules.volume_binding_skips_score
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
@@ -240,6 +240,12 @@ class VolumeBinding(
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Nothing to do: what Reserve changed is in the cluster already, and the rest is the controllers' work."""
         return SUCCESS
+
+    @classmethod
+    def reserved(cls, state: CycleState) -> list[tuple[Stored, Stored]]:
+        """What Reserve changed for a pod: each object before and after."""
+        volumes: _PodVolumes | None = state.get(cls.name)
+        return [] if volumes is None else list(volumes.assumed)
 
     @staticmethod
     def _assume(volumes: _PodVolumes, before: Stored, after: Stored) -> None:

@@ -1,0 +1,80 @@
+"""`podium run`: a scheduler for the pods of a live cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import options
+
+if TYPE_CHECKING:
+    from podium.config import KubeSchedulerConfiguration
+    from podium.framework import Registry
+
+SCHEDULER_NAME = "podium"
+"""The pods that are scheduled when no configuration says otherwise: those with this schedulerName."""
+
+
+def run(
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; else one profile named `podium`."),
+    ] = None,
+    plugins: options.Plugins = [],  # noqa: B006
+    tie_break: options.TiesOfRelease = None,
+    seed: options.Seed = 0,
+    bind_concurrency: Annotated[
+        int, typer.Option("--bind-concurrency", metavar="N", min=1, help="How many pods are bound at once.")
+    ] = 64,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and write nothing.")] = False,
+    elect: Annotated[
+        bool, typer.Option("--leader-elect/--no-leader-elect", help="Whether replicas agree which of them works.")
+    ] = True,
+    host: Annotated[str, typer.Option("--bind-address", help="Where to serve metrics and decisions.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="At which port; 0 for a free one.")] = 10259,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more about what happens.")] = False,
+) -> None:
+    """Schedule the pods of a cluster that name this scheduler, until told to stop.
+
+    Answers /livez, /readyz, /metrics and /decisions/NAMESPACE/POD over HTTP. SIGTERM lets bindings under way finish.
+    """
+    from podium.cli.inputs import registry_with
+    from podium.cli.live import find, log_to_stderr
+    from podium.live.process import Listening, run_scheduler
+    from podium.live.scheduler import Settings
+
+    registry = registry_with(plugins)
+    settings = read_settings(config, registry)
+    access = find(kubeconfig or settings.client_connection.kubeconfig or None, context)
+    log_to_stderr(verbose=verbose)
+    run_scheduler(
+        access,
+        settings,
+        Settings(bind_concurrency, dry_run),
+        Listening(host, port),
+        # Who writes nothing leaves the lease to those who do.
+        elect=elect and settings.leader_election.leader_elect and not dry_run,
+        registry=registry,
+        tie_break=tie_break,
+        seed=seed,
+    )
+
+
+def read_settings(file: str | None, registry: Registry, name: str = SCHEDULER_NAME) -> KubeSchedulerConfiguration:
+    """The configuration of a file, or one profile of this name with the default plugins."""
+    from podium.cli.inputs import Given, check_config, find_config
+    from podium.engine.release import CURRENT
+    from podium.manifests import Objects
+
+    if file is None:
+        profiles = [{"schedulerName": name}]
+        kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        given = Given({**kind, "profiles": profiles}, "the default configuration")
+    else:
+        given = find_config(file, Objects(), CURRENT)
+    found = check_config(given, registry, CURRENT)
+    assert found is not None, "there is a document"
+    return found

@@ -1,0 +1,233 @@
+"""Suggested changes: what a user can do about a rejection or a low score, as values that can be tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_data
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from podium.cluster import Cluster
+from podium.config.types import KubeSchedulerConfiguration
+from podium.framework.status import Status
+from podium.model import ContainerImage, Node, Pod, Taint, Toleration
+from podium.model.pod_kinds import belongs_to_node
+from podium.model.resources import CPU, pod_resources
+from podium.model.selectors import CORDONED
+from podium.model.well_known_labels import HOSTNAME
+from podium.wording import joined
+
+EACH = 10
+"""What every change costs: two small changes cost more than a large one."""
+MOST_EVICTED = 3
+"""How many pods one change evicts at most, where all of them have to go."""
+MOST_VALUES = 3
+"""How many values of a missing label are suggested."""
+NEVER_EVICTED = 2_000_000_000
+"""The priority from which on a pod keeps a node or the cluster running."""
+
+
+class Trial(Protocol):
+    """A pod without a node, a cluster and a configuration to try changes on. Every change can be undone."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    def edit_pod(self, edit: Callable[[Pod], Pod]) -> None:
+        """Change the pod that is to be placed."""
+
+    def edit_node(self, name: str, edit: Callable[[Node], Node]) -> None:
+        """Change a node."""
+
+    def edit_running(self, key: str, edit: Callable[[Pod], Pod]) -> None:
+        """Change a pod that is on a node; `key` is its namespace/name."""
+
+    def evict(self, key: str) -> None:
+        """Remove a pod that is on a node."""
+
+    def edit_config(self, edit: Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]) -> None:
+        """Change the scheduler's configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: a sentence that says what to do, and a function that does it in a trial."""
+
+    kind: str
+    text: str
+    on: tuple[str, ...]
+    """The objects that change: `node/name`, `pod/namespace/name` or `profile/name`."""
+    size: int
+    """How large the change is; the search tries smaller ones first."""
+    apply: Callable[[Trial], None] = field(compare=False, repr=False)
+
+    @property
+    def cost(self) -> int:
+        """What the search adds up to find the smallest set of changes."""
+        return EACH + self.size
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as plain data."""
+        return {"kind": self.kind, "on": list(self.on), "text": self.text}
+
+
+class RejectedPod(NamedTuple):
+    """A pod, the node that a plugin rejected for it, and why."""
+
+    pod: Pod
+    node: str
+    status: Status
+    cluster: Cluster
+
+    @property
+    def node_object(self) -> Node:
+        """The rejected node."""
+        return self.cluster.node(self.node)
+
+    @property
+    def node_labels(self) -> Mapping[str, str]:
+        """The labels of the rejected node."""
+        return self.node_object.metadata.labels
+
+
+# -- changes of nodes ----------------------------------------------------------------------------------------------
+
+
+def uncordon(node: str) -> Change:
+    """Let pods be scheduled on a cordoned node again."""
+
+    def edit(before: Node) -> Node:
+        taints = [taint for taint in before.spec.taints if taint.key != CORDONED.key]
+        return replace(before, spec=replace(before.spec, unschedulable=False, taints=taints))
+
+    return Change("uncordon", f"uncordon {node}", (f"node/{node}",), 0, lambda to: to.edit_node(node, edit))
+
+
+def remove_taint(node: str, taint: Taint) -> Change:
+    """Take a taint off a node."""
+
+    def edit(before: Node) -> Node:
+        return replace(before, spec=replace(before.spec, taints=[each for each in before.spec.taints if each != taint]))
+
+    text = f"remove the taint {taint_text(taint)} from {node}"
+    return Change("remove-taint", text, (f"node/{node}",), 1, lambda to: to.edit_node(node, edit))
+
+
+def label_node(node: str, labels: Mapping[str, str | None]) -> Change:
+    """Give a node labels; a value of None takes the label away."""
+
+    def edit(before: Node) -> Node:
+        merged = {**before.metadata.labels, **labels}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        return replace(before, metadata=replace(before.metadata, labels=kept))
+
+    given = [f"{key}={value}" for key, value in labels.items() if value is not None]
+    taken = [key for key, value in labels.items() if value is None]
+    parts = [
+        *([f"label {node} {joined(given)}"] if given else []),
+        *([f"remove the label {joined(taken)} from {node}"] if taken else []),
+    ]
+    return Change("label-node", joined(parts), (f"node/{node}",), 1 + len(labels), lambda to: to.edit_node(node, edit))
+
+
+def missing_labels(cluster: Cluster, node: str, keys: Sequence[str]) -> Iterator[Change]:
+    """Give a node a label that it lacks, with each of a few values that other nodes have."""
+    labels = cluster.node(node).metadata.labels
+    for key in dict.fromkeys(keys):
+        if key not in labels:
+            known = {cluster.node(name).metadata.labels.get(key) for name in cluster.rows} - {None}
+            values = [node] if key == HOSTNAME else sorted(str(each) for each in known)[:MOST_VALUES]
+            for value in values:
+                yield label_node(node, {key: value})
+
+
+def pull_image(node: str, image: str, size: int) -> Change:
+    """Pull an image of `size` bytes on a node."""
+
+    def edit(before: Node) -> Node:
+        images = [*before.status.images, ContainerImage(names=[image], size_bytes=size)]
+        return replace(before, status=replace(before.status, images=images))
+
+    return Change("pull-image", f"pull {image} on {node}", (f"node/{node}",), 2, lambda to: to.edit_node(node, edit))
+
+
+# -- changes of pods on nodes --------------------------------------------------------------------------------------
+
+
+def evict(pods: Sequence[Pod]) -> Change:
+    """Evict pods from their nodes."""
+
+    def apply(to: Trial) -> None:
+        for pod in pods:
+            to.evict(pod.key)
+
+    named = [f"{pod.key} (priority {pod.priority})" for pod in pods]
+    return Change("evict", f"evict {joined(named)}", tuple(f"pod/{pod.key}" for pod in pods), 4 * len(pods), apply)
+
+
+def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
+    """Evict all of these pods, if they are few and none of them keeps the cluster running."""
+    if 0 < len(pods) <= MOST_EVICTED and all(pod.priority < NEVER_EVICTED for pod in pods):
+        yield evict(sorted(pods, key=lambda pod: (pod.priority, pod.key)))
+
+
+def evictable(cluster: Cluster, node: str) -> list[Pod]:
+    """The pods on a node that may be evicted: those of lowest priority first, then the largest."""
+    pods = cluster.pods_on(cluster.rows[node])
+    found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not belongs_to_node(pod) and not pod.terminating]
+    return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
+
+
+def same_domain(cluster: Cluster, node: str, key: str) -> list[Pod]:
+    """The pods on the nodes that have the same value of a label as this node; none if it lacks the label."""
+    value = cluster.node(node).metadata.labels.get(key)
+    if value is None:
+        return []
+    return [pod for pod, where in cluster.placed() if cluster.node(where).metadata.labels.get(key) == value]
+
+
+def edit_running(kind: str, text: str, pod: Pod, edit: Callable[[Pod], Pod]) -> Change:
+    """Change a pod that is on a node."""
+    return Change(kind, text, (f"pod/{pod.key}",), 4, lambda to: to.edit_running(pod.key, edit))
+
+
+# -- changes of the pod itself -------------------------------------------------------------------------------------
+
+
+def edit_pod(kind: str, text: str, pod: Pod, size: int, edit: Callable[[Pod], Pod]) -> Change:
+    """Change the pod that is to be placed."""
+    return Change(kind, text, (f"pod/{pod.key}",), size, lambda to: to.edit_pod(edit))
+
+
+def tolerate(pod: Pod, taint: Taint) -> Change:
+    """Let the pod tolerate a taint."""
+    operator = "Equal" if taint.value else "Exists"
+    toleration = Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect)
+
+    def edit(before: Pod) -> Pod:
+        return replace(before, spec=replace(before.spec, tolerations=[*before.spec.tolerations, toleration]))
+
+    return edit_pod("tolerate", f"let the pod tolerate the taint {taint_text(taint)}", pod, 2, edit)
+
+
+def taint_text(taint: Taint) -> str:
+    """`key=value:Effect`, the way kubectl takes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+# -- changes of the configuration ----------------------------------------------------------------------------------
+
+
+def set_args(profile: str, plugin: str, text: str, args: object) -> Change:
+    """Give a plugin of a profile other arguments."""
+
+    def edit(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+        profiles = [
+            replace_data(each, args={**each.args, plugin: args}) if each.scheduler_name == profile else each
+            for each in config.profiles
+        ]
+        return replace_data(config, profiles=tuple(profiles))
+
+    return Change("set-args", text, (f"profile/{profile}",), 6, lambda to: to.edit_config(edit))

@@ -1,0 +1,1 @@
+"""A live cluster: read, shadowed, scheduled. An extra: `pip install 'podium[live]'`."""

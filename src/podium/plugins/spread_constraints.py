@@ -1,0 +1,106 @@
+"""Topology spread constraints, compiled: which pods count, on which nodes, and for which domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.census import DomainTally, Matching, RowMask, Scope
+from podium.cluster.columns import Mask
+from podium.cluster.pods import hashed_once
+from podium.model import Pod, Taint, Toleration, TopologySpreadConstraint
+from podium.model.selectors import NodeMatcher, Selector, required_node_affinity, untolerated
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+ANY_NODE = NodeMatcher()
+NO_PODS = Matching((Scope(frozenset(), Selector()),))
+
+
+@hashed_once
+@dataclass(frozen=True)
+class Eligible:
+    """Which nodes count: those that have the keys and that the pod's affinity and tolerations do not exclude."""
+
+    keys: tuple[str, ...]
+    matcher: NodeMatcher
+    tolerations: tuple[Toleration, ...] | None
+    """None where taints are ignored."""
+
+    def mask(self, cluster: Cluster) -> RowMask:
+        return cluster.row_mask(self, lambda: self._among(Nodes(cluster)))
+
+    def _among(self, nodes: Nodes) -> Mask:
+        mask = nodes.take(nodes.cluster.columns.alive).copy()
+        for key in self.keys:
+            mask &= nodes.codes(key) >= 0
+        if self.matcher != ANY_NODE:
+            mask &= nodes.matching(self.matcher)
+        if self.tolerations is not None:
+            mask &= nodes.by_taints(self._repels) == 0
+        return mask
+
+    def _repels(self, taints: tuple[Taint, ...]) -> int:
+        return untolerated(taints, self.tolerations or ()) is not None
+
+
+class Constraint(NamedTuple):
+    """A pod's spread constraint, with its selector compiled and its defaults filled in."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    question: Matching
+    """How many pods count; an empty selector counts none."""
+    eligible: Eligible
+    matches_itself: bool
+    """Whether the pod counts, too, once it is placed."""
+
+    def by_domain(self, cluster: Cluster) -> DomainTally:
+        """The pods that count, by the values of the topology key."""
+        return cluster.census.tally(self.question).by_domain(self.topology_key, self.eligible.mask(cluster))
+
+
+class Constraints(NamedTuple):
+    """A pod's constraints of one kind."""
+
+    all: tuple[Constraint, ...] = ()
+    keys: tuple[str, ...] = ()
+    """The topology keys, each once."""
+    requires_all: bool = False
+    """Nodes that lack one of the keys are left out, rather than just not counted for it."""
+
+
+NO_CONSTRAINTS = Constraints()
+
+
+def compile_constraints(
+    action: str, wanted: list[tuple[TopologySpreadConstraint, Selector]], pod: Pod, *, requires_all: bool
+) -> Constraints:
+    """The constraints with this action, each with its selector; `requires_all` leaves out nodes without a key."""
+    chosen = [(raw, selector) for raw, selector in wanted if raw.when_unsatisfiable == action]
+    keys = tuple(dict.fromkeys([raw.topology_key for raw, _ in chosen]))
+    required = keys if requires_all else ()
+    return Constraints(
+        tuple([_compile_one(raw, selector, required, pod) for raw, selector in chosen]), keys, requires_all
+    )
+
+
+def _compile_one(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod) -> Constraint:
+    scope = Scope(frozenset((pod.namespace,)), selector)
+    honors_affinity = (raw.node_affinity_policy or "Honor") == "Honor"
+    honors_taints = (raw.node_taints_policy or "Ignore") == "Honor"
+    return Constraint(
+        raw.max_skew,
+        raw.topology_key,
+        selector,
+        1 if raw.min_domains is None else raw.min_domains,
+        NO_PODS if selector.empty else Matching((scope,), terminating=False),
+        Eligible(
+            keys,
+            required_node_affinity(pod) if honors_affinity else ANY_NODE,
+            tuple(pod.spec.tolerations) if honors_taints else None,
+        ),
+        selector.matches(pod.metadata.labels),
+    )

@@ -1,0 +1,241 @@
+"""Questions answered: the same functions and the same documents as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import singledispatch
+from itertools import islice
+from typing import Any, NamedTuple
+
+from podium import answers
+from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_after
+from podium.engine import Scheduler, simulate
+from podium.engine.release import CURRENT
+from podium.errors import InputError
+from podium.manifests import load
+from podium.model import Node
+from podium.present import audit as audit_report
+from podium.present import capacity as capacity_report
+from podium.present import comparison as comparison_report
+from podium.present import disruption as disruption_report
+from podium.present import explanation as explanation_report
+from podium.present import simulation as simulation_report
+from podium.present import why_not as why_not_report
+from podium.web import questions
+from podium.web.configuration import turned
+from podium.web.subject import Subject, configured, manifests, posted_configuration
+from podium.web.timeline_document import timeline_document
+from podium.web.what_if import what_if
+
+Document = Mapping[str, Any]
+
+
+class Answered(NamedTuple):
+    """An answer as data, and as the HTML report where there is one."""
+
+    document: Document
+    html: Callable[[], str] | None = None
+
+
+@singledispatch
+def answer(question: object, subject: Subject) -> Answered:
+    """Answer a question about a cluster."""
+    raise TypeError(question)
+
+
+@answer.register
+def _explain(question: questions.Explain, subject: Subject) -> Answered:
+    from podium.present.html.decisions import explanation_page
+
+    pod, _ = find_pod(subject.objects, question.pod, None)
+    scheduler = Scheduler(
+        subject.cluster,
+        **subject.options,
+        tie_break=question.tie_break,
+        seed=question.seed,
+        assume_volumes=question.assume_volumes,
+    )
+    with closing(scheduler):
+        explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
+    return Answered(explanation_report.to_document(explained), lambda: explanation_page(explained))
+
+
+@answer.register
+def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
+    from podium.present.html.placements import simulation_page
+
+    found = simulate(
+        subject.cluster,
+        **subject.options,
+        tie_break=question.tie_break,
+        seed=question.seed,
+        assume_volumes=question.assume_volumes,
+    )
+    return Answered(simulation_report.to_document(found), lambda: simulation_page(found))
+
+
+@answer.register
+def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
+    from podium.present.html.decisions import why_not_page
+
+    pod, _ = find_pod(subject.objects, question.pod, None)
+    found = answers.why_not(
+        subject.cluster,
+        pod,
+        question.node,
+        **subject.options,
+        profile=question.profile,
+        tie_break=question.tie_break,
+        seed=question.seed,
+        most=question.most,
+    )
+    return Answered(why_not_report.to_document(found), lambda: why_not_page(found))
+
+
+@answer.register
+def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
+    from podium.present.html.placements import capacity_page
+
+    objects = subject.objects
+    found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]) for name in question.pods]
+    if question.podspec is not None:
+        found += first_pods(load(*manifests(question.podspec, "podspec")), "podspec")
+    templates = [as_more_of(pod, objects, question.profile) for pod in found]
+    offers = [_offer(offer) for offer in question.nodes_needed]
+    if templates and offers and question.at_least == 1:
+        raise InputError("nodesNeeded must know for how many pods: say atLeast")
+    if not templates and not offers:
+        raise InputError("no pod to find the capacity for: name some in pods or podspec, or ask with nodesNeeded")
+    wishes = {**subject.options, "tie_break": question.tie_break, "seed": question.seed}
+    cluster = answers.without_nodes(subject.cluster, question.exclude_nodes)
+    counted, waiting = None, list(cluster.pending.values())
+    if templates:
+        most = question.limit or (question.at_least if offers else 0)
+        counted = answers.capacity(cluster, templates, mix=question.mix, limit=most, **wishes)
+        more = answers.pods_of(templates, counted.mix, counted.cluster)
+        missing = max(question.at_least - counted.count, 0)
+        cluster, waiting = counted.cluster, [pod for _, pod in islice(more, missing)]
+    needed = answers.nodes_needed(cluster, waiting, offers, **wishes) if offers else None
+    document = capacity_report.to_document(counted, needed)
+    return Answered(document, lambda: capacity_page(counted, needed, at_least=question.at_least))
+
+
+def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
+    nodes = load(*manifests(offer.node, "nodesNeeded")).of(Node)
+    if len(nodes) != 1:
+        raise InputError(f"nodesNeeded has {len(nodes)} nodes; a template is one")
+    return answers.NodeTemplate(nodes[0], offer.price)
+
+
+def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> answers.Settings:
+    return answers.Settings(
+        **subject.options, tie_break=question.tie_break, seed=question.seed, preempt=question.preempt
+    )
+
+
+@answer.register
+def _drain(question: questions.Drain, subject: Subject) -> Answered:
+    from podium.present.html.disruptions import disruption_page
+
+    found = answers.drain(subject.cluster, list(dict.fromkeys(question.nodes)), _settings(question, subject))
+    return Answered(disruption_report.to_document(found), lambda: disruption_page(found))
+
+
+@answer.register
+def _fail(question: questions.Fail, subject: Subject) -> Answered:
+    from podium.present.html.disruptions import disruption_page
+
+    cluster, worst = subject.cluster, question.worst
+    if bool(question.selectors) == bool(worst):
+        raise InputError("say which nodes fail: by label in selectors, such as zone=eu-1a, or any N for the worst N")
+    settings = _settings(question, subject)
+    found: answers.Disruption | answers.WorstCase
+    if worst:
+        found = _worst(subject, worst, settings, question.most)
+    else:
+        nodes = dict.fromkeys(name for text in question.selectors for name in answers.nodes_matching(cluster, text))
+        found = answers.fail(cluster, list(nodes), settings)
+    return Answered(disruption_report.to_document(found), lambda: disruption_page(found))
+
+
+def _worst(subject: Subject, what: str, settings: answers.Settings, most: int) -> answers.WorstCase:
+    if not (what.isascii() and what.lstrip("-").isdigit()):
+        return answers.worst_domain(subject.cluster, what, settings)
+    if int(what) < 1:
+        raise InputError(f"any {what}: at least one node has to fail")
+    return answers.worst_nodes(subject.cluster, int(what), settings, most=most)
+
+
+@answer.register
+def _compare(question: questions.Compare, subject: Subject) -> Answered:
+    from podium.present.html.comparisons import comparison_page
+
+    before, after = _ways(question, subject)
+    found = answers.compare(
+        before,
+        after,
+        replay=question.replay,
+        registry=subject.registry,
+        tie_break=question.tie_break,
+        seed=question.seed,
+    )
+    return Answered(comparison_report.to_document(found), lambda: comparison_page(found))
+
+
+def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, answers.Way]:
+    """The two ways that are asked for: one of configurations, releases and settings differs."""
+    asked = [bool(question.configs), bool(question.releases), question.settings is not None]
+    if sum(asked) != 1:
+        raise InputError("say what differs: configs, releases, or settings; one of them")
+
+    def way(config: Any, release: str, name: str) -> answers.Way:
+        return answers.Way(cluster=subject.cluster, config=config, release=release, name=name)
+
+    today = "the default configuration" if subject.document is None else "the configuration of the input"
+    if question.releases:
+        first, second = [CURRENT, *question.releases][-2:]
+        if first == second:
+            raise InputError(f"both ways are the same: {first}; name two that differ")
+        sides = [
+            configured(subject.document if name == subject.release else None, name, subject.registry, today)
+            for name in (first, second)
+        ]
+        return way(sides[0], first, first), way(sides[1], second, second)
+    if question.settings is not None:
+        document = turned(subject, question.settings)
+        config = configured(document, subject.release, subject.registry, "the other weights")
+        return way(subject.config, subject.release, today), way(config, subject.release, "the other weights")
+    configs = [
+        configured(posted_configuration(each), subject.release, subject.registry, f"configuration {place}")
+        for place, each in enumerate(question.configs, 1)
+    ]
+    if len(configs) == 1:
+        return way(subject.config, subject.release, today), way(configs[0], subject.release, "configuration 1")
+    return (
+        way(configs[0], subject.release, "configuration 1"),
+        way(configs[1], subject.release, "configuration 2"),
+    )
+
+
+@answer.register
+def _audit(question: questions.Audit, subject: Subject) -> Answered:
+    from podium.present.html.disruptions import audit_page
+
+    found = answers.audit(subject.cluster, **subject.options)
+    return Answered(audit_report.to_document(found), lambda: audit_page(found))
+
+
+@answer.register
+def _configuration(question: questions.Configuration, subject: Subject) -> Answered:
+    return Answered(turned(subject, question.settings, question.profile))
+
+
+@answer.register
+def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
+    return Answered(timeline_document(question, subject))
+
+
+@answer.register
+def _what_if(question: questions.WhatIf, subject: Subject) -> Answered:
+    return Answered(what_if(question, subject))

@@ -1,0 +1,274 @@
+"""The HTTP application: addresses in, answers out.
+
+Quick questions about the served cluster are answered by one thread of this process, which keeps what it worked out;
+all others by processes of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from podium.errors import InputError, PodiumError
+from podium.web import questions
+from podium.web.answering import Answered, answer
+from podium.web.guard import REPORT_POLICY, App, Guard, TooLargeError
+from podium.web.openapi import openapi
+from podium.web.subject import Subject, subject_of
+from podium.web.views import Views
+from podium.web.workers import BusyError, EndedError, Workers
+
+KINDS: dict[str, type[Any]] = {
+    "explain": questions.Explain,
+    "simulate": questions.Simulate,
+    "why-not": questions.WhyNot,
+    "capacity": questions.Capacity,
+    "drain": questions.Drain,
+    "fail": questions.Fail,
+    "compare": questions.Compare,
+    "audit": questions.Audit,
+    "timeline": questions.Timeline,
+    "what-if": questions.WhatIf,
+    "configuration": questions.Configuration,
+    "pods": questions.Pods,
+    "decision": questions.Decision,
+    "node": questions.NodeDetail,
+    "moved": questions.Moved,
+}
+"""The questions by the name that stands in their address."""
+
+QUICK = (questions.Pods, questions.Decision, questions.NodeDetail, questions.Moved, questions.Configuration)
+PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    **{
+        f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8")
+        for name in (
+            "main",
+            "api",
+            "dom",
+            "address",
+            "virtual_table",
+            "pods",
+            "decision",
+            "weights",
+            "node_panel",
+            "tiles",
+            "cluster",
+            "time",
+            "chart",
+            "compare",
+        )
+    },
+}
+"""The files of the page by their address; nothing else is read from the disk."""
+
+JSON, YAML, HTML = "application/json", ("application/yaml", "text/yaml"), "text/html; charset=utf-8"
+
+
+class Reply(NamedTuple):
+    """What goes back: a status, the kind of content, and the content."""
+
+    status: int
+    media_type: str
+    body: bytes
+
+
+def reply_to(kind: str, question: Any, subject: Callable[[], Subject], views: Views | None = None) -> Reply:
+    """Answer a question; what is wrong with it is one sentence, the one that the command line prints."""
+    try:
+        answered = _view(question, views) if views is not None else answer(question, subject())
+        if question.output == "html":
+            if answered.html is None:
+                raise InputError(f"{kind} has no HTML report; ask for JSON")
+            return Reply(200, HTML, answered.html().encode("utf-8", "replace"))
+        return Reply(200, JSON, msgspec.json.encode(answered.document))
+    except PodiumError as error:
+        return problem(400, str(error))
+    except MemoryError:
+        return problem(503, "not enough memory for this input")
+    except RecursionError:
+        return problem(400, "the input is nested too deeply")
+
+
+def _view(question: Any, views: Views) -> Answered:
+    match question:
+        case questions.Pods():
+            return Answered(views.pods(question))
+        case questions.Decision():
+            return Answered(views.decision(question))
+        case questions.NodeDetail():
+            return Answered(views.node(question))
+        case questions.Moved():
+            return Answered(views.moved(question))
+    return answer(question, views.subject)
+
+
+def answer_in_worker(served: Subject, question: bytes) -> bytes:
+    """What a worker does: a question as bytes, its reply as bytes."""
+    kind, body = msgspec.msgpack.decode(question, type=tuple[str, bytes])
+    asked = msgspec.json.decode(body, type=KINDS[kind])
+    needs_views = isinstance(asked, QUICK) and not isinstance(asked, questions.Configuration)
+    try:
+        subject = subject_of(asked, served)
+        reply = reply_to(kind, asked, lambda: subject, Views(subject) if needs_views else None)
+    except PodiumError as error:
+        reply = problem(400, str(error))
+    except (MemoryError, RecursionError):
+        reply = problem(503, "not enough memory for this input")
+    except Exception as error:  # a fault of ours, or of a user's plugin: the server goes on, and says so
+        reply = problem(500, f"unexpected {type(error).__name__}: {error}")
+    return msgspec.msgpack.encode(reply)
+
+
+def problem(status: int, sentence: str) -> Reply:
+    """What is wrong, in one printable line."""
+    line = "".join(char if char.isprintable() else " " for char in " ".join(sentence.split()))
+    return Reply(status, JSON, msgspec.json.encode({"error": line.encode("utf-8", "replace").decode()}))
+
+
+class Server:
+    """Everything that answers: the served cluster in this process, and the workers."""
+
+    def __init__(self, subject: Subject, workers: Workers) -> None:
+        self.subject, self.workers = subject, workers
+        self._views: Views | None = None
+        self._thread = ThreadPoolExecutor(1, "engine")
+        self._openapi = msgspec.json.encode(openapi(KINDS))
+
+    async def ask(self, request: Request) -> Response:
+        """Answer a question that came by HTTP."""
+        kind = request.path_params["kind"]
+        try:
+            if kind not in KINDS:
+                raise InputError(f"there is no question {kind!r}; ask one of {', '.join(KINDS)}")
+            question = await _read(request, KINDS[kind])
+            return _response(await self._reply(kind, question))
+        except TooLargeError as error:
+            return _response(problem(413, str(error)))
+        except _UnreadableError as error:
+            return _response(problem(415, str(error)))
+        except (BusyError, EndedError) as error:
+            return _response(problem(503, str(error)), {"retry-after": "5"})
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except PodiumError as error:
+            return _response(problem(404 if kind not in KINDS else 400, str(error)))
+
+    async def _reply(self, kind: str, question: Any) -> Reply:
+        is_served = getattr(question, "cluster", None) is None and getattr(question, "release", None) is None
+        if isinstance(question, QUICK) and is_served:
+            return await self._quickly(kind, question)
+        packed = msgspec.msgpack.encode((kind, msgspec.json.encode(question)))
+        return msgspec.msgpack.decode(await self.workers.ask(packed), type=Reply)
+
+    async def _quickly(self, kind: str, question: Any) -> Reply:
+        def run() -> Reply:
+            return reply_to(kind, question, lambda: self.subject, self._shown())
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    def _shown(self) -> Views:
+        if self._views is None:
+            self._views = Views(self.subject)
+        return self._views
+
+    async def overview(self, request: Request) -> Response:
+        """What the page asks first."""
+
+        def run() -> bytes:
+            return msgspec.json.encode(self._shown().overview())
+
+        body = await asyncio.get_running_loop().run_in_executor(self._thread, run)
+        return Response(body, media_type=JSON)
+
+    async def document(self, request: Request) -> Response:
+        """The OpenAPI document."""
+        return Response(self._openapi, media_type=JSON)
+
+    def warm_up(self) -> None:
+        """Work out now what the first page needs."""
+        self._thread.submit(lambda: self._shown().pods(questions.Pods()))
+
+    def close(self) -> None:
+        """End the thread and the workers."""
+        self._thread.shutdown()
+        self.workers.close()
+
+
+class _UnreadableError(PodiumError):
+    """A request in a format that nobody reads here."""
+
+
+async def _read(request: Request, kind: type[Any]) -> Any:
+    """The question of a request: its query, its JSON, or a query with a cluster as YAML."""
+    pairs = parse_qsl(request.url.query, keep_blank_values=True)
+    if request.method != "POST":
+        return questions.from_query(kind, pairs)
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if media_type == JSON:
+        if pairs:
+            raise InputError("the question is in the body; leave out the query")
+        return questions.from_json(body, kind)
+    if media_type in YAML:
+        try:
+            return questions.from_query(kind, [*pairs, ("cluster", body.decode("utf-8"))])
+        except UnicodeDecodeError as error:
+            raise InputError(f"the posted cluster is not UTF-8 text: {error.reason}") from None
+    raise _UnreadableError(f"content-type {media_type!r} is not read here: send {JSON}, or a cluster as {YAML[0]}")
+
+
+def _response(reply: Reply, headers: dict[str, str] | None = None) -> Response:
+    more = {"content-security-policy": REPORT_POLICY} if reply.media_type == HTML else {}
+    return Response(reply.body, reply.status, {**more, **(headers or {})}, media_type=reply.media_type)
+
+
+def _file(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+    body = (files("podium.web") / "page" / name).read_bytes()
+
+    async def respond(request: Request) -> Response:
+        return Response(body, media_type=media_type, headers={"cache-control": "no-cache"})
+
+    return respond
+
+
+async def _alive(request: Request) -> Response:
+    return Response(b"ok", media_type="text/plain")
+
+
+async def _nothing(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 500)
+    known = {404: "there is nothing under this address", 405: "this address is not asked in that way"}
+    return _response(problem(status, known.get(status, "the request cannot be answered")))
+
+
+def application(server: Server, **guarding: Any) -> App:
+    """The application: the page, the API and what says that it runs, behind the guard."""
+    routes = [
+        *(Route(address, _file(*file), methods=["GET"]) for address, file in PAGE.items()),
+        Route("/api/v1/openapi.json", server.document, methods=["GET"]),
+        Route("/api/v1/overview", server.overview, methods=["GET"]),
+        Route("/api/v1/{kind}", server.ask, methods=["GET", "POST"]),
+        Route("/livez", _alive, methods=["GET"]),
+        Route("/readyz", _alive, methods=["GET"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
+    return Guard(app, **guarding)
+
+
+def workers_for(subject: Subject, **limits: Any) -> Workers:
+    """The processes that answer questions, with the served cluster in memory."""
+    return Workers(partial(answer_in_worker, subject), **limits)

@@ -1,0 +1,257 @@
+"""How a node's scores came about: each plugin's formula with the numbers of this pod and this node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from podium.cluster import Cluster, Nodes
+from podium.config.plugin_args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+)
+from podium.engine import Decision, Scheduler
+from podium.engine.decision import PluginScores
+from podium.framework import CycleState
+from podium.framework.plugin import PreScorePlugin, ScorePlugin
+from podium.model import Pod
+from podium.plugins.node_resources_fit import asked_resources, counted_resources
+from podium.present.text import amount
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One pod and one node, while the pod is not on any."""
+
+    cluster: Cluster
+    pod: Pod
+    row: int
+    plugin: ScorePlugin
+    state: CycleState
+
+    @property
+    def nodes(self) -> Nodes:
+        """This node alone."""
+        return Nodes(self.cluster, np.array([self.row], dtype=np.int64))
+
+
+def formulas(
+    scheduler: Scheduler, pod: Pod, profile: str | None, decision: Decision, node: str
+) -> list[dict[str, Any]]:
+    """Per plugin that scored the node: its raw, normalised and weighted score, each with how it came about."""
+    if node not in decision.totals:
+        return []
+    cluster = scheduler.cluster
+    framework = scheduler.frameworks[profile or pod.spec.scheduler_name]
+    plugins = {each.plugin.name: each.plugin for each in framework.score}
+    unbound = replace(pod, spec=replace(pod.spec, node_name=""))
+    cluster.remove(pod)
+    try:
+        found = []
+        for scores in decision.scores:
+            plugin = plugins[scores.plugin]
+            state = CycleState(cluster.info_of(unbound))
+            feasible = Nodes(
+                cluster, np.array(sorted(cluster.rows[name] for name in decision.feasible), dtype=np.int64)
+            )
+            if isinstance(plugin, PreScorePlugin):
+                plugin.pre_score(state, unbound, feasible)
+            found.append(_formula(scores, Scene(cluster, unbound, cluster.rows[node], plugin, state), node))
+        return found
+    finally:
+        cluster.add(pod)
+
+
+def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:
+    raw, normalised = scores.raw[node], scores.normalized[node]
+    tell = RAW.get(scores.plugin, _unknown)
+    return {
+        "plugin": scores.plugin,
+        "raw": raw,
+        "normalised": normalised,
+        "weight": scores.weight,
+        "weighted": scores.weighted[node],
+        "lines": [
+            *tell(scene),
+            *_normalising(scores, raw, normalised),
+            f"{normalised} * weight {scores.weight} = {scores.weighted[node]:,} points",
+        ],
+    }
+
+
+def _unknown(scene: Scene) -> list[str]:
+    return ["the plugin's own score"]
+
+
+# -- raw scores ----------------------------------------------------------------------------------------------------
+
+
+def _resources_fit(scene: Scene) -> list[str]:
+    args = scene.plugin.args if isinstance(scene.plugin.args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+    strategy = args.scoring_strategy
+    requests = scene.state.info.resources.score_requests
+    amounts = scene.cluster.resource_states.amounts(scene.row)
+    lines, parts, weights = [], [], 0
+    for name, more, weight in asked_resources(counted_resources(strategy.resources), requests):
+        of, used = amounts.allocatable.get(name, 0), amounts.non_zero.get(name, 0)
+        if not of:
+            continue
+        taken = min(used + more, of)
+        sum_ = f"{amount(name, used)} in use + {amount(name, more)} asked for"
+        share = f"of {amount(name, of)}"
+        if strategy.type == LEAST_ALLOCATED:
+            score = (of - taken) * 100 // of
+            lines.append(f"{name}: {sum_} {share}: {score} % stay free")
+        else:
+            score = taken * 100 // of
+            lines.append(f"{name}: {sum_} {share}: {score} % are in use")
+            if strategy.type != MOST_ALLOCATED:
+                score = _on_shape(score, [(point.utilization, point.score * 10) for point in strategy.shape or ()])
+                lines[-1] += f", for which the shape gives {score}"
+                if not score:
+                    continue
+        parts.append(f"{score}" if weight == 1 else f"{score}*{weight}")
+        weights += weight
+    mean = f"({' + '.join(parts)}) / {weights}" if len(parts) > 1 or weights > 1 else "".join(parts) or "0"
+    return [*lines, f"{strategy.type}: {mean}"]
+
+
+def _on_shape(at: int, points: list[tuple[int, int]]) -> int:
+    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
+        if at <= x1:
+            return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
+    return points[-1][1]
+
+
+def _balanced(scene: Scene) -> list[str]:
+    args = scene.plugin.args
+    if not isinstance(args, NodeResourcesBalancedAllocationArgs):
+        args = NodeResourcesBalancedAllocationArgs()
+    amounts = scene.cluster.resource_states.amounts(scene.row)
+    requests = scene.state.info.resources.balanced_requests
+    before, after, lines = [], [], []
+    for name, more, _ in asked_resources(counted_resources(args.resources), requests):
+        of, used = amounts.allocatable.get(name, 0), amounts.requested.get(name, 0)
+        if of:
+            before.append(min(used / of, 1.0))
+            after.append(min((used + more) / of, 1.0))
+            lines.append(f"{name}: {before[-1]:.1%} in use now, {after[-1]:.1%} with the pod")
+    now, then = _deviation(before), _deviation(after)
+    return [
+        *lines,
+        f"standard deviation of the shares: {now:.4f} now, {then:.4f} with the pod",
+        f"50 + (50 + {int((1 - then) * 100.0)} - {int((1 - now) * 100.0)}) / 2",
+    ]
+
+
+def _deviation(shares: list[float]) -> float:
+    return float(np.std(shares)) if len(shares) > 1 else 0.0
+
+
+def _taints(scene: Scene) -> list[str]:
+    from podium.model.selectors import untolerated
+
+    node = scene.cluster.node(scene.cluster.names[scene.row])
+    prefer = [taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule"]
+    tolerations = [each for each in scene.pod.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
+    unwanted = [taint for taint in prefer if _is_untolerated(untolerated, taint, tolerations)]
+    named = ", ".join(f"{taint.key}={taint.value}" for taint in unwanted) or "none"
+    return [f"PreferNoSchedule taints that the pod does not tolerate: {named}: {len(unwanted)}"]
+
+
+def _is_untolerated(untolerated: Callable[..., Any], taint: Any, tolerations: list[Any]) -> bool:
+    # Asked as a NoSchedule taint: those that only prefer are never in the way.
+    hard = replace(taint, effect="NoSchedule")
+    return untolerated((hard,), [replace(each, effect="") for each in tolerations]) is not None
+
+
+def _node_affinity(scene: Scene) -> list[str]:
+    affinity = scene.pod.spec.affinity and scene.pod.spec.affinity.node_affinity
+    lines = []
+    for term in affinity.preferred if affinity else ():
+        says = " and ".join(_requirement(each) for each in term.preference.match_expressions) or "no expression"
+        lines.append(f"prefers {says}: weight {term.weight}")
+    return [*lines, "the sum of the weights of the preferences that the node meets"]
+
+
+def _requirement(each: Any) -> str:
+    return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
+
+
+def _image_locality(scene: Scene) -> list[str]:
+    from podium.plugins.image_locality import normalized_image_name
+
+    cluster, lines, total = scene.cluster, [], 0
+    containers = (*scene.pod.spec.init_containers, *scene.pod.spec.containers)
+    for name in (normalized_image_name(each.image) for each in containers):
+        found = cluster.images.states.get(name)
+        if found is None or scene.row not in found.rows:
+            lines.append(f"{name}: not on the node")
+            continue
+        share = len(found.rows) / cluster.node_count
+        total += int(found.size * share)
+        lines.append(f"{name}: {found.size:,} bytes * {len(found.rows):,} of {cluster.node_count:,} nodes that have it")
+    return [*lines, f"{total:,} bytes, from 23 MiB (0) to 1,000 MiB a container (100)"]
+
+
+def _spread(scene: Scene) -> list[str]:
+    found = scene.state.get("PodTopologySpread/score")
+    if found is None:
+        return ["no constraint counts"]
+    lines = []
+    for each in found.scored:
+        key = each.constraint.topology_key
+        code = int(scene.nodes.codes(key)[0])
+        if code < 0:
+            lines.append(f"{key}: the node has no such label")
+            continue
+        pods = int(each.pods[scene.row] if each.by_row else each.pods[code])
+        skew = each.constraint.max_skew
+        lines.append(f"{key}: {pods:,} matching pods * {each.weight:.3f} + maxSkew {skew} - 1")
+    return [*lines, "the sum, rounded; the fewer the better"]
+
+
+def _pod_affinity(scene: Scene) -> list[str]:
+    found: Mapping[str, Any] = scene.state.get("InterPodAffinity/score") or {}
+    lines = []
+    for key, scores in found.items():
+        code = int(scene.nodes.codes(key)[0])
+        points = int(scores[code]) if code >= 0 else 0
+        lines.append(f"{key}: preferences that pods in the same domain meet come to {points:,}")
+    return lines or ["no preference matters here"]
+
+
+RAW: dict[str, Callable[[Scene], list[str]]] = {
+    "NodeResourcesFit": _resources_fit,
+    "NodeResourcesBalancedAllocation": _balanced,
+    "TaintToleration": _taints,
+    "NodeAffinity": _node_affinity,
+    "ImageLocality": _image_locality,
+    "PodTopologySpread": _spread,
+    "InterPodAffinity": _pod_affinity,
+}
+
+# -- normalising ---------------------------------------------------------------------------------------------------
+
+
+def _normalising(scores: PluginScores, raw: int, normalised: int) -> list[str]:
+    least, most = min(scores.raw.values()), max(scores.raw.values())
+    first = f"raw score {raw:,}"
+    match scores.plugin:
+        case "TaintToleration" if most > 0:
+            return [first, f"normalised: 100 - 100 * {raw:,} / {most:,} (the highest) = {normalised}"]
+        case "NodeAffinity" if most > 0:
+            return [first, f"normalised: 100 * {raw:,} / {most:,} (the highest) = {normalised}"]
+        case "InterPodAffinity" if most > least:
+            return [first, f"normalised: 100 * ({raw:,} - {least:,}) / ({most:,} - {least:,}) = {normalised}"]
+        case "PodTopologySpread" if most > 0:
+            return [first, f"normalised: 100 * ({most:,} + {least:,} - {raw:,}) / {most:,} = {normalised}"]
+        case _ if raw != normalised:
+            return [first, f"normalised to {normalised}"]
+    return [first]

@@ -1,0 +1,54 @@
+// Questions to the server. What it says about a question that cannot be answered is the message of the error.
+
+/** The answer to a question, as data. */
+export async function ask(kind, question, signal) {
+  const response = await post(kind, question, signal);
+  return response.json();
+}
+
+/** The answer to a question as the HTML report. */
+export async function report(kind, question) {
+  const response = await post(kind, { ...question, output: "html" });
+  return response.text();
+}
+
+async function post(kind, question, signal) {
+  const response = await fetch(`/api/v1/${kind}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(question),
+    signal,
+  });
+  return checked(response);
+}
+
+/** What the server says of itself and its cluster. */
+export async function overview() {
+  return (await checked(await fetch("/api/v1/overview"))).json();
+}
+
+async function checked(response) {
+  if (response.ok) return response;
+  if (response.status === 401) {
+    location.href = "/login";
+    throw new Error("log in first");
+  }
+  let said = `the server answered ${response.status}`;
+  try {
+    said = (await response.json()).error ?? said;
+  } catch {
+    // Not JSON: the number has to do.
+  }
+  throw new Error(said);
+}
+
+/** The address of a question, for links: fields that a query can say. */
+export function addressOf(kind, question, output) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...question, ...(output ? { output } : {}) })) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== undefined && each !== null && each !== "") query.append(name, each);
+    }
+  }
+  return `/api/v1/${kind}?${query}`;
+}

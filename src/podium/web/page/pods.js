@@ -1,0 +1,71 @@
+// The pods of the cluster, those that wait first.
+import { go, note } from "./address.js";
+import { ask } from "./api.js";
+import { counted, el, number } from "./dom.js";
+import { VirtualTable } from "./virtual_table.js";
+
+const PAGE = 200;
+
+/** A list of pods with a search; a pod opens its decision. */
+export async function podsView(view, params, { complain, signal }) {
+  let search = params.get("q") ?? "";
+  let pages = new Map();
+  let drawing = 0;
+  const said = el("p", { "aria-live": "polite" });
+  const field = el("input", {
+    type: "search", value: search, placeholder: "name, namespace, node, workload or reason", "aria-label": "Search pods",
+    oninput: () => { search = field.value; note({ q: search }); load().catch(complain); },
+  });
+  const item = (place) => pages.get(Math.floor(place / PAGE))?.[place % PAGE];
+  const table = new VirtualTable({
+    label: "Pods",
+    columns: [
+      { title: "Namespace", least: 6, share: 0.8 },
+      { title: "Pod", least: 9, share: 1.4 },
+      { title: "Node", least: 7 },
+      { title: "Workload", least: 7 },
+      { title: "Priority", least: 6, share: 0.4, right: true },
+      { title: "Why it waits", least: 10, share: 2.6 },
+    ],
+    row: (place) => {
+      const pod = item(place);
+      if (!pod) {
+        fetchPage(Math.floor(place / PAGE)).catch(complain);
+        return null;
+      }
+      const node = pod.node ?? { text: "pending", class: "bad" };
+      return [pod.namespace, { text: pod.name, class: "name" }, node, pod.workload, number(pod.priority), pod.reason];
+    },
+    open: (place) => { const pod = item(place); if (pod) go("decision", { pod: `${pod.namespace}/${pod.name}` }); },
+  });
+  view.append(el("h1", {}, "Pods"), el("div", { class: "bar" }, field, said), table.root);
+
+  const asked = new Set();
+  async function fetchPage(page) {
+    if (asked.has(page)) return;
+    asked.add(page);
+    const round = drawing;
+    const found = await ask("pods", { search, offset: page * PAGE, limit: PAGE }, signal);
+    if (round === drawing) {
+      pages.set(page, found.items);
+      table.draw();
+    }
+  }
+
+  async function load() {
+    const round = ++drawing;
+    const found = await ask("pods", { search, offset: 0, limit: PAGE }, signal);
+    if (round !== drawing) return;
+    pages = new Map([[0, found.items]]);
+    asked.clear();
+    asked.add(0);
+    said.textContent = `${counted(found.found, "pod")} of ${number(found.pods)}, ${number(found.pending)} pending`;
+    table.setCount(found.found);
+    if (!found.complete) {
+      // Why pods wait is found out a little at a time.
+      setTimeout(() => { if (round === drawing && !signal.aborted) load().catch(complain); }, 150);
+    }
+  }
+
+  await load();
+}

@@ -1,0 +1,102 @@
+// Nodes as tiles, by group, coloured and numbered by how much of a resource is in use.
+import { amount, counted, el, number, shade } from "./dom.js";
+
+/** Tiles of nodes; `pick(node)` is called for the one that is chosen. */
+export class Tiles {
+  constructor({ pick }) {
+    this.pick = pick;
+    this.root = el("div", { class: "tiles", onclick: (event) => this.chosen(event.target), onkeydown: (event) => this.key(event) });
+    this.buttons = new Map();
+  }
+
+  /** Show nodes: `data` as the server gives them, and which resource. */
+  set(data, resource) {
+    this.data = data;
+    this.buttons.clear();
+    const cordoned = new Set(data.unschedulable);
+    const fresh = new Set(data.new);
+    const groups = new Map();
+    data.nodes.forEach((node, place) => {
+      const group = data.groups[place];
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push(place);
+    });
+    const parts = [...groups.keys()].sort().map((group) => {
+      const places = groups.get(group);
+      const tiles = places.map((place) => {
+        const tile = el("button", { type: "button", class: "tile", tabindex: -1, "data-node": data.nodes[place], "data-cordoned": cordoned.has(place), "data-new": fresh.has(place) });
+        this.buttons.set(data.nodes[place], tile);
+        return tile;
+      });
+      return el("section", { class: "group" }, el("h3", { "data-group": group }, group || "(no such label)"), el("div", { class: "tile-row" }, tiles));
+    });
+    this.root.replaceChildren(...parts);
+    this.root.querySelector(".tile")?.setAttribute("tabindex", 0);
+    this.colour(resource);
+    for (const [group, places] of groups) this.#head(group, places, resource);
+  }
+
+  #head(group, places, resource) {
+    const column = this.#column(resource);
+    const sum = (list) => places.reduce((total, place) => total + list[place], 0);
+    const share = column && sum(column.allocatable) ? `, ${Math.round((100 * sum(column.requested)) / sum(column.allocatable))} % of ${resource}` : "";
+    const head = [...this.root.querySelectorAll("h3")].find((each) => each.dataset.group === group);
+    if (head) head.textContent = `${group || "(no such label)"}: ${counted(places.length, "node")}${share}`;
+  }
+
+  #column(resource) {
+    return this.data.resources.find((each) => each.resource === resource);
+  }
+
+  /** Colour by a resource. */
+  colour(resource) {
+    const column = this.#column(resource);
+    this.data.nodes.forEach((node, place) => {
+      const of = column ? column.allocatable[place] : 0;
+      const share = of ? column.requested[place] / of : 0;
+      const detail = of ? `${resource} ${amount(resource, column.requested[place])} of ${amount(resource, of)}` : `no ${resource}`;
+      this.paint(node, share, of ? String(Math.round(100 * share)) : "·", `${detail}, ${counted(this.data.pods[place], "pod")}`);
+    });
+  }
+
+  /** Colour one tile: how full from 0 to 1, a short text in it, and what it says when pointed at. */
+  paint(node, share, text, detail) {
+    const tile = this.buttons.get(node);
+    if (!tile) return;
+    const cordoned = tile.hasAttribute("data-cordoned");
+    tile.className = `tile ${shade(share)}`;
+    tile.textContent = cordoned ? `⊘${text}` : text;
+    const about = `${node}: ${detail}${cordoned ? ", cordoned" : ""}${tile.hasAttribute("data-new") ? ", new" : ""}`;
+    tile.title = about;
+    tile.setAttribute("aria-label", about);
+  }
+
+  chosen(tile) {
+    if (tile.dataset?.node) this.pick(tile.dataset.node);
+  }
+
+  key(event) {
+    const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 };
+    if (!(event.key in steps) || !event.target.classList.contains("tile")) return;
+    const all = [...this.root.querySelectorAll(".tile")];
+    const at = all.indexOf(event.target);
+    let next = at + steps[event.key];
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const left = event.target.offsetLeft;
+      const top = event.target.offsetTop;
+      while (all[next] && (all[next].offsetTop === top || Math.abs(all[next].offsetLeft - left) > event.target.offsetWidth / 2)) next += steps[event.key];
+    }
+    if (all[next]) {
+      event.target.tabIndex = -1;
+      all[next].tabIndex = 0;
+      all[next].focus();
+    }
+    event.preventDefault();
+  }
+}
+
+/** The scale of the colours, in words. */
+export function legend() {
+  const tiles = [0, 0.25, 0.5, 0.75, 1].map((share) => el("span", { class: `tile ${shade(share)}` }, number(share * 100)));
+  return el("p", { class: "legend" }, "In use, percent: ", tiles, " ⊘ cordoned");
+}

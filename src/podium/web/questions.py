@@ -1,0 +1,294 @@
+"""What can be asked over HTTP: one type for each question, which its JSON, its query string and OpenAPI come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from podium.errors import InputError
+
+Manifest = dict[str, Any] | list[dict[str, Any]] | str
+"""Kubernetes objects: one, a List, a list of them, or YAML or JSON text."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=600)]
+Names = Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
+Release = Annotated[str, Meta(min_length=1, max_length=20, description="A release of kube-scheduler, such as v1.36.")]
+TieBreak = Literal["random", "first", "round-robin"]
+Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+Weight = Annotated[int, Meta(ge=0, le=1_000_000)]
+Output = Literal["json", "html"]
+
+
+class Question(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What every question may say."""
+
+    cluster: Manifest | None = None
+    """The cluster to ask about; the served one unless given."""
+    config: Manifest | None = None
+    """The KubeSchedulerConfiguration to decide with; that of the cluster, or the default one, unless given."""
+    release: Release | None = None
+    output: Output = "json"
+
+
+class Explain(Question):
+    """Why a pod goes to its node, or fits on none."""
+
+    pod: Name
+    profile: Name | None = None
+    preempt: bool = False
+    tie_break: TieBreak | None = None
+    seed: Seed = 0
+    assume_volumes: bool = False
+
+
+class Decision(Question):
+    """The same as explain, by columns: what the page shows of a decision."""
+
+    pod: Name
+    profile: Name | None = None
+    settings: ScoreSettings | None = None
+
+
+class ScoreSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Weights of scoring plugins, and how NodeResourcesFit scores; what is not said stays as it is."""
+
+    weights: dict[str, Weight] = {}
+    strategy: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] | None = None
+    disabled: Annotated[list[Name], Meta(max_length=100)] = []
+    """Plugins that are switched off at every extension point."""
+
+
+class NodeDetail(Question):
+    """A node: what is on it and, for a pod, how each of its scores came about."""
+
+    node: Name
+    pod: Name | None = None
+    profile: Name | None = None
+    settings: ScoreSettings | None = None
+
+
+class Moved(Question):
+    """How many pods of the cluster another node would win with other weights."""
+
+    settings: ScoreSettings
+
+
+class Configuration(Question):
+    """The KubeSchedulerConfiguration with other weights, for --config."""
+
+    settings: ScoreSettings
+    profile: Name | None = None
+
+
+class Simulate(Question):
+    """Where everything that is pending would go."""
+
+    tie_break: TieBreak | None = None
+    seed: Seed = 0
+    assume_volumes: bool = False
+
+
+class WhyNot(Question):
+    """What keeps a pod off a node, and the smallest changes that would turn it."""
+
+    pod: Name
+    node: Name
+    profile: Name | None = None
+    most: Annotated[int, Meta(ge=0, le=20)] = 5
+    tie_break: TieBreak | None = None
+    seed: Seed = 0
+
+
+class NodeOffer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A node to buy more of."""
+
+    node: Manifest
+    price: Annotated[float, Meta(gt=0, le=1e12)] = 1.0
+
+
+class Capacity(Question):
+    """How many more pods fit, where, and what stops the next one."""
+
+    pods: Annotated[list[Name], Meta(max_length=100)] = []
+    """Pods or workloads of the cluster to make more of."""
+    podspec: Manifest | None = None
+    """Pods or workloads that are not in the cluster."""
+    mix: Annotated[list[Annotated[int, Meta(ge=1, le=1_000_000)]], Meta(max_length=100)] = []
+    at_least: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    limit: Count = 0
+    exclude_nodes: Annotated[list[Name], Meta(max_length=10_000)] = []
+    nodes_needed: Annotated[list[NodeOffer], Meta(max_length=20)] = []
+    profile: Name | None = None
+    tie_break: TieBreak = "first"
+    seed: Seed = 0
+
+
+class Drain(Question):
+    """What becomes of the pods when nodes are drained."""
+
+    nodes: Names
+    preempt: bool = True
+    tie_break: TieBreak = "first"
+    seed: Seed = 0
+
+
+class Fail(Question):
+    """What becomes of the pods when nodes fail."""
+
+    selectors: Annotated[list[Name], Meta(max_length=100)] = []
+    """The nodes that fail, by label: zone=eu-1a, node=worker-7."""
+    worst: Name | None = msgspec.field(name="any", default=None)
+    """Instead: how many nodes, or which label, and the worst choice is found."""
+    most: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
+    preempt: bool = True
+    tie_break: TieBreak = "first"
+    seed: Seed = 0
+
+
+class Compare(Question):
+    """The same pods placed in two ways: with two configurations, or as two releases would."""
+
+    configs: Annotated[list[Manifest], Meta(max_length=2)] = []
+    releases: Annotated[list[Release], Meta(max_length=2)] = []
+    settings: ScoreSettings | None = None
+    """Instead of a second configuration: the first with other weights."""
+    replay: bool = False
+    tie_break: TieBreak = "first"
+    seed: Seed = 0
+
+
+class Audit(Question):
+    """Every running pod, decided again."""
+
+
+class Timeline(Question):
+    """The cluster over simulated time."""
+
+    events: Annotated[list[dict[str, Any]], Meta(max_length=1_000_000)] | str
+    """Events as in docs/timeline.md: a list, or JSON lines."""
+    until: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
+    seed: Seed = 0
+
+
+class Cordon(msgspec.Struct, tag_field="do", tag="cordon", forbid_unknown_fields=True):
+    """No new pods on these nodes."""
+
+    nodes: Names
+
+
+class Uncordon(msgspec.Struct, tag_field="do", tag="uncordon", forbid_unknown_fields=True):
+    """Pods again on these nodes."""
+
+    nodes: Names
+
+
+class DrainStep(msgspec.Struct, tag_field="do", tag="drain", forbid_unknown_fields=True):
+    """Evict the pods of these nodes one by one."""
+
+    nodes: Names
+
+
+class FailStep(msgspec.Struct, tag_field="do", tag="fail", forbid_unknown_fields=True):
+    """Take these nodes away."""
+
+    nodes: Annotated[list[Name], Meta(max_length=10_000)] = []
+    selector: Name | None = None
+
+
+class AddNodes(msgspec.Struct, tag_field="do", tag="add-nodes", forbid_unknown_fields=True):
+    """Add empty nodes like one that is there."""
+
+    like: Name
+    count: Annotated[int, Meta(ge=1, le=10_000)] = 1
+
+
+class Scale(msgspec.Struct, tag_field="do", tag="scale", forbid_unknown_fields=True):
+    """Let a workload have so many pods."""
+
+    workload: Name
+    """`namespace/Kind/name`."""
+    replicas: Annotated[int, Meta(ge=0, le=100_000)]
+
+
+class Apply(msgspec.Struct, tag_field="do", tag="apply", forbid_unknown_fields=True):
+    """Add objects, or replace those of the same name."""
+
+    objects: Manifest
+
+
+Step = Cordon | Uncordon | DrainStep | FailStep | AddNodes | Scale | Apply
+
+
+class WhatIf(Question):
+    """Changes made to a copy of the cluster one after the other: what lands where, and what stays pending."""
+
+    steps: Annotated[list[Step], Meta(max_length=100)] = []
+    group: Name = "topology.kubernetes.io/zone"
+    """The label whose values the nodes are grouped by."""
+
+
+class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """The pods of the served cluster, those that wait first."""
+
+    search: Annotated[str, Meta(max_length=600)] = ""
+    """Words that all have to occur in the name, namespace, node, workload or reason."""
+    offset: Count = 0
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    output: Literal["json"] = "json"
+
+
+Asked = Question | Pods
+
+
+def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
+    """The question that a query string asks: names as in JSON, lists by naming a field several times."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    hints = get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for name, text in pairs:
+        if name not in fields:
+            raise InputError(f"{name!r} is not a field of this question; it has {', '.join(sorted(fields))}")
+        if _is_list(hints[fields[name].name]):
+            given.setdefault(name, []).append(text)
+        elif name in given:
+            raise InputError(f"{name!r} is given twice; give it once")
+        else:
+            given[name] = text
+    return convert(given, kind, strict=False)
+
+
+def _is_list(hint: Any) -> bool:
+    """Whether a field is a list, and nothing else but perhaps absent."""
+    if get_origin(hint) is list:
+        return True
+    parts = [part for part in get_args(hint) if part is not type(None)]
+    return get_origin(hint) in (Union, UnionType) and len(parts) == 1 and _is_list(parts[0])
+
+
+def convert(given: Mapping[str, Any], kind: type[Any], *, strict: bool = True) -> Any:
+    """A question out of plain values; InputError in one line."""
+    try:
+        return msgspec.convert(dict(given), kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise InputError(said(error)) from None
+
+
+def from_json(body: bytes, kind: type[Any]) -> Any:
+    """A question out of JSON; InputError in one line."""
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise InputError(said(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"the request is not JSON: {error}") from None
+
+
+def said(error: Exception) -> str:
+    """What msgspec says of a value, in our words: the field first."""
+    message, at, path = str(error).rpartition(" - at `")
+    return f"{path.rstrip('`').removeprefix('$.')}: {message}" if at else str(error)

@@ -1,0 +1,248 @@
+"""What the page shows of the served cluster: its pods, a decision by columns, a node, how many pods would move.
+
+All of it is for one thread: deciding a pod that runs takes it out of the cluster for a moment.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from podium.answers.pod_lookup import find_pod
+from podium.cluster import PodInfo
+from podium.engine import Scheduler
+from podium.engine.release import OLD_RELEASES, release_of
+from podium.errors import InputError
+from podium.manifests import workload_of
+from podium.model import Pod
+from podium.present.explanation import Explained, explain_pod
+from podium.present.text import API_VERSION
+from podium.rules import RELEASE_NAMES
+from podium.web import questions
+from podium.web.configuration import turned
+from podium.web.decision_table import decision_table
+from podium.web.formulas import formulas
+from podium.web.moved_pods import ScoredPods, moved_pods, pods_by_chance
+from podium.web.questions import ScoreSettings
+from podium.web.subject import Subject, configured, posted_configuration
+
+MOST_SCHEDULERS = 6
+REASONS_SECONDS = 0.05
+"""How long one look at the pods may take to find out why pods wait."""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A pod as the list of pods shows it."""
+
+    namespace: str
+    name: str
+    node: str | None
+    workload: str
+    priority: int
+
+
+class Views:
+    """The served cluster, as the page looks at it."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        cluster = subject.cluster
+        self._pods = [
+            *(_listed(pod, None) for pod in cluster.pending.values()),
+            *(_listed(pod, pod.spec.node_name) for pod in cluster.stranded),
+            *(_listed(pod, node) for pod, node in cluster.placed()),
+        ]
+        self._texts = [
+            f"{pod.namespace}/{pod.name} {pod.node or 'pending'} {pod.workload}".lower() for pod in self._pods
+        ]
+        self._reasons: dict[tuple[PodInfo, str], str] = {}
+        self._schedulers: OrderedDict[bytes, Scheduler] = OrderedDict()
+        self._scored: OrderedDict[bytes, ScoredPods] = OrderedDict()
+
+    # -- the cluster and its pods ----------------------------------------------------------------------------------
+
+    def overview(self) -> dict[str, Any]:
+        """What the page has to know first: how large the cluster is, its profiles and their weights, its labels."""
+        cluster, scheduler = self.subject.cluster, self._scheduler(None, None)
+        labels = sorted({key for name in cluster.rows for key in cluster.node(name).metadata.labels})
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "Overview",
+            "nodes": cluster.node_count,
+            "pods": len(self._pods),
+            "pending": len(cluster.pending),
+            "release": self.subject.release,
+            "releases": [*RELEASE_NAMES, *OLD_RELEASES],
+            "canTurn": not release_of(self.subject.release).is_old,
+            "profiles": [
+                {
+                    "name": name,
+                    "weights": {each.plugin.name: each.weight for each in framework.score},
+                    "filters": [plugin.name for plugin in framework.filter],
+                    "strategy": _strategy(framework.profile.args.get("NodeResourcesFit")),
+                }
+                for name, framework in scheduler.frameworks.items()
+            ],
+            "labels": labels[:500],
+            "workloads": sorted({f"{pod.namespace}/{pod.workload}" for pod in self._pods if "/" in pod.workload})[
+                :5000
+            ],
+        }
+
+    def pods(self, asked: questions.Pods) -> dict[str, Any]:
+        """The pods that have all the words of a search, those that wait first, each with why it waits."""
+        words = asked.search.lower().split()
+        cluster = self.subject.cluster
+        known = self._find_reasons()
+        found = [pod for pod, text in zip(self._pods, self._texts, strict=True) if self._has(pod, text, words)]
+        shown = found[asked.offset : asked.offset + asked.limit]
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "PodList",
+            "found": len(found),
+            "pods": len(self._pods),
+            "pending": len(cluster.pending),
+            "complete": known,
+            "items": [{**msgspec.to_builtins(pod), "reason": self._reason(pod)} for pod in shown],
+        }
+
+    def _has(self, pod: Listed, text: str, words: list[str]) -> bool:
+        missing = [word for word in words if word not in text]
+        return not missing or (pod.node is None and all(word in self._reason(pod).lower() for word in missing))
+
+    def _reason(self, pod: Listed) -> str:
+        """Why a pod waits, as far as that is known; nothing of one that runs."""
+        if pod.node is not None:
+            return ""
+        waiting = self.subject.cluster.pending.get(f"{pod.namespace}/{pod.name}")
+        return "" if waiting is None else self._reasons.get(self._kind(waiting), "")
+
+    def _kind(self, pod: Pod) -> tuple[PodInfo, str]:
+        return self.subject.cluster.info_of(pod), pod.spec.scheduler_name
+
+    def _find_reasons(self) -> bool:
+        """Find out for a while why pods wait, one of each kind; whether all is known."""
+        until = monotonic() + REASONS_SECONDS
+        scheduler = self._scheduler(None, None)
+        for pod in self.subject.cluster.pending.values():
+            kind = self._kind(pod)
+            if kind not in self._reasons:
+                if monotonic() > until:
+                    return False
+                decision = scheduler.decide(pod)
+                fits = f"would go to {decision.node}" if decision.node else ""
+                self._reasons[kind] = decision.error or decision.message or fits
+        return True
+
+    # -- a decision ------------------------------------------------------------------------------------------------
+
+    def decision(self, asked: questions.Decision) -> dict[str, Any]:
+        """A decision by columns."""
+        return decision_table(self._explained(asked, asked.pod))
+
+    def _explained(self, asked: questions.Decision | questions.NodeDetail, name: str) -> Explained:
+        pod = self._pod(name)
+        return explain_pod(self._scheduler(asked.config, asked.settings, asked.profile), pod, asked.profile)
+
+    def _pod(self, name: str) -> Pod:
+        found = self.subject.cluster.find_pod(name)
+        return found[0] if found is not None else find_pod(self.subject.objects, name, None)[0]
+
+    def node(self, asked: questions.NodeDetail) -> dict[str, Any]:
+        """A node: its labels, taints and resources, the pods on it, and how a pod's scores on it came about."""
+        cluster = self.subject.cluster
+        row = cluster.rows.get(asked.node)
+        if row is None:
+            raise InputError(f"node {asked.node!r} is not in the cluster")
+        node = cluster.node(asked.node)
+        resources = cluster.columns.resources.values
+        allocatable, requested = (
+            table[:, row].tolist() for table in (cluster.columns.allocatable, cluster.columns.requested)
+        )
+        about: dict[str, Any] = {
+            "apiVersion": API_VERSION,
+            "kind": "NodeDetail",
+            "node": asked.node,
+            "labels": dict(sorted(node.metadata.labels.items())),
+            "unschedulable": node.spec.unschedulable,
+            "taints": [msgspec.to_builtins(taint) for taint in node.spec.taints],
+            "resources": [
+                {"resource": name, "allocatable": of, "requested": used}
+                for name, of, used in zip(resources, allocatable, requested, strict=False)
+                if of or used
+            ],
+            "pods": [
+                {"pod": pod.key, "priority": pod.priority, "workload": workload_of(pod)} for pod in cluster.pods_on(row)
+            ],
+            "formulas": [],
+        }
+        if asked.pod is not None:
+            explained = self._explained(asked, asked.pod)
+            scheduler = self._scheduler(asked.config, asked.settings, asked.profile)
+            about["formulas"] = formulas(scheduler, self._pod(asked.pod), asked.profile, explained.decision, asked.node)
+            status = explained.decision.rejected.get(asked.node)
+            about["rejected"] = status and {"plugin": status.plugin, "reasons": list(status.reasons)}
+        return about
+
+    # -- other weights ---------------------------------------------------------------------------------------------
+
+    def moved(self, asked: questions.Moved) -> dict[str, Any]:
+        """How many pods would move with other weights."""
+        today = self._scored_with(None)
+        settings = ScoreSettings(strategy=asked.settings.strategy, disabled=sorted(asked.settings.disabled))
+        other = today if settings == ScoreSettings() else self._scored_with(settings)
+        turned(self.subject, asked.settings)
+        return moved_pods(today, other, asked.settings.weights, of=len(self._pods))
+
+    def _scored_with(self, settings: ScoreSettings | None) -> ScoredPods:
+        key = msgspec.json.encode(settings)
+        found = self._scored.get(key)
+        if found is None:
+            scheduler = self._scheduler(None, settings)
+            pods = self._scored[b"null"].pods if b"null" in self._scored else pods_by_chance(scheduler)
+            found = self._scored[key] = ScoredPods(scheduler, pods)
+            if len(self._scored) > 3:
+                # Today's came first and stays.
+                del self._scored[list(self._scored)[1]]
+        return found
+
+    def _scheduler(self, config: Any, settings: ScoreSettings | None, profile: str | None = None) -> Scheduler:
+        """A scheduler with the served configuration or another, its settings turned; the last few are kept."""
+        key = msgspec.json.encode((config, settings, profile))
+        found = self._schedulers.get(key)
+        if found is None:
+            subject = self.subject
+            document = subject.document if config is None else posted_configuration(config)
+            made = subject.config if config is None else self._configured(document)
+            if settings is not None:
+                made = self._configured(turned(_with_document(subject, document), settings, profile))
+            found = Scheduler(
+                subject.cluster, made, registry=subject.registry, release=subject.release, tie_break="first"
+            )
+            self._schedulers[key] = found
+            while len(self._schedulers) > MOST_SCHEDULERS:
+                _, old = self._schedulers.popitem(last=False)
+                old.close()
+        self._schedulers.move_to_end(key)
+        return found
+
+    def _configured(self, document: Any) -> Any:
+        return configured(document, self.subject.release, self.subject.registry, "the configuration")
+
+
+def _with_document(subject: Subject, document: Any) -> Subject:
+    from dataclasses import replace
+
+    return replace(subject, document=document)
+
+
+def _listed(pod: Pod, node: str | None) -> Listed:
+    return Listed(pod.namespace, pod.name, node, workload_of(pod), pod.priority)
+
+
+def _strategy(args: object) -> str | None:
+    strategy = getattr(args, "scoring_strategy", None)
+    return None if strategy is None else strategy.type

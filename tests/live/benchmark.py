@@ -1,0 +1,91 @@
+"""Podium and kube-scheduler on the same machine, one after the other: pods bound per second, from the start.
+
+usage: python -m live.benchmark [SHAPE ...]     in tests/, after `make live-binaries`
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from live.cluster_objects import ZONE
+from live.control_plane import ControlPlane, Process, control_plane
+from live.many_objects import create_all, wait_for_bound
+from live.schedulers import KubeScheduler, Podium, configuration
+
+NODES, PODS = 1000, 5000
+GREEN = {"matchLabels": {"color": "green"}}
+SPREAD = {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": GREEN}
+SHAPES: dict[str, dict[str, Any]] = {"basic": {}, "spread": {"topologySpreadConstraints": [SPREAD]}}
+
+
+class Figure(NamedTuple):
+    """Seconds from the start until the first and the last pod was bound, and of the scheduler's own processor time."""
+
+    first: float
+    last: float
+    processor: float
+    memory: float
+    """In MB."""
+
+
+def nodes(count: int) -> list[dict[str, Any]]:
+    resources = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    return [
+        {
+            "metadata": {"name": f"node-{k}", "labels": {ZONE: f"zone{k % 3}", "kubernetes.io/hostname": f"node-{k}"}},
+            "status": {"allocatable": resources, "capacity": resources},
+        }
+        for k in range(count)
+    ]
+
+
+def pods(count: int, shape: str, scheduler: str) -> list[dict[str, Any]]:
+    container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}}}
+    spec = {"schedulerName": scheduler, "containers": [container], **SHAPES[shape]}
+    return [{"metadata": {"name": f"pod-{k}", "labels": {"color": "green"}}, "spec": spec} for k in range(count)]
+
+
+def start(scheduler: str, plane: ControlPlane) -> Process:
+    config = configuration(plane, scheduler)
+    return Podium(plane, config=config) if scheduler == "podium" else KubeScheduler(plane, config)
+
+
+def measure(scheduler: str, shape: str) -> Figure:
+    with control_plane() as plane:
+        create_all(plane, "/api/v1/nodes", nodes(NODES))
+        create_all(plane, "/api/v1/namespaces/default/pods", pods(PODS, shape, scheduler))
+        begin = time.monotonic()
+        process = start(scheduler, plane)
+        try:
+            times = wait_for_bound(plane, PODS, 600)
+            used, memory = usage(process)
+        finally:
+            process.stop()
+        return Figure(min(times) - begin, max(times) - begin, used, memory)
+
+
+def usage(process: Process) -> tuple[float, float]:
+    """Processor seconds and most memory in MB of a process that runs."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    return ticks / 100, int(peak) / 1024
+
+
+def main() -> None:
+    for shape in sys.argv[1:] or SHAPES:
+        figures = {name: measure(name, shape) for name in ("kube-scheduler", "podium")}
+        for name, figure in figures.items():
+            print(
+                f"{shape:8} {name:15} first {figure.first:5.1f} s  last {figure.last:5.1f} s  "
+                f"{PODS / figure.last:6.0f} pods/s  processor {figure.processor:5.1f} s  {figure.memory:5.0f} MB"
+            )
+        print(f"{shape:8} ratio {figures['kube-scheduler'].last / figures['podium'].last:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The schedulers under test, as processes: Podium and kube-scheduler."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from live.commands import BIN
+from live.control_plane import BINARIES, SCHEDULER, ControlPlane, Process, free_port
+
+FAST = {"qps": 5000, "burst": 5000}
+"""The client limits, lifted."""
+
+
+def configuration(plane: ControlPlane, name: str, *, lease: str = "", **fields: Any) -> Path:
+    """A KubeSchedulerConfiguration file with one profile of this name, unless `fields` say otherwise."""
+    election: dict[str, Any] = {"leaderElect": bool(lease)}
+    if lease:
+        times = {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "1s"}
+        election |= {"resourceName": lease, "resourceNamespace": "kube-system", **times}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {**FAST, "kubeconfig": str(plane.kubeconfig(f"{name}.kubeconfig"))},
+        "leaderElection": election,
+        "profiles": [{"schedulerName": name}],
+        **fields,
+    }
+    path = plane.directory / f"{name}.config"
+    path.write_text(json.dumps(document))
+    return path
+
+
+class Podium(Process):
+    """`podium run`, ready."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *arguments: str,
+        config: Path | None = None,
+        log: str = "podium.log",
+        server: str = "",
+    ) -> None:
+        self.port = free_port()
+        config = config or configuration(plane, "podium")
+        if server:
+            arguments = (
+                *arguments,
+                "--kubeconfig",
+                str(plane.kubeconfig("proxied.kubeconfig", server=server, token="admin-token")),
+            )
+        options: list[str | Path] = ["run", "--config", config, "--port", str(self.port), *arguments]
+        super().__init__([BIN / "podium", *options], plane.directory / log, {"PYTHONFAULTHANDLER": "1"})
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        def is_ready() -> bool:
+            assert self.is_running, self.output
+            try:
+                return self.get("/readyz") == "ok"
+            except OSError:
+                return False
+
+        wait_until(is_ready, seconds)
+
+
+class KubeScheduler(Process):
+    """The real kube-scheduler."""
+
+    def __init__(self, plane: ControlPlane, config: Path | None = None, *, token: str = SCHEDULER) -> None:
+        path = config or configuration(plane, "kube-scheduler")
+        super().__init__(
+            [
+                BINARIES / "kube-scheduler",
+                f"--config={path}",
+                f"--secure-port={free_port()}",
+                "--bind-address=127.0.0.1",
+                f"--authentication-kubeconfig={plane.kubeconfig('auth.kubeconfig')}",
+                f"--authorization-kubeconfig={plane.kubeconfig('auth.kubeconfig')}",
+            ],
+            plane.directory / "kube-scheduler.log",
+        )
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 60.0, every: float = 0.1) -> None:
+    """Wait until something holds; fails if that takes too long."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it did not come to hold in time"
+        time.sleep(every)

@@ -1,0 +1,248 @@
+"""What the page shows: decisions by columns, formulas, other weights, what-ifs, pods, a timeline."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from builders import make_node, make_pod
+from podium.config import parse_config
+from podium.engine import Scheduler
+from podium.manifests import load
+from podium.plugins import IN_TREE
+from podium.present.explanation import explain_pod
+from podium.web import questions
+from podium.web.configuration import turned
+from podium.web.questions import ScoreSettings
+from podium.web.subject import Subject, served_subject
+from podium.web.views import Views
+from web.calling import Caller
+
+
+@pytest.fixture
+def views(fleet_documents: list[dict[str, Any]]) -> Views:
+    return Views(served_subject(load(fleet_documents), None, IN_TREE))
+
+
+@pytest.mark.parametrize("pod", ["batch/reindex", "payments/audit", "data/redis-0", "ml/train-xl"])
+def test_a_decision_by_columns_says_what_explain_says(pod: str, caller: Caller) -> None:
+    table = caller.post("/api/v1/decision", {"pod": pod}).json
+    whole = caller.post("/api/v1/explain", {"pod": pod, "tieBreak": "first"}).json
+    for field in ("pod", "runsOn", "node", "message", "words", "ties", "preemption"):
+        assert table[field] == whole[field]
+    assert table["nodes"] == [each["node"] for each in whole["feasible"]]
+    for place, each in enumerate(whole["feasible"]):
+        assert table["totals"][place] == (each["total"] or 0)
+        for column in table["plugins"]:
+            scores = each["scores"][column["plugin"]]
+            assert (column["raw"][place], column["normalised"][place]) == (scores["raw"], scores["normalised"])
+            assert column["weight"] == scores["weight"]
+    rejected = {node: (group["plugin"], group["reasons"]) for group in table["rejected"] for node in group["nodes"]}
+    assert rejected == {each["node"]: (each["plugin"], each["reasons"]) for each in whole["rejected"]}
+
+
+def test_formulas_come_to_the_scores(views: Views) -> None:
+    """Lines that are arithmetic are worked out, and come to the raw score."""
+    cluster = views.subject.cluster
+    seen = set()
+    for pod, _ in list(cluster.placed())[::23]:
+        decision = views.decision(questions.Decision(pod=pod.key))
+        for node in decision["nodes"][:3] if decision["plugins"] else []:
+            for each in views.node(questions.NodeDetail(node=node, pod=pod.key))["formulas"]:
+                place = decision["nodes"].index(node)
+                column = next(one for one in decision["plugins"] if one["plugin"] == each["plugin"])
+                assert (each["raw"], each["normalised"]) == (column["raw"][place], column["normalised"][place])
+                seen.add(each["plugin"])
+                if each["plugin"] == "NodeResourcesFit":
+                    assert int(_worked_out(each["lines"], "LeastAllocated: ")) == each["raw"]
+                if each["plugin"] == "NodeResourcesBalancedAllocation":
+                    assert int(_worked_out(each["lines"], "")) == each["raw"]
+                if each["plugin"] == "TaintToleration":
+                    assert int(each["lines"][0].rpartition(": ")[2]) == each["raw"]
+                if each["plugin"] == "PodTopologySpread" and each["lines"][0] != "no constraint counts":
+                    sums = [
+                        _worked_out([line], f"{line.split(': ')[0]}: ")
+                        for line in each["lines"]
+                        if " matching " in line
+                    ]
+                    assert round(sum(sums)) == each["raw"]
+    assert {"NodeResourcesFit", "PodTopologySpread", "TaintToleration"} <= seen
+
+
+def _worked_out(lines: list[str], before: str) -> float:
+    """The value of the line that is arithmetic once its words are gone."""
+    for line in lines:
+        text = re.sub(r"[a-zA-Z]+", "", line.removeprefix(before)).replace(",", "") if line.startswith(before) else ""
+        if text and re.fullmatch(r"[\d\s.+*/()-]+", text) and any(sign in text for sign in "+*/"):
+            return float(eval(text))  # arithmetic only, as just checked
+        if before and line.startswith(before) and text.strip().isdigit():
+            return float(text)
+    raise AssertionError(lines)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ScoreSettings(weights={"NodeResourcesFit": 10}),
+        ScoreSettings(weights={"NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 9}),
+        ScoreSettings(strategy="MostAllocated"),
+        ScoreSettings(weights={"ImageLocality": 5}, disabled=["TaintToleration"]),
+    ],
+    ids=["heavier", "zero", "strategy", "switched off"],
+)
+def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(
+    settings: ScoreSettings, views: Views
+) -> None:
+    while True:
+        found = views.moved(questions.Moved(settings=settings))
+        if found["lookedAt"] == found["sample"]:
+            break
+    assert found["sample"] > 200
+    today = Scheduler(views.subject.cluster, tie_break="first")
+    config = parse_config(turned(views.subject, settings), IN_TREE.points)
+    other = Scheduler(views.subject.cluster, config, tie_break="first")
+    named = {move["pod"] for move in found["moves"]}
+    for pod, _ in list(views.subject.cluster.placed())[150:400:7]:
+        before, after = (explain_pod(each, pod).decision for each in (today, other))
+        if before.error or pod.metadata.controller is None or pod.metadata.controller.kind == "DaemonSet":
+            continue
+        if found["moved"] == len(found["moves"]):
+            assert (pod.key in named) == (not set(before.ties) & set(after.ties)), pod.key
+
+
+def test_a_turned_configuration_is_one_that_can_be_used(fleet_subject: Subject) -> None:
+    settings = ScoreSettings(
+        weights={"NodeResourcesFit": 7, "ImageLocality": 0},
+        strategy="RequestedToCapacityRatio",
+        disabled=["PodTopologySpread"],
+    )
+    config = parse_config(turned(fleet_subject, settings), IN_TREE.points)
+    weights = {ref.name: ref.weight for ref in config.profiles[0].points["score"]}
+    assert weights["NodeResourcesFit"] == 7
+    assert "ImageLocality" not in weights
+    assert "PodTopologySpread" not in {ref.name for refs in config.profiles[0].points.values() for ref in refs}
+
+
+@pytest.mark.parametrize(
+    ("search", "some"),
+    [
+        ("", "payments/audit-hlrhdd-8klzs"),
+        ("pending", "search/index-9"),
+        ("insufficient nvidia.com/gpu", "ml/train-xl-6np85"),
+        ("SHOP web general-a1", None),
+        ("data-a1", "search/index-3"),
+    ],
+)
+def test_pods_are_found_by_what_is_known_of_them(search: str, some: str | None, views: Views) -> None:
+    while not (found := views.pods(questions.Pods(search=search, limit=500)))["complete"]:
+        pass
+    names = [f"{each['namespace']}/{each['name']}" for each in found["items"]]
+    assert some is None or some in names
+    assert found["found"] == len(names)
+    waiting = [each["node"] is None for each in found["items"]]
+    assert waiting == sorted(waiting, reverse=True)
+    assert all(each["reason"] for each in found["items"] if each["node"] is None)
+
+
+WHAT_IFS: list[tuple[list[dict[str, Any]], str]] = [
+    ([{"do": "cordon", "nodes": ["spot-c2"]}], "1 node cordoned: spot-c2."),
+    ([{"do": "drain", "nodes": ["spot-c2"]}], "When spot-c2 is drained"),
+    ([{"do": "fail", "selector": "zone=eu-1a"}], "and 15 more fail"),
+    ([{"do": "add-nodes", "like": "gpu-a1", "count": 3}], "3 nodes like gpu-a1 added"),
+    ([{"do": "scale", "workload": "shop/Deployment/web", "replicas": 5}], "goes from 36 pods to 5"),
+    (
+        [{"do": "apply", "objects": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}"}],
+        "1 Pod",
+    ),
+]
+
+
+@pytest.mark.parametrize(("steps", "said"), WHAT_IFS, ids=[each[0][0]["do"] for each in WHAT_IFS])
+def test_what_if(steps: list[dict[str, Any]], said: str, caller: Caller) -> None:
+    found = caller.post("/api/v1/what-if", {"steps": steps}).json
+    assert said in " ".join(found["steps"][0]["words"])
+    assert found["pending"] + found["placed"] == len(found["placements"])
+    tiles = found["tiles"]
+    assert (
+        len(tiles["nodes"]) == len(tiles["groups"]) == len(tiles["pods"]) == len(tiles["resources"][0]["allocatable"])
+    )
+
+
+def test_steps_add_up_and_are_undone_by_leaving_them_out(caller: Caller) -> None:
+    cordon, uncordon = ({"do": do, "nodes": ["spot-c2"]} for do in ("cordon", "uncordon"))
+    plain = caller.post("/api/v1/what-if", {}).json["tiles"]
+    both = caller.post("/api/v1/what-if", {"steps": [cordon, uncordon]}).json["tiles"]
+    one = caller.post("/api/v1/what-if", {"steps": [cordon]}).json["tiles"]
+    assert both["unschedulable"] == plain["unschedulable"] != one["unschedulable"]
+
+
+def test_added_nodes_take_pods_that_wait(caller: Caller) -> None:
+    steps = [{"do": "add-nodes", "like": "gpu-a1", "count": 2}]
+    found = caller.post("/api/v1/what-if", {"steps": steps}).json
+    where = {each["pod"]: each["node"] for each in found["placements"]}
+    assert {where["ml/train-xl-6np85"], where["ml/train-xl-cvkvh"]} == {"gpu-a1-1", "gpu-a1-2"}
+
+
+def test_a_timeline_has_what_the_player_shows(caller: Caller) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "spot-c2"}}
+    found = caller.post(
+        "/api/v1/timeline", {"events": [{"time": 5, "event": "drain", "object": node}], "until": 60}
+    ).json
+    assert found["end"] == 60
+    assert {record["event"] for record in found["log"]} >= {"drain", "evict", "bind"}
+    assert found["mostPods"] > 0
+    assert (found["samples"][0]["time"], found["samples"][-1]["time"]) == (0, 60)
+    lines = msgspec.json.encode({"time": 5, "event": "drain", "object": node}).decode()
+    assert caller.post("/api/v1/timeline", {"events": lines, "until": 60}).json == found
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' OR 1=1 --",
+    "\u202egnp.exe",
+    "\x1b[31mred\x1b[0m\x07",
+    "a" * 10_000,
+    "\u0000\ufffe",
+    "{{7*7}}${7*7}",
+    "../../etc/passwd",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_comes_back_as_text(text: str, caller: Caller) -> None:
+    """In JSON as it is, in a report escaped, in an error on one printable line."""
+    cluster = [
+        {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": "n", "labels": {"note": text}},
+            "status": {"allocatable": {"cpu": "1", "pods": "9"}},
+        },
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": "p"},
+            "spec": {"schedulerName": text, "containers": [{"name": "c"}]},
+        },
+    ]
+    answer = caller.post("/api/v1/explain", {"cluster": cluster, "pod": "p", "output": "html"})
+    assert answer.status in (200, 400)
+    assert b"<script>alert" not in answer.body
+    assert b"<img" not in answer.body
+    error = caller.post("/api/v1/explain", {"pod": text[:500]})
+    assert error.status == 400
+    assert error.error.isprintable()
+
+
+def test_a_node_without_a_pod_shows_what_is_on_it() -> None:
+    objects = [make_node("a", labels={"zone": "x"}), make_pod("p", node="a", requests={"cpu": "1"})]
+    documents = [{"apiVersion": "v1", "kind": type(each).__name__, **msgspec.to_builtins(each)} for each in objects]
+    views = Views(served_subject(load(documents), None, IN_TREE))
+    found = views.node(questions.NodeDetail(node="a"))
+    assert [each["pod"] for each in found["pods"]] == ["default/p"]
+    assert found["resources"][0] == {"resource": "cpu", "allocatable": 4000, "requested": 1000}
+    assert found["formulas"] == []
