@@ -81,6 +81,9 @@ Plugins = Annotated[
     list[str],
     typer.Option("--plugin", metavar="MODULE:CLASS", help="A plugin of your own; may be given several times."),
 ]
+Dask = Annotated[
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786.")
+]
 Seed = Annotated[int, typer.Option("--seed", help="Of the random tie-break: the same seed, the same choices.")]
 Ties = Annotated[
     TieBreak, typer.Option("--tie-break", help="Which of several best nodes is taken; `first` is the smallest name.")
