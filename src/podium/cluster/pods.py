@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -76,6 +77,41 @@ class HostPort(NamedTuple):
     port: int
 
 
+ANY_IP = "0.0.0.0"
+
+
+class Ports:
+    """Who uses which port: (protocol, port) -> row -> how often each address is taken."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, int], dict[int, Counter[str]]] = {}
+
+    def change(self, row: int, ports: Iterable[HostPort], amount: int) -> None:
+        """Take (1) or free (-1) ports on a row."""
+        for ip, protocol, port in ports:
+            rows = self._used.setdefault((protocol, port), {})
+            addresses = rows.setdefault(row, Counter())
+            addresses[ip] += amount
+            if not addresses[ip]:
+                del addresses[ip]
+            if not addresses:
+                del rows[row]
+
+    def conflicts(self, ports: Iterable[HostPort]) -> Iterator[int]:
+        """The rows on which one of these ports is taken, possibly repeated; 0.0.0.0 overlaps every address."""
+        for ip, protocol, port in ports:
+            for row, addresses in self._used.get((protocol, port), {}).items():
+                if ip == ANY_IP or ANY_IP in addresses or ip in addresses:
+                    yield row
+
+    def copy(self) -> Ports:
+        twin = Ports()
+        twin._used = {
+            port: {row: addresses.copy() for row, addresses in rows.items()} for port, rows in self._used.items()
+        }
+        return twin
+
+
 class Cohort(NamedTuple):
     """Pods that every counting question treats alike."""
 
@@ -141,7 +177,7 @@ def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
     """The ports the pod takes on its node: those of containers and of init containers that keep running."""
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == ALWAYS]
     return tuple(
-        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        HostPort(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
         for container in (*pod.spec.containers, *(sidecars if rules.sidecar_host_ports else ()))
         for port in container.ports
         if port.host_port > 0

@@ -14,11 +14,12 @@ from podium.loop.events import pod_changes
 from podium.loop.hints import PluginHints
 from podium.loop.queued_pod import WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
+from podium.model.pod_kinds import has_objects_of_its_own
 
 FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
 FLUSH_EVERY = 30.0
-"""Seconds between two looks at who has waited that long."""
+"""Seconds between two checks for pods that have waited that long."""
 
 Group = Mapping[str, QueuedPod]
 
@@ -95,9 +96,9 @@ class UnschedulablePods:
 
 
 TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
-"""Five minutes went by: every plugin may have changed its mind."""
+"""A pod has waited for five minutes: it is tried again whatever rejected it."""
 UNKNOWN = PluginHints(Plugin())
-"""Of rejectors that are no plugins: extenders, whom any event may change the mind of."""
+"""The hints for extenders, which are no plugins: any event may change what they answer."""
 
 
 class Strategy(IntEnum):
@@ -283,7 +284,7 @@ class SchedulingQueue:
         """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
         for plugin in sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin):
-            status: Status = plugin.pre_enqueue(queued.pod)
+            status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
             if status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name
@@ -326,6 +327,6 @@ class SchedulingQueue:
         profile, rejectors = pod.spec.scheduler_name, queued.rejectors
         known = self._hints[profile]
         by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
-        # The claims of generic ephemeral volumes are named after their pod.
-        by_spec = by_spec and not any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        # Claims for devices are a pod's own.
+        by_spec = by_spec and not has_objects_of_its_own(pod) and not pod.spec.resource_claims
         return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, "" if by_spec else pod.key

@@ -1,4 +1,4 @@
-"""A pod in the queue, and heaps of them."""
+"""A pod in the queue, and the collections of such pods that the queue consists of."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class BackoffQueue:
 
 
 class InFlight:
-    """Pods on their way, by namespace and name, and the events since the first of them set out."""
+    """Pods being scheduled, by namespace and name, and the events since the first of them left the queue."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
@@ -97,16 +97,16 @@ class InFlight:
         self._since[key] = self._forgotten + len(self._events)
 
     def note(self, event: ClusterEvent) -> None:
-        """Remember an event for the pods that are on their way; there is nothing to remember if none is."""
+        """Remember an event for the pods that are being scheduled, if any."""
         if self._since:
             self._events.append(event)
 
     def events_for(self, key: str) -> list[ClusterEvent]:
-        """What happened since a pod set out."""
+        """The events since a pod left the queue."""
         return self._events[self._since[key] - self._forgotten :]
 
     def done(self, key: str) -> None:
-        """The pod has arrived: drop it, and the events that only it would have looked at."""
+        """Drop a pod, and the events that only it would have looked at."""
         self._since.pop(key, None)
         kept_from = min(self._since.values(), default=self._forgotten + len(self._events))
         del self._events[: kept_from - self._forgotten]

@@ -31,11 +31,11 @@ from podium.framework.plugin import (
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Node, Pod, TopologySpreadConstraint
+from podium.model.node import HOSTNAME, ZONE
 from podium.model.selectors import (
     EVERYTHING,
     label_selector,
 )
-from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
 from podium.plugins.spread_constraints import (
