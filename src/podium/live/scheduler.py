@@ -26,6 +26,7 @@ from podium.live.volume_writes import VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable
 from podium.loop.waiting import Assumed
 from podium.model import Pod
+from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
 
 logger = logging.getLogger("podium.live")
@@ -222,6 +223,8 @@ class LiveScheduler:
         if found is None:
             return
         try:
+            if DynamicResources.has_bound(found[1].state):
+                raise PodiumError("claims for devices cannot be written to the API server yet; use another scheduler")
             await self._bind_volumes(found[1])
             async with self._slots:
                 if pod.key not in self.loop.assumed:
