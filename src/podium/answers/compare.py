@@ -28,8 +28,8 @@ from podium.engine.simulation import in_queue_order
 from podium.framework import Registry, Status
 from podium.manifests import workload_of
 from podium.model import Pod
+from podium.model.node import ZONE
 from podium.model.pod_kinds import belongs_to_node
-from podium.model.well_known_labels import ZONE
 from podium.plugins import IN_TREE
 
 

@@ -15,8 +15,7 @@ from podium.cluster.device_claims import EXTENDED_RESOURCE_CLAIM, releases
 from podium.cluster.images import Images
 from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
-from podium.cluster.pods import PodInfo, PodInfos
-from podium.cluster.ports import Ports
+from podium.cluster.pods import PodInfo, PodInfos, Ports, counts_alike
 from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
 from podium.collector import collector_paused
@@ -186,7 +185,10 @@ class Cluster:
         """Let pods count for what they do in another release; a scheduler sees to that itself."""
         if self.infos.rules is rules:
             return
+        alike = counts_alike(self.infos.rules, rules)
         self.infos = self.infos.counted_as(rules)
+        if alike:
+            return
         for key, (pod, info) in self._compiled.items():
             if info.varies:
                 self._compiled[key] = pod, self.infos.of(pod)
