@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from podium.cli import (
     explain,
     extender,
     import_trace,
+    options,
     recorded,
     run,
     serve,
@@ -150,20 +152,42 @@ def podium(
         print(context.get_help())
 
 
-app.command()(explain.explain)
-app.command()(simulate.simulate)
-app.command()(why_not.why_not)
-app.command()(capacity.capacity)
-app.command()(compare.compare)
-app.command()(disruption.drain)
-app.command()(disruption.fail)
-app.command()(audit.audit)
-app.command()(tune.tune)
-app.command()(dump.dump)
+READING_OPTIONS = {"strict": (options.Strict, False), "no_warn": (options.NoWarn, False)}
+
+
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options that say how to read what it is given."""
+
+    @wraps(command)
+    def with_options(*, strict: bool, no_warn: bool, **arguments: Any) -> Any:
+        from podium.cli.inputs import READING, Reading
+
+        READING.set(Reading(strict=strict, warns=not no_warn))
+        return command(**arguments)
+
+    own = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in READING_OPTIONS.items()
+    ]
+    vars(with_options)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
+    return with_options
+
+
+app.command()(reading(explain.explain))
+app.command()(reading(simulate.simulate))
+app.command()(reading(why_not.why_not))
+app.command()(reading(capacity.capacity))
+app.command()(reading(compare.compare))
+app.command()(reading(disruption.drain))
+app.command()(reading(disruption.fail))
+app.command()(reading(audit.audit))
+app.command()(reading(tune.tune))
+app.command()(reading(dump.dump))
 app.command()(shadow.shadow)
 app.command()(run.run)
-app.command()(serve.serve)
-app.command()(extender.extender)
+app.command()(reading(serve.serve))
+app.command()(reading(extender.extender))
 app.command()(sweep.sweep)
 app.command("import")(import_trace.import_trace)
 app.command()(recorded.decide)

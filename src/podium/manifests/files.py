@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from podium.errors import InputError
-from podium.manifests.large_lists import LargeList, RawEnvelope, Text
+from podium.manifests.json_keys import refuse_duplicate_keys
+from podium.manifests.large_lists import LARGE, LargeList, RawEnvelope, Text
 from podium.manifests.yaml_documents import yaml_documents
 
 Source = str | os.PathLike[str] | Mapping[str, object] | Sequence[Mapping[str, object]]
@@ -197,6 +198,8 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
             raise _NotJSONError(_json_problem(error, text, position), position, number) from None
         number += 1
         end = start + length
+        if length <= LARGE:
+            refuse_duplicate_keys(bytes(view[start:end]), f"{name} document {number}")
         value = msgspec.Raw(view[start:end])
         yield Document(f"{name} document {number}", name, value, envelope, mapped=_mapped(text))
         start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.model.meta import Object, ResourceList, Struct
+from podium.model.meta import Int64, Object, ResourceList, Struct
 
 
 class Taint(Struct, frozen=True):
@@ -18,7 +18,7 @@ class NodeSpec(Struct, frozen=True):
 
 class ContainerImage(Struct, frozen=True):
     names: list[str] = []
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeCondition(Struct, frozen=True):
