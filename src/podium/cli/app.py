@@ -152,17 +152,23 @@ def podium(
         print(context.get_help())
 
 
-READING_OPTIONS = {"strict": (options.Strict, False), "no_warn": (options.NoWarn, False)}
+READING_OPTIONS = {
+    "strict": (options.Strict, False),
+    "no_warn": (options.NoWarn, False),
+    "max_input": (options.MaxInput, "4Gi"),
+}
 
 
 def reading(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the options that say how to read what it is given."""
 
     @wraps(command)
-    def with_options(*, strict: bool, no_warn: bool, **arguments: Any) -> Any:
-        from podium.cli.inputs import READING, Reading
+    def with_options(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
+        from podium.cli.inputs import READING, Reading, read_size
+        from podium.manifests.files import MAX_INPUT
 
         READING.set(Reading(strict=strict, warns=not no_warn))
+        MAX_INPUT.set(read_size(max_input, "--max-input"))
         return command(**arguments)
 
     own = inspect.signature(command, eval_str=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextvars import ContextVar
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from podium.cli.output import remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
+from podium.model.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
@@ -35,6 +37,17 @@ MOST_WARNINGS = 20
 """How many are shown of one input."""
 
 FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
+
+
+def read_size(text: str, option: str) -> int:
+    """A number of bytes, `4Gi`; it needs to be above 0."""
+    try:
+        size = parse_quantity(text)
+    except InputError:
+        size = Fraction(0)
+    if size <= 0:
+        raise InputError(f"{option} {text!r} must be a size above 0, such as 512Mi")
+    return int(size)
 
 
 def read_pods(name: str, objects: Objects, profile: str | None = None) -> list[Pod]:
