@@ -132,7 +132,7 @@ def test_the_leader_is_killed(fresh_plane: ControlPlane) -> None:
         wait_until(lambda: bound(fresh_plane) > 50, every=0.02)
         leader.kill()
         check(fresh_plane, POD_COUNT)
-        assert fresh_plane.get(lease)["spec"]["leaseTransitions"] == 1
+        assert fresh_plane.get(lease)["spec"]["leaseTransitions"] >= 1
 
 
 def test_nodes_and_pods_go_while_pods_are_bound(fresh_plane: ControlPlane) -> None:
