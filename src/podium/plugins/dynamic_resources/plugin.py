@@ -194,12 +194,6 @@ class DynamicResources(
         if devices is not None:
             devices.bind()
 
-    @classmethod
-    def has_bound(cls, state: CycleState) -> bool:
-        """Whether claims changed when the pod was bound."""
-        devices: PodDevices | None = state.get(cls.name)
-        return devices is not None and devices.has_bound
-
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         self.settle(state, pod, node_name)
         return SUCCESS

@@ -267,11 +267,6 @@ class PodDevices:
             self._cluster.update(after)
             self._bound.append((before, after))
 
-    @property
-    def has_bound(self) -> bool:
-        """Whether claims changed when the pod was bound."""
-        return bool(self._bound)
-
     def to_deallocate(self) -> ResourceClaim | None:
         return None
 
