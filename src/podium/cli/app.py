@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
 from podium.cli import (
@@ -19,6 +20,7 @@ from podium.cli import (
     bench,
     capacity,
     compare,
+    devices,
     disruption,
     dump,
     example,
@@ -33,6 +35,7 @@ from podium.cli import (
     simulate,
     sweep,
     tune,
+    upgrade,
     why_not,
 )
 from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
@@ -47,11 +50,31 @@ TRACEBACK = "PODIUM_TRACEBACK"
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+QUESTIONS = {
+    "Ask about a pod": ("explain", "why-not"),
+    "Ask about a cluster": ("simulate", "capacity", "drain", "fail", "audit", "devices"),
+    "Change how it is scheduled": ("compare", "tune", "upgrade", "releases", "sweep"),
+    "Work with a running cluster": ("dump", "shadow", "run", "extender", "serve"),
+    "Recordings and examples": ("demo", "example", "import", "decide", "verify", "bench"),
+}
+"""The commands by the question that brings a user to them."""
+
+
+class Command(TyperCommand):
+    """A command whose help names arguments as users write them: without braces and Python types."""
+
+    def get_help(self, ctx: Any) -> str:
+        text = super().get_help(ctx)
+        return re.sub(r"\{([A-Z_]+)\}", r"\1", re.sub(r" <(?:list\[)?(?:str|int|float)\]?>", "", text))
+
+
 class Commands(TyperGroup):
     """The commands of Podium: 0 went well, 1 something does not fit or agree, 2 bad input, 130 interrupted."""
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         try:
+            if sys.stderr is None:  # the shell's `2>&-`
+                sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
             if sys.stdout is None:  # the shell's `>&-`
                 raise PodiumError("stdout is closed; there is nowhere to write to")
             code = super().main(args, standalone_mode=False, **extra) or 0
@@ -89,6 +112,17 @@ class Commands(TyperGroup):
             command.callback = _checking_files(command.callback)
         return command
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by the question they answer, each with the first sentence of its help."""
+        listed = {name for names in QUESTIONS.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in listed)
+        for title, names in {**QUESTIONS, "Other commands": others}.items():
+            found = {name: self.get_command(ctx, name) for name in names}
+            rows = [(name, _first_sentence(command.help)) for name, command in found.items() if command is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
@@ -110,6 +144,11 @@ def _checking_files(callback: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+def _first_sentence(text: str | None) -> str:
+    first, _, _ = (text or "").strip().partition("\n\n")
+    return " ".join(first.split()).partition(". ")[0].rstrip(".")
+
+
 def fail(problem: Exception | str) -> int:
     """Say what is wrong in one line on stderr; the exit code for it."""
     text = problem.format_message() if isinstance(problem, UsageError) else str(problem)  # type: ignore[attr-defined]
@@ -120,9 +159,9 @@ def fail(problem: Exception | str) -> int:
 app = typer.Typer(
     cls=Commands,
     name="podium",
-    help="Decide where Kubernetes pods go, exactly as kube-scheduler v1.36 would, and show why.",
+    help="Decide where Kubernetes pods go, exactly as kube-scheduler would, and show why.",
     epilog="Exit codes: 0 all went well, 1 something does not fit or agree, 2 bad input, 130 interrupted.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -180,24 +219,27 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options
 
 
-app.command()(reading(explain.explain))
-app.command()(reading(simulate.simulate))
-app.command()(reading(why_not.why_not))
-app.command()(reading(capacity.capacity))
-app.command()(reading(compare.compare))
-app.command()(reading(disruption.drain))
-app.command()(reading(disruption.fail))
-app.command()(reading(audit.audit))
-app.command()(reading(tune.tune))
-app.command()(reading(dump.dump))
-app.command()(shadow.shadow)
-app.command()(run.run)
-app.command()(reading(serve.serve))
-app.command()(reading(extender.extender))
-app.command()(sweep.sweep)
-app.command("import")(import_trace.import_trace)
-app.command()(recorded.decide)
-app.command()(recorded.verify)
-app.command()(bench.bench)
-app.command()(example.demo)
-app.command()(example.example)
+app.command(cls=Command)(reading(explain.explain))
+app.command(cls=Command)(reading(simulate.simulate))
+app.command(cls=Command)(reading(why_not.why_not))
+app.command(cls=Command)(reading(capacity.capacity))
+app.command(cls=Command)(reading(compare.compare))
+app.command(cls=Command)(reading(upgrade.upgrade))
+app.command(cls=Command)(reading(disruption.drain))
+app.command(cls=Command)(reading(disruption.fail))
+app.command(cls=Command)(reading(audit.audit))
+app.command(cls=Command)(reading(devices.devices))
+app.command(cls=Command)(reading(tune.tune))
+app.command(cls=Command)(reading(dump.dump))
+app.command(cls=Command)(shadow.shadow)
+app.command(cls=Command)(run.run)
+app.command(cls=Command)(reading(serve.serve))
+app.command(cls=Command)(reading(extender.extender))
+app.command(cls=Command)(sweep.sweep)
+app.command("import", cls=Command)(import_trace.import_trace)
+app.command(cls=Command)(recorded.decide)
+app.command(cls=Command)(recorded.verify)
+app.command(cls=Command)(bench.bench)
+app.command(cls=Command)(upgrade.releases)
+app.command(cls=Command)(example.demo)
+app.command(cls=Command)(example.example)
