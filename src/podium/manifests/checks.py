@@ -17,6 +17,7 @@ from podium.manifests.devices import (
     check_class,
     check_constraint,
     check_count,
+    check_range,
     check_request,
     check_slice,
 )
@@ -46,6 +47,7 @@ from podium.model import (
     WeightedPodAffinityTerm,
 )
 from podium.model.devices import (
+    CapacityRequestPolicyRange,
     DeviceClaim,
     DeviceConstraint,
     DeviceRequest,
@@ -226,6 +228,7 @@ def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
 
 
 _CHECKS: dict[type[msgspec.Struct], Check] = {
+    CapacityRequestPolicyRange: check_range,
     DeviceClaim: check_claim,
     DeviceClass: check_class,
     DeviceConstraint: check_constraint,
