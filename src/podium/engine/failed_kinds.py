@@ -20,7 +20,6 @@ from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework import return_values as returned
 from podium.model import Pod
-from podium.model.pod_kinds import has_objects_of_its_own
 from podium.plugins.default_preemption import DefaultPreemption
 
 
@@ -155,7 +154,7 @@ class FailedKinds:
             return None
         info = self._cluster.info_of(pod)
         known: FailedKind | None = self._known[info, pod.spec.scheduler_name]
-        if known is None or not self._stands_for_its_kind(pod):
+        if known is None or not self._stands_for_its_kind(pod, info):
             return None
         state = self._state()
         if known.as_of != state:
@@ -166,9 +165,9 @@ class FailedKinds:
 
     def add(self, pod: Pod) -> FailedKind:
         """Note that the pod fits nowhere now; the record is kept only if it holds for all pods of its kind."""
-        failed = FailedKind(self._state())
-        if self._stands_for_its_kind(pod):
-            self._known[self._cluster.info_of(pod), pod.spec.scheduler_name] = failed
+        failed, info = FailedKind(self._state()), self._cluster.info_of(pod)
+        if self._stands_for_its_kind(pod, info):
+            self._known[info, pod.spec.scheduler_name] = failed
         return failed
 
     def diagnosed(
@@ -192,12 +191,12 @@ class FailedKinds:
     def _state(self) -> Hashable:
         return self._cluster.version, self._nominations.version
 
-    def _stands_for_its_kind(self, pod: Pod) -> bool:
+    def _stands_for_its_kind(self, pod: Pod, info: PodInfo) -> bool:
         return (
             pod.spec.scheduler_name in self._profiles
-            and not has_objects_of_its_own(pod)
+            and not info.has_own_objects
             and not self._nominations.node_of(pod)
-            and not any(extender.is_interested(pod) for extender in self._extenders)
+            and not (self._extenders and any(extender.is_interested(pod) for extender in self._extenders))
         )
 
 

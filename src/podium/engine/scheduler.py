@@ -181,6 +181,11 @@ class Scheduler:
             self._failed.diagnosed(failed, diagnosis, decision, evaluation)
         return diagnosis
 
+    def known_diagnosis(self, pod: Pod) -> Diagnosis | None:
+        """What `diagnose` would say of a pod that is known to fit nowhere now; None if that is not known."""
+        failed = self._failed.find(pod) if self._failed else None
+        return failed.diagnosis if failed else None
+
     def save(self) -> tuple[Any, ...]:
         """What later choices depend on besides the cluster, to be given to `restore`."""
         return self._tie_break.save(), self._sampling.save(), self._preemption.save()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.cluster import PodInfo
@@ -128,7 +128,12 @@ class QueuedPod:
     """Who asked it to wait, and lets it skip its backoff when the time comes."""
     gating_plugin: str = ""
     """Who keeps it from being tried at all."""
-    flushed_at: float = float("-inf")
+    flushed_at: float = NEVER
+    key: str = field(init=False)
+    """Namespace and name of the pod."""
+
+    def __post_init__(self) -> None:
+        self.key = self.pod.key
 
     @property
     def rejectors(self) -> frozenset[str]:
@@ -165,14 +170,14 @@ class Heap:
     def push(self, queued: QueuedPod) -> None:
         """Add a pod, or put it where it belongs now."""
         self._pushed += 1
-        self._versions[queued.pod.key] = self._pushed, queued
+        self._versions[queued.key] = self._pushed, queued
         heapq.heappush(self._entries, (self._order(queued), queued.number, self._pushed, queued))
 
     def first(self) -> QueuedPod | None:
         """The pod that is next, without taking it."""
         while self._entries:
             _, _, version, queued = self._entries[0]
-            if self._versions.get(queued.pod.key, (0,))[0] == version:
+            if self._versions.get(queued.key, (0,))[0] == version:
                 return queued
             heapq.heappop(self._entries)
         return None
@@ -181,7 +186,7 @@ class Heap:
         queued = self.first()
         if queued is not None:
             heapq.heappop(self._entries)
-            del self._versions[queued.pod.key]
+            del self._versions[queued.key]
         return queued
 
     def remove(self, key: str) -> QueuedPod | None:
