@@ -48,6 +48,13 @@ web-test: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser
 
+# The properties with ten times the examples, other ones each time; takes some minutes.
+PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py tests/engine/test_agreement.py \
+	tests/timeline/test_full_clusters.py tests/timeline/test_properties.py
+
+properties: $(STAMP)
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto $(PROPERTIES)
+
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)
 
