@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-web test golden lint types layers unit live-test live-binaries web-test bench clean
+.PHONY: demo demo-web test golden lint types layers unit properties live-test live-binaries web-test bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo

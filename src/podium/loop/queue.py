@@ -208,11 +208,11 @@ class SchedulingQueue:
 
     def first(self) -> QueuedPod | None:
         """The pod that `pop` would take."""
-        return self.active.first() or self.backoff.rejected.first()
+        return self.active.first() if self.active else self.backoff.rejected.first()
 
     def reject_first(self, diagnosis: Diagnosis, now: float) -> None:
         """Take the first pod and put it back at once, as plugins have rejected it: what `pop` and `put_back` do."""
-        queued = self.active.pop() or self.backoff.rejected.pop()
+        queued = self.active.pop() if self.active else self.backoff.rejected.pop()
         if queued is not None:
             queued.attempts += 1
             queued.unschedulable_count += 1

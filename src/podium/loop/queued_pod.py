@@ -23,7 +23,8 @@ class BackoffQueue:
     """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds."""
 
     def __init__(self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any]) -> None:
-        self._initial, self._longest = initial, longest
+        # Doubled for each failure; beyond sixty of them the limit is long reached.
+        self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
         """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
         self.failed = Heap(self.until)
@@ -39,11 +40,9 @@ class BackoffQueue:
     def until(self, queued: QueuedPod) -> float:
         """The window in which a pod's backoff ends; minus infinity for a pod that has none."""
         count = queued.consecutive_errors or queued.unschedulable_count
-        if not count or not self._longest:
+        if not count or not self._durations:
             return NEVER
-        # Doubled for each failure; beyond sixty of them the limit is long reached.
-        duration = min(self._initial * 2.0 ** min(count - 1, 60), self._longest)
-        return window(queued.timestamp + duration)
+        return window(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
         return self.until(queued) >= window(now)
