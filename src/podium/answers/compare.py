@@ -325,7 +325,7 @@ def ready(cluster: Cluster, replay: bool) -> Cluster:
     cluster = cluster.fork()
     if replay:
         for pod in [pod for pod, _ in cluster.placed() if not belongs_to_node(pod)]:
-            cluster.remove(pod)
+            cluster.end(pod)
             cluster.add(replace(pod, spec=replace(pod.spec, node_name="")))
     return cluster
 

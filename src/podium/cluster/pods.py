@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -136,6 +137,20 @@ def _term(raw: PodAffinityTerm, pod: Pod, rules: Rules, weight: int = 0) -> Term
     )
 
 
+COUNTING_RULES = (
+    "in_place_resize",
+    "match_label_keys_in_pod_affinity",
+    "pod_level_defaults_from_containers",
+    "pod_level_huge_pages",
+    "pod_level_resize",
+    "pod_level_resources",
+    "resize_compares_sums",
+    "sidecar_host_ports",
+    "sidecars_add_to_non_zero_requests",
+)
+"""The rules that compiled specs depend on."""
+
+
 def _names_label_keys(pod: Pod) -> bool:
     """Whether a pod affinity term has matchLabelKeys or mismatchLabelKeys."""
     affinity = pod.spec.affinity or Affinity()
@@ -168,6 +183,12 @@ def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
         for port in container.ports
         if port.host_port > 0
     )
+
+
+@lru_cache(maxsize=1024)
+def counts_alike(one: Rules, other: Rules) -> bool:
+    """Whether pods count for the same in two releases."""
+    return all(getattr(one, name) == getattr(other, name) for name in COUNTING_RULES)
 
 
 class PodInfo:
@@ -278,6 +299,9 @@ class PodInfos:
     def counted_as(self, rules: Rules) -> PodInfos:
         """What is compiled as another release counts it; specs that all releases count alike are taken over."""
         infos = PodInfos(self._columns, rules)
+        if counts_alike(rules, self.rules):
+            infos._known, infos._specs = self._known, self._specs
+            return infos
         for key, info in self._known.items():
             if not info.varies:
                 infos._known[key] = info

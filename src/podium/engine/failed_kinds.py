@@ -21,6 +21,7 @@ from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework import return_values as returned
 from podium.model import Pod
 from podium.plugins.default_preemption import DefaultPreemption
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 
 @dataclass(slots=True)
@@ -123,9 +124,9 @@ class RowStatuses:
 class FailedKinds:
     """Remembers which kinds of pods do not fit, as long as nothing changes that may make them fit.
 
-    A kind is a compiled spec under one profile. Nothing is remembered of a pod that others of its kind do not stand
-    for: one with objects that go by its name, one that is nominated to a node, one that an extender is asked about,
-    and one whose profile has a plugin that does not say what it reads.
+    A kind is a compiled spec under one profile, with what the pod's claims for devices ask for. Nothing is remembered
+    of a pod that others of its kind do not stand for: one with objects that go by its name, one that is nominated to a
+    node, one that an extender is asked about, and one whose profile has a plugin that does not say what it reads.
     """
 
     MOST_KINDS = 1 << 12
@@ -153,7 +154,7 @@ class FailedKinds:
         if not self._known:
             return None
         info = self._cluster.info_of(pod)
-        known: FailedKind | None = self._known[info, pod.spec.scheduler_name]
+        known: FailedKind | None = self._known[self._kind(pod, info)]
         if known is None or not self._stands_for_its_kind(pod, info):
             return None
         state = self._state()
@@ -167,7 +168,7 @@ class FailedKinds:
         """Note that the pod fits nowhere now; the record is kept only if it holds for all pods of its kind."""
         failed, info = FailedKind(self._state()), self._cluster.info_of(pod)
         if self._stands_for_its_kind(pod, info):
-            self._known[info, pod.spec.scheduler_name] = failed
+            self._known[self._kind(pod, info)] = failed
         return failed
 
     def diagnosed(
@@ -190,6 +191,10 @@ class FailedKinds:
 
     def _state(self) -> Hashable:
         return self._cluster.version, self._nominations.version
+
+    def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
+        claims = claims_key(pod, self._cluster.store) if pod.spec.resource_claims else None
+        return info, pod.spec.scheduler_name, claims
 
     def _stands_for_its_kind(self, pod: Pod, info: PodInfo) -> bool:
         return (

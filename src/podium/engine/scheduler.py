@@ -100,17 +100,20 @@ class Scheduler:
         self.restore(before)
         return decision
 
-    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True) -> Decision:
+    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True, bind: bool = True) -> Decision:
         """Decide the pod, with all reasons, and put it on its node.
 
         With `preempt`, a pod that fits nowhere is nominated to the node where evicting pods makes room, and the victims
-        are gone at once; without `evict` they stay until the caller removes them.
+        are gone at once; without `evict` they stay until the caller removes them. Without `bind` it is left at what the
+        plugins reserve: a claim that the pod got devices for is not yet of use to others.
         """
         decision, evaluation = self._explained(pod, preempt)
         if evaluation is not None and decision.node is not None:
             status = self._put(evaluation, self.cluster.rows[decision.node])
             if status != SUCCESS:
                 return Decision(pod.key, None, error=_failed_reserve(status), node_count=self.cluster.node_count)
+            if bind:
+                self._settle(evaluation, decision.node)
         elif preempt:
             self._preemption.carry_out(pod, decision, self.cluster if evict else None)
         return decision
@@ -127,6 +130,7 @@ class Scheduler:
             status = self._put(evaluation, row)
         if status is not SUCCESS and status != SUCCESS:
             raise PluginError(status.plugin, _failed_reserve(status))
+        self._settle(evaluation, self.cluster.names[row])
         return self.cluster.names[row]
 
     def message(self, pod: Pod) -> str:
@@ -297,6 +301,11 @@ class Scheduler:
         if status != SUCCESS:
             self.cluster.forget(evaluation.pod)
         return status
+
+    def _settle(self, evaluation: Evaluation, node_name: str) -> None:
+        """Let a placed pod count as bound: a claim that it got devices for has them for the next pod, too."""
+        for plugin in evaluation.plan.outline.reserve:
+            plugin.settle(evaluation.state, evaluation.pod, node_name)
 
     def _reserve(self, evaluation: Evaluation, node_name: str) -> Status:
         """Run Reserve; when one plugin fails, Unreserve all in reverse order."""

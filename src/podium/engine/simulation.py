@@ -57,7 +57,7 @@ def placed_claims(cluster: Cluster, placed: Iterable[tuple[Pod, str]]) -> tuple[
             name = claim_name(pod, volume)
             claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace) if name else None
             if claim is not None and claim.key not in found:
-                volumes.catch_up(cluster.store)
+                volumes.catch_up(cluster.store, cluster.rules)
                 found[claim.key] = _placed_claim(claim, pod, node, cluster, volumes)
     return tuple(found.values())
 

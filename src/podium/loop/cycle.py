@@ -253,7 +253,8 @@ class SchedulerLoop:
             pod, kind = queued.pod, (queued.info, queued.pod.spec.scheduler_name)
             if pod.terminating or self.pods.get(queued.key) is not pod:
                 break
-            found = None if self.scheduler.extenders or nominations.node_of(pod) else known.get(kind)
+            is_alone = self.scheduler.extenders or nominations.node_of(pod) or pod.spec.resource_claims
+            found = None if is_alone else known.get(kind)
             if found is None:
                 diagnosis = self.scheduler.known_diagnosis(pod)
                 if diagnosis is None or not diagnosis.unschedulable_plugins:

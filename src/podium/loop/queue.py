@@ -13,7 +13,7 @@ from podium.framework import SUCCESS, Framework, Plugin, Status
 from podium.framework.events import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import pod_changes
 from podium.loop.hints import PluginHints
-from podium.loop.queued_pod import NEVER, BackoffQueue, Heap, InFlight, QueuedPod
+from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
 
 FLUSH_AFTER = 300.0
@@ -129,7 +129,10 @@ class SchedulingQueue:
         self._frameworks, self._cluster, self.start = frameworks, cluster, start
         (queue_sort,) = next(iter(frameworks.values())).queue_sort
         self.active = Heap(queue_sort.sort_key)
-        self.backoff = BackoffQueue(initial_backoff, max_backoff, queue_sort.sort_key)
+        self._pops_early = all(framework.rules.pops_from_backoff for framework in frameworks.values())
+        self.backoff = BackoffQueue(
+            initial_backoff, max_backoff, queue_sort.sort_key, window=WINDOW if self._pops_early else 0.0
+        )
         self.unschedulable = UnschedulablePods(self._group_of, start)
         self.in_flight = InFlight()
         self._hints = {
@@ -196,11 +199,11 @@ class SchedulingQueue:
     @property
     def has_next(self) -> bool:
         """Whether there is a pod to try now: an active one or, failing that, one whose backoff is cut short."""
-        return bool(self.active) or bool(self.backoff.rejected)
+        return bool(self.active) or (self._pops_early and bool(self.backoff.rejected))
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to try; report back with `done` or `put_back`."""
-        queued = self.active.pop() or self.backoff.rejected.pop()
+        queued = self.active.pop() or (self.backoff.rejected.pop() if self._pops_early else None)
         if queued is not None:
             queued.attempts += 1
             self.in_flight.start(queued.key)
@@ -208,7 +211,9 @@ class SchedulingQueue:
 
     def first(self) -> QueuedPod | None:
         """The pod that `pop` would take."""
-        return self.active.first() if self.active else self.backoff.rejected.first()
+        if self.active:
+            return self.active.first()
+        return self.backoff.rejected.first() if self._pops_early else None
 
     def reject_first(self, diagnosis: Diagnosis, now: float) -> None:
         """Take the first pod and put it back at once, as plugins have rejected it: what `pop` and `put_back` do."""
@@ -301,7 +306,7 @@ class SchedulingQueue:
         if queued.gating_plugin:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin)
         for plugin in plugins:
-            status: Status = plugin.pre_enqueue(queued.pod)
+            status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
             if status is not SUCCESS and status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name
@@ -346,5 +351,6 @@ class SchedulingQueue:
             known = self._hints[profile]
             by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
             self._by_spec[profile, rejectors] = by_spec
-        key = "" if by_spec and not queued.info.has_own_objects else queued.key
-        return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, key
+        # Claims for devices are a pod's own.
+        is_alone = not by_spec or queued.info.has_own_objects or queued.pod.spec.resource_claims
+        return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, queued.key if is_alone else ""

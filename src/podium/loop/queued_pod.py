@@ -20,11 +20,17 @@ NEVER = float("-inf")
 
 
 class BackoffQueue:
-    """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds."""
+    """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds.
 
-    def __init__(self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any]) -> None:
+    Backoffs end on multiples of `window`, if that is not 0.
+    """
+
+    def __init__(
+        self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any], *, window: float = WINDOW
+    ) -> None:
         # Doubled for each failure; beyond sixty of them the limit is long reached.
         self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
+        self._window = window
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
         """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
         self.failed = Heap(self.until)
@@ -42,10 +48,14 @@ class BackoffQueue:
         count = queued.consecutive_errors or queued.unschedulable_count
         if not count or not self._durations:
             return NEVER
-        return window(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
+        return self._begin(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
-        return self.until(queued) >= window(now)
+        return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
+
+    def _begin(self, time: float) -> float:
+        """The beginning of the window that a time is in."""
+        return math.floor(time / self._window) * self._window if self._window else time
 
     def add(self, queued: QueuedPod) -> None:
         (self.rejected if queued.rejectors else self.failed).push(queued)
@@ -66,12 +76,7 @@ class BackoffQueue:
     def next_completion(self) -> float | None:
         """When the next pod is through."""
         first = [queued for heap in (self.rejected, self.failed) if (queued := heap.first()) is not None]
-        return min((self.until(queued) + WINDOW for queued in first), default=None)
-
-
-def window(time: float) -> float:
-    """The beginning of the window that a time is in."""
-    return math.floor(time / WINDOW) * WINDOW
+        return min((self.until(queued) + self._window for queued in first), default=None)
 
 
 class InFlight:

@@ -15,10 +15,8 @@ from podium.model import NodeAffinity, NodeSelectorTerm, PersistentVolume, Persi
 from podium.model.node import BETA_REGION, BETA_ZONE
 from podium.model.pod import Volume
 from podium.model.selectors import node_term
+from podium.plugins.storage.claims import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
 from podium.releases.reasons import DISK_CONFLICT, VOLUME_NODE, VOLUME_ZONE, NodePredicate, rejection
-
-BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class ClaimError(Exception):

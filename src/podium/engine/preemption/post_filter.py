@@ -111,4 +111,4 @@ class Preemption:
         for key in decision.victims:
             found = None if cluster is None else cluster.find_pod(key)
             if cluster is not None and found is not None:
-                cluster.remove(found[0])
+                cluster.end(found[0])
