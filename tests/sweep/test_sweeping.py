@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from cli.running import pod as pod_of
 from cli.running import run, written
 from podium.errors import InputError
+from podium.present.sweep import to_document
 from podium.sweep import Row, SweepResult, in_process, load_inputs, read_sweep, sweep
 from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
 
@@ -156,3 +158,10 @@ def test_workers_that_cannot_be_had_are_one_line(
     done = run("sweep", write_sweep(tmp_path), "--out", tmp_path / "o", *arguments)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
+
+
+def test_the_fields_of_the_document_are_documented(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "output.md").read_text()
+    section = page.partition("\n## Sweep\n")[2].partition("\n## ")[0]
+    documented = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    assert documented == to_document(swept(tmp_path)).keys() - {"apiVersion", "kind"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.running import run
+from cli.running import node, pod, run, written
 from sweep.sweep_files import write_module, write_sweep
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -65,6 +65,14 @@ def test_a_worker_that_is_killed_loses_nothing_but_time(tmp_path: Path, address:
     assert swept(tmp_path / "a", "--dask", address, kills=True) == expected
     assert (tmp_path / "a" / "killed").exists()
     assert len((tmp_path / "a" / "pids").read_text().split()) > 8
+
+
+def test_tuning_on_workers_finds_what_one_process_finds(tmp_path: Path, address: str) -> None:
+    file = str(written(tmp_path / "c.json", *(node(f"n{n}") for n in range(3)), *(pod(f"p{n}") for n in range(4))))
+    arguments = ["tune", "-f", file, "--trials", "4", "-o", "json"]
+    alone, workers = run(*arguments, "--jobs", "1"), run(*arguments, "--dask", address)
+    assert workers.exit_code == alone.exit_code == 0, workers.stderr
+    assert workers.stdout == alone.stdout
 
 
 def test_processes_of_this_machine_give_the_same_rows(tmp_path: Path, expected: bytes) -> None:

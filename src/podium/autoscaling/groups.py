@@ -15,6 +15,7 @@ from podium.errors import InputError
 from podium.manifests import load
 from podium.manifests.located import LocatedDocument, Section
 from podium.model import Node
+from podium.model.node import HOSTNAME
 
 GROUP = "podium/node-group"
 """The label of a node that says which group it belongs to."""
@@ -39,7 +40,7 @@ class NodeGroup:
     def node(self, number: int | str) -> Node:
         """A node of the group; no two have the same number."""
         name = f"{self.name}-{number}"
-        labels = {**self.template.metadata.labels, GROUP: self.name, "kubernetes.io/hostname": name}
+        labels = {**self.template.metadata.labels, GROUP: self.name, HOSTNAME: name}
         return replace(self.template, metadata=replace(self.template.metadata, name=name, labels=labels))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -21,10 +22,18 @@ class WhatIf:
         scheduler_on: Callable[[Cluster], Scheduler],
         daemons: Callable[[Node], Iterable[Object]],
     ) -> None:
-        self.cluster, self._scheduler_on, self._daemons = cluster.fork(), scheduler_on, daemons
-        self._scheduler = scheduler_on(self.cluster)
+        self._original, self._scheduler_on, self._daemons = cluster, scheduler_on, daemons
         self.claimed: set[str] = set()
         """The nodes that pods were put on by `fits`."""
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The copy: made when it is needed, as often nothing is tried."""
+        return self._original.fork()
+
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        return self._scheduler_on(self.cluster)
 
     def copy(self) -> WhatIf:
         return WhatIf(self.cluster, self._scheduler_on, self._daemons)
@@ -39,7 +48,7 @@ class WhatIf:
     def remove(self, node: Node) -> None:
         """A node leaves; its pods are nowhere."""
         for pod in self.cluster.pods_on(self.cluster.rows[node.name]):
-            self.cluster.remove(pod)
+            self.cluster.end(pod)
         self.cluster.remove(node)
 
     def fits(self, pod: Pod) -> bool:

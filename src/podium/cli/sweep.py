@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podium.cli import options
+
 if TYPE_CHECKING:
     from podium.sweep import Row, SweepResult, Workers
 
@@ -29,9 +31,7 @@ def sweep(
         int | None,
         typer.Option("--jobs", metavar="N", min=1, help="How many processes; one per processor unless given."),
     ] = None,
-    dask: Annotated[
-        str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786.")
-    ] = None,
+    dask: options.Dask = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write to stdout.")] = Format.TABLE,
 ) -> int:
     """Run every combination of a sweep file and write rows.csv, rows.parquet, summary.csv and plot.svg.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
+    from podium.sweep import Workers
 
 
 def tune(
@@ -41,6 +43,7 @@ def tune(
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", help="How many to try at once; one per processor unless given.")
     ] = None,
+    dask: options.Dask = None,
     config: options.Config = None,
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
@@ -76,7 +79,12 @@ def tune(
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
     most = trials if trials is not None or seconds is not None else TRIALS
-    with progress("trying configurations", None if most is None else most + 1) as advance:
+    if dask is not None and jobs is not None:
+        raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
+    with (
+        nullcontext() if dask is None else _dask_cluster(dask) as workers,
+        progress("trying configurations", None if most is None else most + 1) as advance,
+    ):
         found = answers.tune(
             Cluster.from_objects(objects),
             objective,
@@ -87,6 +95,7 @@ def tune(
             seconds=seconds,
             seed=seed,
             jobs=jobs,
+            workers=workers,
             registry=registry,
             release=chosen,
             tie_break=tie_break.value,
@@ -97,6 +106,12 @@ def tune(
     if not write_report(html, lambda: _page(found)):
         _show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
+
+
+def _dask_cluster(address: str) -> AbstractContextManager[Workers]:
+    from podium.sweep import dask_cluster
+
+    return dask_cluster(address)
 
 
 def _document(file: str | None, objects: Objects, registry: Registry, release: Release) -> dict[str, Any] | None:

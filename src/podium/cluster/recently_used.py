@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 V = TypeVar("V")
 
@@ -22,6 +22,11 @@ class RecentlyUsed(dict[Hashable, V]):
         self._old: dict[Hashable, V] = {}
         self.turns = 0
         """How often half of it was set aside; what is not read before the next time is dropped then."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made first: pickle would put the values in before the object knows how many it keeps.
+        state = None, {"_old": self._old, "turns": self.turns}
+        return type(self), (2 * self._half,), state, None, iter(list(self.items()))
 
     def __missing__(self, key: Hashable) -> V | None:
         found = self._old.get(key)

@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
-from podium.engine.plugin_faults import BLAME_PLUGINS
+from podium.engine.plugin_faults import PLUGIN_FAULTS
 from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.errors import InputError, PluginError
 from podium.extenders.messages import pod_uid
@@ -103,7 +103,7 @@ class PluginVerbs:
         """The status of each row, in their order."""
         state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
         statuses = [SUCCESS] * len(rows)
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             skipped, only, stopped = self._pre_filter(state, pod, nodes)
             if stopped is not None:
                 return [stopped] * len(rows)
@@ -148,7 +148,7 @@ class PluginVerbs:
         total, weights = np.zeros(len(rows), dtype=np.int64), 0
         if not len(rows):
             return total
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             skipped = set()
             for before in self._framework.pre_score:
                 status = before.pre_score(state, pod, nodes)

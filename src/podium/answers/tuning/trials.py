@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.tuning.search_space import SearchSpace, TunedSettings
@@ -21,8 +21,8 @@ from podium.engine import Simulation, simulate
 from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
+from podium.model.node import ZONE
 from podium.model.resources import CPU, MEMORY
-from podium.model.well_known_labels import ZONE
 
 Objective = Callable[[Simulation], float]
 
@@ -120,6 +120,7 @@ class TrialRunner:
             release=self.release,
             tie_break=self.tie_break,
             seed=self.seed,
+            messages=False,
         )
         pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
         return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
@@ -129,6 +130,28 @@ class RunTrials(Protocol):
     """Tries configurations, in any order; None for those that it did not get to before the deadline."""
 
     def __call__(self, batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]: ...
+
+
+class Workers(Protocol):
+    """Other processes, on any machine, that call a method of a shared object for many items."""
+
+    def run(
+        self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]: ...
+
+
+def trials_on(bench: TrialRunner, workers: Workers) -> RunTrials:
+    """A way to try configurations on workers that somebody else has started; a batch is tried as a whole."""
+
+    def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
+        found = dict(workers.run(TrialRunner.run, bench, batch))
+        for place in range(len(batch)):
+            outcome = found[place]
+            if not isinstance(outcome, TrialOutcome):
+                raise InputError(f"a worker could not try a configuration: {outcome}")
+            yield outcome
+
+    return run
 
 
 def cores() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
@@ -25,9 +25,11 @@ from podium.answers.tuning.trials import (
     RunTrials,
     TrialOutcome,
     TrialRunner,
+    Workers,
     cores,
     objective_named,
     trial_workers,
+    trials_on,
 )
 from podium.cluster import Cluster
 from podium.engine.release import CURRENT, AnyRelease, release_of
@@ -132,6 +134,7 @@ def tune(
     seconds: float | None = None,
     seed: int = 0,
     jobs: int | None = 1,
+    workers: Workers | None = None,
     registry: Registry = IN_TREE,
     release: AnyRelease = CURRENT,
     tie_break: str = "first",
@@ -143,9 +146,10 @@ def tune(
     does. One that leaves a more important pod pending than another does is never better. `config` is a
     configuration document, the default one unless given. The budget is a number of `trials` or of `seconds`, or
     whichever is used up first; with trials alone the same seed gives the same result, with any number of `jobs`,
-    which are processes: None for one per processor. `objective` is a name of `OBJECTIVES`, a function as
-    `module:function`, or a function of a Simulation; one that other processes cannot import is tried in this one.
-    `on_tried` is called after each trial. An old release is given and gives a Policy, or v1.18 what it is given.
+    which are processes: None for one per processor; or on `workers`, such as those of a Dask cluster. `objective` is a
+    name of `OBJECTIVES`, a function as `module:function`, or a function of a Simulation; one that other processes
+    cannot import is tried in this one. `on_tried` is called after each trial. An old release is given and gives a
+    Policy, or v1.18 what it is given.
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()
@@ -161,7 +165,7 @@ def tune(
     most = trials if trials is not None else TRIALS if seconds is None else None
     found = []
     with (
-        trial_workers(bench, cores() if jobs is None else jobs) as run,
+        _runs(bench, jobs, workers) as run,
         closing(search.trials(run, most, deadline)) as tried,
     ):
         for trial in tried:
@@ -176,6 +180,12 @@ def tune(
     )
     name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
     return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison)
+
+
+def _runs(bench: TrialRunner, jobs: int | None, workers: Workers | None) -> AbstractContextManager[RunTrials]:
+    if workers is not None:
+        return nullcontext(trials_on(bench, workers))
+    return trial_workers(bench, cores() if jobs is None else jobs)
 
 
 def _space(

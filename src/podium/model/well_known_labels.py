@@ -1,8 +1,0 @@
-"""The labels of nodes that Kubernetes itself gives a meaning to."""
-
-from __future__ import annotations
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
-"""What zone and region were called before v1.17; volumes and old nodes still have them."""
