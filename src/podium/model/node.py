@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.model.meta import Object, ResourceList, Struct
+from podium.model.meta import Int64, Object, ResourceList, Struct
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -23,7 +23,7 @@ class NodeSpec(Struct, frozen=True):
 
 class ContainerImage(Struct, frozen=True):
     names: list[str] = []
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeCondition(Struct, frozen=True):

@@ -65,6 +65,8 @@ class PodDevices:
         self._on_node: dict[Delegated, ExtendedRequests] = {}
         self._errors: list[AllocationError] = []
         self._reserved: list[PendingAllocation] = []
+        self._bound: list[tuple[ResourceClaim | None, ResourceClaim]] = []
+        """Claims before and after the pod was bound; None for one that was made for it."""
 
     def _find_left_over(self) -> ResourceClaim | None:
         """A claim that was made for this pod's extended resources before."""
@@ -228,6 +230,15 @@ class PodDevices:
             self._reserved.append(pending)
 
     def unreserve(self) -> None:
+        """Give back what was reserved, and what was written into claims unless somebody else changed them since."""
+        self._forget_pending()
+        while self._bound:
+            before, after = self._bound.pop()
+            known = self._cluster.store.of(ResourceClaim).get(after.name, after.namespace)
+            if known is after:
+                self._cluster.remove(after) if before is None else self._cluster.update(before)
+
+    def _forget_pending(self) -> None:
         while self._reserved:
             self._cluster.remove(self._reserved.pop())
 
@@ -239,19 +250,22 @@ class PodDevices:
         for claim in {claim.name: claim for claim in (*self.claims, *(each.claim for each in self._reserved))}.values():
             pending = decided.get(claim.name)
             self._bind(claim, None if pending is None else pending.allocation, consumer)
-        self.unreserve()
+        self._forget_pending()
 
     def _bind(
         self, claim: ResourceClaim, allocation: AllocationResult | None, consumer: ResourceClaimConsumerReference
     ) -> None:
-        current = self._cluster.store.of(ResourceClaim).get(claim.name, claim.namespace) or claim
+        before = self._cluster.store.of(ResourceClaim).get(claim.name, claim.namespace)
+        current = before or claim
         status = current.status
         if allocation is not None:
             status = replace(status, allocation=allocation)
         if all(each.uid != consumer.uid for each in status.reserved_for):
             status = replace(status, reserved_for=[*status.reserved_for, consumer])
         if status is not current.status:
-            self._cluster.update(replace(current, status=status))
+            after = replace(current, status=status)
+            self._cluster.update(after)
+            self._bound.append((before, after))
 
     def to_deallocate(self) -> ResourceClaim | None:
         return None
