@@ -29,7 +29,7 @@ def tune(
         typer.Option(
             "--objective",
             metavar="NAME|MODULE:FUNCTION",
-            help="fewest-nodes, lowest-imbalance, most-spread, least-fragmentation, or a function that is given a "
+            help="fewest-nodes, lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a function that is given a "
             "Simulation and gives a number to minimise.",
         ),
     ] = "fewest-nodes",
