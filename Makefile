@@ -43,7 +43,7 @@ live-binaries:
 	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...
 
 web-test: $(STAMP)
-	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null || \
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null || \
 		{ echo "make web-test needs Debian's chromium, which cannot be installed here: apt-get install chromium"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser

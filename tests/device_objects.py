@@ -26,10 +26,10 @@ def make_class(name: str = "gpu", *expressions: str, **spec: Any) -> Object:
     return made("DeviceClass", name, {"selectors": [{"cel": {"expression": each}} for each in expressions], **spec})
 
 
-def make_slice(name: str, *devices: Fields | str, node: str = "", pool: str = "", **spec: Any) -> Object:
-    """A slice of devices, each a name or its fields; for one node if that is given."""
+def make_slice(name: str, *devices: Fields | str, node: str = "", **spec: Any) -> Object:
+    """A slice of devices, each a name or its fields; for one node if that is given, and the only one of its pool."""
     spec = {"driver": DRIVER, **({"nodeName": node} if node else {}), **spec}
-    spec.setdefault("pool", {"name": pool or name, "generation": 1, "resourceSliceCount": 1})
+    spec.setdefault("pool", {"name": name, "generation": 1, "resourceSliceCount": 1})
     return made("ResourceSlice", name, {**spec, "devices": [_device(each) for each in devices]})
 
 

@@ -171,7 +171,8 @@ def decide(
     try:
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
         with closing(scheduler):
-            decisions = [scheduler.place(pod, preempt=case.preempt) for pod in pods]
+            # The recordings stop after Reserve.
+            decisions = [scheduler.place(pod, preempt=case.preempt, bind=False) for pod in pods]
             chosen = release_of(release)
             answer: dict[str, Any] = {"decisions": [chosen.shape(decision) for decision in decisions]}
             if chosen.is_old:

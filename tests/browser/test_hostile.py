@@ -74,7 +74,7 @@ def test_hostile_text_is_shown_as_text_in_every_view(hostile_url: str, open_page
     tiles.wait_for_selector("aside[data-node]")
     assert "onerror" in tiles.inner_text("aside")
     unharmed(tiles)
-    compared = open_page(f"{hostile_url}/#/compare?what=releases&a=v1.36&b=v1.14&run=1")
+    compared = open_page(f"{hostile_url}/#/compare?what=releases&a=v1.37&b=v1.14&run=1")
     compared.wait_for_selector("[data-ready='1']")
     unharmed(compared)
     report = open_page(f"{hostile_url}/api/v1/explain?pod=hostile/q0&output=html")

@@ -28,7 +28,7 @@ VIEWS = {
     "weights": f"#/decision?pod={POD}&w=NodeResourcesBalancedAllocation:20",
     "cluster": f"#/cluster?steps={quote(json.dumps(STEPS))}",
     "time": f"#/time?events={quote(LINES)}&until=900&t=300",
-    "compare": "#/compare?what=releases&a=v1.36&b=v1.14&run=1",
+    "compare": "#/compare?what=releases&a=v1.37&b=v1.14&run=1",
 }
 
 

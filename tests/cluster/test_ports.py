@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.cluster.pods import HostPort
-from podium.cluster.ports import Ports
+from podium.cluster.pods import HostPort, Ports
 
 ANY, ONE, OTHER = "0.0.0.0", "10.0.0.1", "10.0.0.2"
 

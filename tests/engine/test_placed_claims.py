@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from builders import ZONE, make_node
 from podium.cluster import Cluster
-from podium.engine import Claimed, simulate
+from podium.engine import PlacedClaim, simulate
 from podium.model import CSINode, Object
 from storage_objects import (
     DRIVER,
@@ -25,7 +25,7 @@ A, B = make_node("a", labels={ZONE: "za"}), make_node("b", labels={ZONE: "zb"})
 LOCAL, FAST = make_class("local", "kubernetes.io/no-provisioner"), make_class("fast")
 
 
-def claims(*objects: Object, assume_volumes: bool = False) -> tuple[Claimed, ...]:
+def claims(*objects: Object, assume_volumes: bool = False) -> tuple[PlacedClaim, ...]:
     cluster = Cluster.from_objects([A, B, *objects])
     return simulate(cluster, tie_break="first", assume_volumes=assume_volumes).claims
 
@@ -39,7 +39,7 @@ def serving(node: str, *keys: str) -> CSINode:
 
 def test_a_bound_claim_keeps_its_volume() -> None:
     assert claims(*bound("data"), pod_with(uses("data"))) == (
-        Claimed("default/data", "default/pod", "1Gi", "", "bound", "data-volume"),
+        PlacedClaim("default/data", "default/pod", "1Gi", "", "bound", "data-volume"),
     )
 
 
@@ -48,7 +48,7 @@ def test_a_waiting_claim_gets_the_smallest_volume_that_fits_its_node() -> None:
     claim = make_claim("data", "2Gi", storage_class="local")
 
     assert claims(LOCAL, claim, *volumes, pod_with(uses("data"))) == (
-        Claimed("default/data", "default/pod", "2Gi", "local", "reserved", "v2"),
+        PlacedClaim("default/data", "default/pod", "2Gi", "local", "reserved", "v2"),
     )
 
 
@@ -67,7 +67,7 @@ def test_other_claims_are_provisioned_for_the_node() -> None:
     claim = make_claim("data", "5Gi", storage_class="fast")
 
     assert claims(FAST, claim, serving("a", ZONE, "rack"), pod_with(uses("data"))) == (
-        Claimed("default/data", "default/pod", "5Gi", "fast", "provisioned", None, "a", {ZONE: "za"}),
+        PlacedClaim("default/data", "default/pod", "5Gi", "fast", "provisioned", None, "a", {ZONE: "za"}),
     )
     assert [one.topology for one in claims(FAST, claim, pod_with(uses("data")))] == [{}]
 

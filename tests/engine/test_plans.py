@@ -12,7 +12,7 @@ from podium import PodView
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.recently_used import RecentlyUsed
 from podium.engine import Scheduler
-from podium.engine.plan.cache import Frame, Plans
+from podium.engine.plan.cache import Plans, SharedParts
 from podium.engine.plan.plan import Plan
 from podium.framework import CycleState, FilterPlugin, Registry, Status, Verdict
 from podium.model import Pod
@@ -102,7 +102,7 @@ def test_a_plan_that_is_in_use_is_not_forgotten(monkeypatch: pytest.MonkeyPatch)
     made: list[PodInfo] = []
     make = Plans._make_plan
 
-    def counted(self: Plans, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+    def counted(self: Plans, frame: SharedParts, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
         made.append(info)
         return make(self, frame, keys, info)
 

@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,6 +106,15 @@ class ControlPlane:
         more = ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}", "--unsafe-no-fsync"]
         data = ["--data-dir", str(self.directory / "etcd"), "--log-level", "warn"]
         self.etcd = Process([BINARIES / "etcd", *arguments, *more, *data], self.directory / "etcd.log")
+
+    def compact(self) -> None:
+        """Forget all history, so that a watch from an old version cannot go on."""
+        url = f"http://127.0.0.1:{self.etcd_port}/v3/kv"
+        with urllib.request.urlopen(f"{url}/range", json.dumps({"key": "AA=="}).encode()) as answer:
+            revision = json.loads(answer.read())["header"]["revision"]
+        body = json.dumps({"revision": revision, "physical": True}).encode()
+        with urllib.request.urlopen(f"{url}/compaction", body) as answer:
+            assert answer.status == 200
 
     def start_api_server(self) -> None:
         """Start the API server, at the same port each time, and wait until it is ready."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from live.commands import BIN
-from live.control_plane import BINARIES, SCHEDULER, ControlPlane, Process, free_port
+from live.control_plane import ADMIN, BINARIES, ControlPlane, Process, free_port
 
 FAST = {"qps": 5000, "burst": 5000}
 """The client limits, lifted."""
@@ -45,17 +45,15 @@ class Podium(Process):
         config: Path | None = None,
         log: str = "podium.log",
         server: str = "",
+        token: str = ADMIN,
     ) -> None:
+        """`server` is another URL of the API server, such as a proxy's."""
         self.port = free_port()
+        kubeconfig = plane.kubeconfig(f"{log}.kubeconfig", server=server, token=token)
         config = config or configuration(plane, "podium")
-        if server:
-            arguments = (
-                *arguments,
-                "--kubeconfig",
-                str(plane.kubeconfig("proxied.kubeconfig", server=server, token="admin-token")),
-            )
-        options: list[str | Path] = ["run", "--config", config, "--port", str(self.port), *arguments]
-        super().__init__([BIN / "podium", *options], plane.directory / log, {"PYTHONFAULTHANDLER": "1"})
+        options: list[str | Path] = ["run", "--config", config, "--kubeconfig", kubeconfig, "--port", str(self.port)]
+        environment = {"PYTHONFAULTHANDLER": "1"}
+        super().__init__([BIN / "podium", *options, *arguments], plane.directory / log, environment)
 
     def get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
@@ -76,7 +74,7 @@ class Podium(Process):
 class KubeScheduler(Process):
     """The real kube-scheduler."""
 
-    def __init__(self, plane: ControlPlane, config: Path | None = None, *, token: str = SCHEDULER) -> None:
+    def __init__(self, plane: ControlPlane, config: Path | None = None) -> None:
         path = config or configuration(plane, "kube-scheduler")
         super().__init__(
             [

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from live.cluster_objects import NODES, PODS, ZONE, node, pod
+from live.commands import Run
 from live.control_plane import ControlPlane, Process, control_plane
 from live.kubelets import Kubelets
 from live.schedulers import KubeScheduler, Podium, configuration, wait_until
@@ -160,7 +161,7 @@ def test_the_story_has_every_outcome(outcomes: dict[str, Outcome]) -> None:
 # -- the process -----------------------------------------------------------------------------------------------------
 
 
-def test_answers_over_http(fresh_plane: ControlPlane) -> None:
+def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     fresh_plane.create(NODES, node("a", cpu="4"))
     process = Podium(fresh_plane)
     process.wait_until_ready()
@@ -175,6 +176,12 @@ def test_answers_over_http(fresh_plane: ControlPlane) -> None:
     decision = json.loads(process.get("/decisions/default/big"))
     assert decision["decided"]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert decision["explanation"]["rejected"][0]["plugin"] == "NodeResourcesFit"
+    shown = run("explain", "big", "--from-scheduler", f"http://127.0.0.1:{process.port}")
+    assert shown.returncode == 1
+    assert "attempt 1: 0/1 nodes are available: 1 Insufficient cpu." in shown.stdout
+    missing = run("explain", "none", "--from-scheduler", f"http://127.0.0.1:{process.port}")
+    assert missing.returncode == 2
+    assert missing.stderr == f"podium: http://127.0.0.1:{process.port}: pod default/none is not there\n"
     process.stop()
     assert "Traceback" not in process.output
 

@@ -10,7 +10,7 @@ import pytest
 
 from builders import make_node, make_pod
 from podium.cluster import Cluster
-from podium.engine import Claimed, Simulation, simulate
+from podium.engine import PlacedClaim, Simulation, simulate
 from podium.model import Object, Pod
 from podium.present.simulation import to_document, to_lines, to_rows, workloads
 from storage_objects import bound, make_claim, make_class, make_volume, pod_with, uses
@@ -158,8 +158,8 @@ def test_claims_are_shown_with_their_volumes() -> None:
 
 
 def test_where_a_volume_is_provisioned_is_shown() -> None:
-    made = Claimed("default/new", "default/pod", "", "fast", "provisioned", None, "a", {"zone": "z"})
-    undecided = Claimed("default/other", "default/pod", "1Gi", "", "undecided")
+    made = PlacedClaim("default/new", "default/pod", "", "fast", "provisioned", None, "a", {"zone": "z"})
+    undecided = PlacedClaim("default/other", "default/pod", "1Gi", "", "undecided")
 
     lines = text(replace(storage(), claims=(made, undecided)))
 
@@ -169,7 +169,7 @@ def test_where_a_volume_is_provisioned_is_shown() -> None:
 
 def test_of_many_claims_ten_are_shown() -> None:
     claims = tuple(
-        Claimed(f"shop/{'long-name' * 9}-{number}", "shop/pod", "1Gi", "", "undecided") for number in range(12)
+        PlacedClaim(f"shop/{'long-name' * 9}-{number}", "shop/pod", "1Gi", "", "undecided") for number in range(12)
     )
     simulation = replace(storage(), claims=claims)
 

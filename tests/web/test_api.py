@@ -85,7 +85,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("fail", {}, "say which nodes fail"),
     ("fail", {"any": "0"}, "at least one node has to fail"),
     ("compare", {}, "say what differs"),
-    ("compare", {"releases": ["v1.36", "v1.36"]}, "both ways are the same"),
+    ("compare", {"releases": ["v1.37", "v1.37"]}, "both ways are the same"),
     ("capacity", {}, "no pod to find the capacity for"),
     ("simulate", {"cluster": []}, "the posted cluster is empty"),
     ("simulate", {"cluster": {"kind": "Pod", "metadata": {"name": "a"}}}, "no node in the posted cluster"),

@@ -223,8 +223,8 @@ def test_plugins_of_an_old_release_can_be_served() -> None:
 @pytest.mark.parametrize(
     ("wanted", "document", "release", "said"),
     [
-        ([], None, "v1.36", "no plugin to serve"),
-        (["Pools"], None, "v1.14", "--plugin is for v1.36"),
+        ([], None, "v1.37", "no plugin to serve"),
+        (["Pools"], None, "v1.14", "--plugin is not for v1.14"),
     ],
 )
 def test_without_a_plugin_there_is_nothing_to_serve(wanted: list[str], document: Any, release: str, said: str) -> None:

@@ -12,6 +12,7 @@ from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, node
 from podium.answers.spec_constraints import SpecConstraint
 from podium.answers.tuning.trials import OBJECTIVES
 from podium.answers.tuning.tune import Trial, Tuning, tune
+from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_not import Change, Suggestion
 from podium.answers.why_not.why_not import WhyNot, why_not
 
@@ -23,6 +24,7 @@ __all__ = [
     "Capacity",
     "Cause",
     "Change",
+    "Changed",
     "Comparison",
     "Condition",
     "Disrupted",
@@ -41,6 +43,7 @@ __all__ = [
     "Suggestion",
     "Trial",
     "Tuning",
+    "Upgrade",
     "Way",
     "WhyNot",
     "WorstCase",
@@ -56,6 +59,7 @@ __all__ = [
     "nodes_needed",
     "pods_of",
     "tune",
+    "upgrade",
     "why_not",
     "without_nodes",
     "worst_domain",

@@ -173,7 +173,7 @@ def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Au
     cluster = scheduler.cluster
     staying.row = cluster.rows[node]
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    cluster.remove(pod)
+    held = cluster.end(pod)
     try:
         feasible = 0 if belongs_to_node(pod) else _fitting_if_best(scheduler, unbound, node)
         if feasible:
@@ -181,7 +181,7 @@ def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Au
         # Explaining takes its time: it is for those that would not stay.
         return _explained(scheduler.decide(unbound), pod, node)
     finally:
-        put_back(cluster, pod, node)
+        put_back(cluster, pod, node, held)
 
 
 def _explained(decision: Decision, pod: Pod, node: str) -> Audited:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podium.answers.node_lookup import find_nodes
+from podium.answers.placement import with_claims
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
@@ -144,7 +145,8 @@ def _numbered(template: Pod, cluster: Cluster) -> Iterator[Pod]:
         # A pod of the cluster may have such a name already, as those of a StatefulSet do.
         if cluster.find_pod(f"{prefix}{number}") is None:
             name = f"{metadata.name}-{number}"
-            yield replace(template, metadata=replace(metadata, name=name, uid=f"{metadata.uid}-{number}"))
+            numbered = replace(template, metadata=replace(metadata, name=name, uid=f"{metadata.uid}-{number}"))
+            yield with_claims(numbered, cluster)
 
 
 def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...]:

@@ -28,8 +28,8 @@ from podium.engine.simulation import in_queue_order
 from podium.framework import Registry, Status
 from podium.manifests import workload_of
 from podium.model import Pod
+from podium.model.node import ZONE
 from podium.model.pod_kinds import belongs_to_node
-from podium.model.well_known_labels import ZONE
 from podium.plugins import IN_TREE
 
 
@@ -325,7 +325,7 @@ def ready(cluster: Cluster, replay: bool) -> Cluster:
     cluster = cluster.fork()
     if replay:
         for pod in [pod for pod, _ in cluster.placed() if not belongs_to_node(pod)]:
-            cluster.remove(pod)
+            cluster.end(pod)
             cluster.add(replace(pod, spec=replace(pod.spec, node_name="")))
     return cluster
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from podium.cluster import Cluster
 from podium.cluster.columns import Mask
 from podium.manifests import workload_of
+from podium.model.node import ZONE
 from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
-from podium.model.well_known_labels import ZONE
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from podium.cluster import Cluster
 from podium.errors import InputError
-from podium.model.well_known_labels import HOSTNAME, REGION, ZONE
+from podium.model.node import HOSTNAME, REGION, ZONE
 from podium.wording import listed
 
 MOST_SUGGESTED = 5

@@ -21,8 +21,8 @@ from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import DaemonSet, Node, ObjectMeta, Pod
+from podium.model.node import HOSTNAME
 from podium.model.resources import pod_resources
-from podium.model.well_known_labels import HOSTNAME
 from podium.plugins import IN_TREE
 
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000

@@ -16,19 +16,35 @@ from podium.wording import listed
 MOST_SUGGESTED = 5
 
 
-def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, Objects]:
-    """The pod of that name (`name` or `namespace/name`), and the objects it is one of.
+KINDS = {
+    **dict.fromkeys(("pod", "pods", "po"), "Pod"),
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
+}
+"""The names that kubectl has for what pods belong to."""
 
-    A workload's name stands for the first pod it would make, if the input has none of its pods.
+
+def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, Objects]:
+    """The pod of that name (`name`, `namespace/name` or `kind/name`), and the objects it is one of.
+
+    A workload's name stands for its first pending pod, else for its first pod, else for the first it would make.
     """
-    wanted_namespace, _, wanted = name.rpartition("/")
+    first, _, wanted = name.rpartition("/")
+    kind = "" if first in {pod.namespace for pod in objects.of(Pod)} else KINDS.get(first.lower(), "")
+    wanted_namespace = "" if kind else first
     if namespace and wanted_namespace and namespace != wanted_namespace:
         raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
     within = wanted_namespace or namespace or objects.namespace
-    found = _named(objects, wanted, within)
-    if not found:
+    found = _named(objects, wanted, within) if kind in ("", "Pod") else []
+    if not found or any(_lacks_claims(pod) for pod in found):
         objects = expand_workloads(objects)
-        found = _named(objects, wanted, within) or _first_of_workload(objects, wanted, within)
+        found = _named(objects, wanted, within) if kind in ("", "Pod") else []
+        found = found or _first_of_workload(objects, wanted, within, kind)
     if len(found) > 1:
         keys = listed([pod.key for pod in found], MOST_SUGGESTED)
         raise InputError(f"pod {name!r} is in several namespaces: {keys}; say which with -n")
@@ -39,16 +55,33 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
     return found[0], objects
 
 
+def _lacks_claims(pod: Pod) -> bool:
+    """Whether claims are still to be made from templates for a pod."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    return any(each.resource_claim_template_name and each.name not in made for each in pod.spec.resource_claims)
+
+
 def _named(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
     return [pod for pod in _within(objects, namespace) if pod.name == name]
 
 
-def _first_of_workload(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
+def pods_of_workload(objects: Objects, pod: Pod) -> list[Pod]:
+    """The pods that belong to the same workload, the pod itself among them."""
+    workload = workload_of(pod)
+    return [each for each in _within(objects, pod.namespace) if workload_of(each) == workload and not each.finished]
+
+
+def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind: str) -> list[Pod]:
+    """Of each workload of that name, a pending pod if there is one, else the first."""
     first: dict[tuple[str, str], Pod] = {}
     for pod in _within(objects, namespace):
         workload = workload_of(pod)
-        if workload.partition("/")[2] == name and not pod.finished:
-            first.setdefault((pod.namespace, workload), pod)
+        found_kind, _, found = workload.partition("/")
+        if found != name or pod.finished or (kind and found_kind != kind):
+            continue
+        known = first.setdefault((pod.namespace, workload), pod)
+        if known.spec.node_name and not pod.spec.node_name:
+            first[pod.namespace, workload] = pod
     return list(first.values())
 
 

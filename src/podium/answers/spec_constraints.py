@@ -156,14 +156,14 @@ def _spread(pod: Pod, cluster: Cluster) -> str:
 
 
 def _volumes(pod: Pod, cluster: Cluster) -> str:
-    return ", ".join(dict.fromkeys(_claimed(name, pod, cluster) for name in _claims(pod)))
+    return ", ".join(dict.fromkeys(_placed_claim(name, pod, cluster) for name in _claims(pod)))
 
 
 def _claims(pod: Pod) -> list[str]:
     return [name for name in (claim_name(pod, volume) for volume in pod.spec.volumes) if name]
 
 
-def _claimed(name: str, pod: Pod, cluster: Cluster) -> str:
+def _placed_claim(name: str, pod: Pod, cluster: Cluster) -> str:
     """Where the volume of a claim can be used, or the claim if that is not what keeps the pod."""
     claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
     volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name) if claim else None

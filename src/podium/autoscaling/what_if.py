@@ -48,7 +48,7 @@ class WhatIf:
     def remove(self, node: Node) -> None:
         """A node leaves; its pods are nowhere."""
         for pod in self.cluster.pods_on(self.cluster.rows[node.name]):
-            self.cluster.remove(pod)
+            self.cluster.end(pod)
         self.cluster.remove(node)
 
     def fits(self, pod: Pod) -> bool:

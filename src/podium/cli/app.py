@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
 from podium.cli import (
@@ -18,6 +19,7 @@ from podium.cli import (
     bench,
     capacity,
     compare,
+    devices,
     disruption,
     dump,
     example,
@@ -31,6 +33,7 @@ from podium.cli import (
     simulate,
     sweep,
     tune,
+    upgrade,
     why_not,
 )
 from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
@@ -43,6 +46,24 @@ TRACEBACK = "PODIUM_TRACEBACK"
 
 # Where typer keeps the root of its usage errors depends on its version; a bad parameter is one in all of them.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+QUESTIONS = {
+    "Ask about a pod": ("explain", "why-not"),
+    "Ask about a cluster": ("simulate", "capacity", "drain", "fail", "audit", "devices"),
+    "Change how it is scheduled": ("compare", "tune", "upgrade", "releases", "sweep"),
+    "Work with a running cluster": ("dump", "shadow", "run", "extender", "serve"),
+    "Recordings and examples": ("demo", "example", "import", "decide", "verify", "bench"),
+}
+"""The commands by the question that brings a user to them."""
+
+
+class Command(TyperCommand):
+    """A command whose help names arguments as users write them: without braces and Python types."""
+
+    def get_help(self, ctx: Any) -> str:
+        text = super().get_help(ctx)
+        return re.sub(r"\{([A-Z_]+)\}", r"\1", re.sub(r" <(?:list\[)?(?:str|int|float)\]?>", "", text))
 
 
 class Commands(TyperGroup):
@@ -87,6 +108,17 @@ class Commands(TyperGroup):
             command.callback = _checking_files(command.callback)
         return command
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by the question they answer, each with the first sentence of its help."""
+        listed = {name for names in QUESTIONS.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in listed)
+        for title, names in {**QUESTIONS, "Other commands": others}.items():
+            found = {name: self.get_command(ctx, name) for name in names}
+            rows = [(name, _first_sentence(command.help)) for name, command in found.items() if command is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
@@ -108,6 +140,11 @@ def _checking_files(callback: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+def _first_sentence(text: str | None) -> str:
+    first, _, _ = (text or "").strip().partition("\n\n")
+    return " ".join(first.split()).partition(". ")[0].rstrip(".")
+
+
 def fail(problem: Exception | str) -> int:
     """Say what is wrong in one line on stderr; the exit code for it."""
     text = problem.format_message() if isinstance(problem, UsageError) else str(problem)  # type: ignore[attr-defined]
@@ -118,9 +155,9 @@ def fail(problem: Exception | str) -> int:
 app = typer.Typer(
     cls=Commands,
     name="podium",
-    help="Decide where Kubernetes pods go, exactly as kube-scheduler v1.36 would, and show why.",
+    help="Decide where Kubernetes pods go, exactly as kube-scheduler would, and show why.",
     epilog="Exit codes: 0 all went well, 1 something does not fit or agree, 2 bad input, 130 interrupted.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -150,24 +187,27 @@ def podium(
         print(context.get_help())
 
 
-app.command()(explain.explain)
-app.command()(simulate.simulate)
-app.command()(why_not.why_not)
-app.command()(capacity.capacity)
-app.command()(compare.compare)
-app.command()(disruption.drain)
-app.command()(disruption.fail)
-app.command()(audit.audit)
-app.command()(tune.tune)
-app.command()(dump.dump)
-app.command()(shadow.shadow)
-app.command()(run.run)
-app.command()(serve.serve)
-app.command()(extender.extender)
-app.command()(sweep.sweep)
-app.command("import")(import_trace.import_trace)
-app.command()(recorded.decide)
-app.command()(recorded.verify)
-app.command()(bench.bench)
-app.command()(example.demo)
-app.command()(example.example)
+app.command(cls=Command)(explain.explain)
+app.command(cls=Command)(simulate.simulate)
+app.command(cls=Command)(why_not.why_not)
+app.command(cls=Command)(capacity.capacity)
+app.command(cls=Command)(compare.compare)
+app.command(cls=Command)(upgrade.upgrade)
+app.command(cls=Command)(disruption.drain)
+app.command(cls=Command)(disruption.fail)
+app.command(cls=Command)(audit.audit)
+app.command(cls=Command)(devices.devices)
+app.command(cls=Command)(tune.tune)
+app.command(cls=Command)(dump.dump)
+app.command(cls=Command)(shadow.shadow)
+app.command(cls=Command)(run.run)
+app.command(cls=Command)(serve.serve)
+app.command(cls=Command)(extender.extender)
+app.command(cls=Command)(sweep.sweep)
+app.command("import", cls=Command)(import_trace.import_trace)
+app.command(cls=Command)(recorded.decide)
+app.command(cls=Command)(recorded.verify)
+app.command(cls=Command)(bench.bench)
+app.command(cls=Command)(upgrade.releases)
+app.command(cls=Command)(example.demo)
+app.command(cls=Command)(example.example)

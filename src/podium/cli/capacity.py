@@ -34,7 +34,8 @@ def capacity(
     pods: Annotated[
         list[str],
         typer.Argument(
-            metavar="[POD...]",
+            metavar="POD",
+            autocompletion=options.complete_pods,
             help="A file with a pod or a workload, or the name of one in the input. None, with --nodes-needed, for "
             "the pods that are pending.",
         ),

@@ -25,7 +25,8 @@ Everything = Annotated[bool, typer.Option("--all", help="Show every pod and work
 Nodes = Annotated[
     list[str],
     typer.Argument(
-        metavar="[NODE|KEY=VALUE...]",
+        metavar="NODE|KEY=VALUE",
+        autocompletion=options.complete_nodes,
         help="The nodes, by name, by the beginning of a name, or by label; zone=, region= and hostname= are short for "
         "the usual ones.",
     ),

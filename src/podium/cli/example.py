@@ -14,7 +14,8 @@ PLACED = "shop/web-5f7c9-new"
 STUCK = "ml/train-0"
 KUBECTL = (
     "kubectl get nodes,pods,namespaces,services,rs,sts,priorityclasses,pdb,pv,pvc,sc,csinodes,csidrivers,"
-    "csistoragecapacities,volumeattachments -A -o json > cluster.json"
+    "csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,resourceslices,deviceclasses "
+    "-A -o json > cluster.json"
 )
 """The dump that holds everything Podium reads."""
 NEXT = """\
@@ -52,6 +53,7 @@ def demo(release: options.Releases = options.CURRENT, feature_gates: options.Fea
 
 class Cluster(StrEnum):
     FLEET = "fleet"
+    GPUS = "gpus"
     SHOP = "shop"
 
 
@@ -62,12 +64,15 @@ class Format(StrEnum):
 
 def example(
     cluster: Annotated[
-        Cluster, typer.Argument(help="`fleet` has 63 nodes and some 400 pods; `shop` is what `podium demo` explains.")
+        Cluster,
+        typer.Argument(
+            help="`fleet` has 63 nodes and some 400 pods; `shop` is what `podium demo` explains; `gpus` has devices."
+        ),
     ],
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.YAML,
 ) -> None:
     """Write an example cluster to stdout, for the commands that take -f."""
-    from podium.example.fleet import fleet_text, shop_text
+    from podium.example.fleet import fleet_text, gpus_text, shop_text
 
-    text = fleet_text if cluster is Cluster.FLEET else shop_text
+    text = {Cluster.FLEET: fleet_text, Cluster.GPUS: gpus_text, Cluster.SHOP: shop_text}[cluster]
     sys.stdout.write(text(json=output is Format.JSON))

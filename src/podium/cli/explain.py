@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 
 
 def explain(
-    pod: Annotated[str, typer.Argument(metavar="POD", help="The pod's name, or namespace/name.")],
+    pod: Annotated[
+        str,
+        typer.Argument(
+            metavar="POD",
+            autocompletion=options.complete_pods,
+            help="The pod's name, namespace/name, or a workload such as deploy/web.",
+        ),
+    ],
     files: options.Files = [],  # noqa: B006
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
+    from_scheduler: Annotated[
+        str | None,
+        typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
+    ] = None,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
     config: options.Config = None,
     profile: options.Profile = None,
@@ -43,9 +54,13 @@ def explain(
     """
     from contextlib import closing
 
-    from podium.answers.pod_lookup import find_pod
+    if from_scheduler is not None:
+        from podium.cli.live import ask_scheduler
+
+        return ask_scheduler(from_scheduler, pod, namespace, output.value)
+    from podium.answers.pod_lookup import find_pod, pods_of_workload
     from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
-    from podium.cli.output import write_report
+    from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.present.explanation import explain_pod
@@ -53,6 +68,10 @@ def explain(
     registry = registry_with(plugins)
     found, objects = find_pod(read_objects(files, kubeconfig, context), pod, namespace)
     mention(objects, verbose=verbose, assume_volumes=assume_volumes)
+    if found.name != pod.rpartition("/")[2]:
+        siblings = pods_of_workload(objects, found)
+        which = "its only pod" if len(siblings) == 1 else f"one of its {len(siblings):,} pods"
+        remark(f"{pod}: {found.key}, {which}")
     chosen = choose_release(release, feature_gates, objects)
     scheduler = Scheduler(
         Cluster.from_objects(objects),
@@ -68,8 +87,6 @@ def explain(
     with closing(scheduler):
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
         if verbose:
-            from podium.cli.output import remark
-
             kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")

@@ -10,8 +10,9 @@ from podium.cli import options
 from podium.cli.serve import Address, AllowHost, Certificate, Insecure, Key
 
 if TYPE_CHECKING:
+    from podium.web.extender_app import ExtenderServer
     from podium.web.plugin_verbs import PluginVerbs
-    from podium.web.serving import Listening
+    from podium.web.serving import Alongside, Listening
 
 
 def extender(
@@ -29,6 +30,8 @@ def extender(
             "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
         ),
     ] = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8888,
     address: Address = "127.0.0.1",
     certificate: Certificate = None,
@@ -43,6 +46,7 @@ def extender(
         int, typer.Option("--highest-score", metavar="N", min=1, max=1000, help="The score of the best node.")
     ] = 10,
     release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and end.")
     ] = False,
@@ -81,22 +85,26 @@ def extender(
             raise InputError(f"plugin {name!r} is unknown; name one of your own as module:Class")
     objects = read_objects(files) if files else Objects()
     mention(objects, verbose=False)
-    chosen = choose_release(release, None, objects)
+    chosen = choose_release(release, feature_gates, objects)
     given = find_config(config, objects, chosen)
     framework = extender_framework(
-        registry, [*wanted, *registry.asked_for], given.document, release=chosen.name, options=given.options
+        registry, [*wanted, *registry.asked_for], given.document, release=chosen, options=given.options
     )
     verbs = PluginVerbs(framework, highest=highest)
     if not verbs.verbs:
         raise InputError(f"{', '.join(framework.plugins)}: no plugin that filters or scores")
+    is_live = kubeconfig is not None or context is not None
+    if is_live and files:
+        raise InputError("-f and --kubeconfig are two clusters: give one of them")
     if print_config:
-        print(_entry(verbs, listening, has_cluster=bool(files)), end="")
+        print(_entry(verbs, listening, has_cluster=is_live or bool(files)), end="")
         return
-    server = ExtenderServer(verbs, _cluster(objects) if files else None)
+    server = ExtenderServer(verbs, _cluster(objects) if files else None, follows=is_live)
+    alongside = _following(server, kubeconfig, context) if is_live else None
     try:
         app = extender_application(server, **listening.guarding(256 * MIB))
         said = f"{', '.join(verbs.plugins)} on {listening.url}"
-        listen(app, listening, on_started=lambda: remark(said))
+        listen(app, listening, on_started=lambda: remark(said), alongside=alongside)
     finally:
         server.close()
 
@@ -105,6 +113,16 @@ def _cluster(objects: Any) -> Any:
     from podium.cluster import Cluster
 
     return Cluster.from_objects(objects)
+
+
+def _following(server: ExtenderServer, kubeconfig: str | None, context: str | None) -> Alongside:
+    """What keeps the extender's copy of a live cluster up to date."""
+    from podium.cli.live import find, log_to_stderr
+    from podium.live.following import follow_cluster
+
+    access = find(kubeconfig, context)
+    log_to_stderr(verbose=False)
+    return lambda: follow_cluster(access, server.begin, server.change)
 
 
 def _entry(verbs: PluginVerbs, listening: Listening, *, has_cluster: bool) -> str:

@@ -92,6 +92,7 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
 def choose_release(name: str, feature_gates: str | None, objects: Iterable[Object]) -> Release:
     """The release of a name with feature gates switched; `auto` is the newest one that a kubelet is of, and is told."""
     from podium.cli.options import AUTO
+    from podium.engine.known_crashes import known_crashes
     from podium.engine.release import release_of, release_of_nodes
     from podium.rules import read_gates
 
@@ -100,7 +101,11 @@ def choose_release(name: str, feature_gates: str | None, objects: Iterable[Objec
         remark(found.said)
         name = found.release
     release = release_of(name)
-    return release.with_feature_gates(read_gates(feature_gates)) if feature_gates is not None else release
+    if feature_gates is not None:
+        release = release.with_feature_gates(read_gates(feature_gates))
+    for problem in known_crashes(objects, release.rules):
+        warn(problem)
+    return release
 
 
 class Given(NamedTuple):

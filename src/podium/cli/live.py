@@ -78,3 +78,41 @@ def log_to_stderr(*, verbose: bool) -> None:
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("podium.live").setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int:
+    """Print what a running scheduler says of a pod; the exit code, 1 if the pod fits nowhere."""
+    import json
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    from podium.errors import InputError
+    from podium.present.text import to_json, to_yaml
+
+    within, _, name = pod.rpartition("/")
+    address = f"{url.rstrip('/')}/decisions/{within or namespace or 'default'}/{name}"
+    try:
+        with urlopen(address, timeout=30) as answer:
+            found = json.load(answer)
+    except HTTPError as error:
+        raise InputError(_said_by(error.read()) or f"HTTP status {error.code}", url) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"is no scheduler that answers: {getattr(error, 'reason', error)}", url) from None
+    explanation, decided = found["explanation"], found["decided"]
+    if output in ("json", "yaml"):
+        print((to_json if output == "json" else to_yaml)(found))
+    else:
+        if decided is not None:
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(decided["at"]))
+            print(f"{when}, attempt {decided['attempts']}: {decided['node'] or decided['message']}")
+        print("\n".join(["As things are now:", *explanation["words"]]))
+    return 0 if explanation["node"] else 1
+
+
+def _said_by(body: bytes) -> str:
+    import json
+
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from podium.rules import NEWEST
+
+if TYPE_CHECKING:
+    from podium.model import Object
+
+T = TypeVar("T", bound="Object")
 
 
 class TieBreak(StrEnum):
@@ -19,6 +24,33 @@ class TieBreak(StrEnum):
 class Sampling(StrEnum):
     ALL = "all"
     UPSTREAM = "upstream"
+
+
+def complete_pods(context: typer.Context, incomplete: str) -> list[str]:
+    """For the shell: the pods of the files named so far whose name begins so, as namespace/name or name."""
+    from podium.model import Pod
+
+    keys = [pod.key for pod in _objects(context, Pod)]
+    return [key for key in keys if key.startswith(incomplete)] or [
+        key for key in keys if key.partition("/")[2].startswith(incomplete)
+    ]
+
+
+def complete_nodes(context: typer.Context, incomplete: str) -> list[str]:
+    """For the shell: the nodes of the files named so far whose name begins so."""
+    from podium.model import Node
+
+    return [node.name for node in _objects(context, Node) if node.name.startswith(incomplete)]
+
+
+def _objects(context: typer.Context, kind: type[T]) -> list[T]:
+    from podium.errors import PodiumError
+    from podium.manifests import load
+
+    try:
+        return list(load(*context.params["files"]).of(kind)) if context.params.get("files") else []
+    except PodiumError:
+        return []  # the shell has nowhere to show an error; the command itself will
 
 
 Files = Annotated[

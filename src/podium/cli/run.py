@@ -10,6 +10,7 @@ from podium.cli import options
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
+    from podium.engine.release import Release
     from podium.framework import Registry
 
 SCHEDULER_NAME = "podium"
@@ -24,6 +25,8 @@ def run(
         typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; else one profile named `podium`."),
     ] = None,
     plugins: options.Plugins = [],  # noqa: B006
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     bind_concurrency: Annotated[
@@ -41,13 +44,13 @@ def run(
 
     Answers /livez, /readyz, /metrics and /decisions/NAMESPACE/POD over HTTP. SIGTERM lets bindings under way finish.
     """
-    from podium.cli.inputs import registry_with
+    from podium.cli.inputs import choose_release, registry_with
     from podium.cli.live import find, log_to_stderr
     from podium.live.process import Listening, run_scheduler
     from podium.live.scheduler import Settings
 
-    registry = registry_with(plugins)
-    settings = read_settings(config, registry)
+    registry, chosen = registry_with(plugins), choose_release(release, feature_gates, ())
+    settings = read_settings(config, registry, chosen)
     access = find(kubeconfig or settings.client_connection.kubeconfig or None, context)
     log_to_stderr(verbose=verbose)
     run_scheduler(
@@ -58,15 +61,17 @@ def run(
         # Who writes nothing leaves the lease to those who do.
         elect=elect and settings.leader_election.leader_elect and not dry_run,
         registry=registry,
+        release=chosen,
         tie_break=tie_break,
         seed=seed,
     )
 
 
-def read_settings(file: str | None, registry: Registry, name: str = SCHEDULER_NAME) -> KubeSchedulerConfiguration:
+def read_settings(
+    file: str | None, registry: Registry, release: Release, name: str = SCHEDULER_NAME
+) -> KubeSchedulerConfiguration:
     """The configuration of a file, or one profile of this name with the default plugins."""
     from podium.cli.inputs import Given, check_config, find_config
-    from podium.engine.release import CURRENT
     from podium.manifests import Objects
 
     if file is None:
@@ -74,7 +79,7 @@ def read_settings(file: str | None, registry: Registry, name: str = SCHEDULER_NA
         kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
         given = Given({**kind, "profiles": profiles}, "the default configuration")
     else:
-        given = find_config(file, Objects(), CURRENT)
-    found = check_config(given, registry, CURRENT)
+        given = find_config(file, Objects(), release)
+    found = check_config(given, registry, release)
     assert found is not None, "there is a document"
     return found

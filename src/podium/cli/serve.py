@@ -49,6 +49,7 @@ def serve(
         int, typer.Option("--at-once", metavar="N", min=1, help="How many questions are answered at once.")
     ] = 2,
     release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
     plugins: options.Plugins = [],  # noqa: B006
     verbose: options.Verbose = False,
 ) -> None:
@@ -80,10 +81,10 @@ def serve(
     registry = registry_with(plugins)
     objects = read_objects(files)
     mention(objects, verbose=verbose)
-    chosen = choose_release(release, None, objects)
+    chosen = choose_release(release, feature_gates, objects)
     read_config(config, objects, registry, chosen)
     given = find_config(config, objects, chosen)
-    subject = served_subject(objects, given.document, registry, release=chosen.name, where=given.where)
+    subject = served_subject(objects, given.document, registry, release=chosen, where=given.where)
     workers = workers_for(subject, at_once=at_once, seconds=time_limit)
     workers.start()
     server = Server(subject, workers)

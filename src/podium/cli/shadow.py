@@ -29,6 +29,8 @@ def shadow(
         float | None, typer.Option("--for", metavar="SECONDS", min=0.0, help="Stop after this time; else on Ctrl-C.")
     ] = None,
     plugins: options.Plugins = [],  # noqa: B006
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
 ) -> None:
     """Follow a cluster without writing to it: decide every pod just before its scheduler binds it, and compare.
 
@@ -39,15 +41,15 @@ def shadow(
     from contextlib import ExitStack
     from pathlib import Path
 
-    from podium.cli.inputs import registry_with
+    from podium.cli.inputs import choose_release, registry_with
     from podium.cli.live import find, log_to_stderr
     from podium.cli.output import remark
     from podium.cli.run import read_settings
     from podium.errors import InputError
     from podium.live.shadow_process import run_shadow
 
-    registry = registry_with(plugins)
-    settings = read_settings(config, registry, "default-scheduler")
+    registry, chosen = registry_with(plugins), choose_release(release, feature_gates, ())
+    settings = read_settings(config, registry, chosen, "default-scheduler")
     access = find(kubeconfig, context)
     log_to_stderr(verbose=False)
     with ExitStack() as stack:
@@ -66,7 +68,15 @@ def shadow(
             remark(f"context {access.context}: following {nodes} nodes, {waiting} pods wait")
 
         found = run_shadow(
-            access, settings, report, port=port, seconds=seconds, on_start=begun, registry=registry, tie_break="first"
+            access,
+            settings,
+            report,
+            port=port,
+            seconds=seconds,
+            on_start=begun,
+            registry=registry,
+            release=chosen,
+            tie_break="first",
         )
     print(_summary(found))
 

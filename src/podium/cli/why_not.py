@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 
 def why_not(
-    pod: Annotated[str, typer.Argument(metavar="POD", help="The pod's name, or namespace/name.")],
-    node: Annotated[str, typer.Argument(metavar="NODE", help="The node it should go to.")],
+    pod: Annotated[
+        str,
+        typer.Argument(metavar="POD", autocompletion=options.complete_pods, help="The pod's name, or namespace/name."),
+    ],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
+    ],
     files: options.Files = [],  # noqa: B006
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from podium.cluster.census import Census, RowMask
 from podium.cluster.change_log import ROW_ASPECTS, Aspect, ChangeLog
 from podium.cluster.columns import Columns, Ints, Mask
+from podium.cluster.device_claims import EXTENDED_RESOURCE_CLAIM, releases
 from podium.cluster.images import Images
 from podium.cluster.node_groups import LabelGroups, ResourceStates
 from podium.cluster.nodes import Nodes
-from podium.cluster.pods import PodInfo, PodInfos
-from podium.cluster.ports import Ports
+from podium.cluster.pods import PodInfo, PodInfos, Ports, counts_alike
 from podium.cluster.recently_used import RecentlyUsed
 from podium.cluster.store import Store
 from podium.collector import collector_paused
 from podium.errors import InputError
-from podium.model import Namespace, Node, Object, Pod
+from podium.model import Namespace, Node, Object, Pod, ResourceClaim
 from podium.rules import Rules
 
 
@@ -185,7 +185,10 @@ class Cluster:
         """Let pods count for what they do in another release; a scheduler sees to that itself."""
         if self.infos.rules is rules:
             return
+        alike = counts_alike(self.infos.rules, rules)
         self.infos = self.infos.counted_as(rules)
+        if alike:
+            return
         for key, (pod, info) in self._compiled.items():
             if info.varies:
                 self._compiled[key] = pod, self.infos.of(pod)
@@ -225,6 +228,22 @@ class Cluster:
             self._remove_pod(item.key)
         else:
             self.store.remove(item)
+
+    def end(self, pod: Pod) -> list[ResourceClaim]:
+        """Remove a pod for good: claims that only it used lose their devices, as controllers see to.
+
+        Gives the claims that changed as they were before, for who wants to undo it with `update`.
+        """
+        self.remove(pod)
+        if not len(self.store.of(ResourceClaim)):
+            return []
+        released = releases(pod, self.store)
+        for _, after in released:
+            if EXTENDED_RESOURCE_CLAIM in after.metadata.annotations:
+                self.remove(after)
+            else:
+                self.update(after)
+        return [before for before, _ in released]
 
     def assume(self, pod: Pod, node_name: str) -> None:
         """Place a pod on a node, as the scheduler does before binding."""

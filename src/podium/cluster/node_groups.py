@@ -1,4 +1,4 @@
-"""Which nodes are alike: the same allocatable, requested and number of pods.
+"""Groups of nodes that are alike: by the values of some labels, or by their resources.
 
 Clusters have many nodes but few kinds of them, equally full in few ways. A plugin that reads nothing but resources
 needs to look at one node of each state only.

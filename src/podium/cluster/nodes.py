@@ -174,7 +174,7 @@ class FoundNodes(Nodes):
 
 
 class Representatives:
-    """Of the groups that some nodes are in, one node of each: it stands for the others."""
+    """One node of each label group that some nodes belong to; it stands for the others of its group."""
 
     __slots__ = ("_within", "counts", "groups", "memo", "nodes", "numbers", "places")
 

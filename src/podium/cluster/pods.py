@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -75,6 +77,41 @@ class HostPort(NamedTuple):
     port: int
 
 
+ANY_IP = "0.0.0.0"
+
+
+class Ports:
+    """Who uses which port: (protocol, port) -> row -> how often each address is taken."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, int], dict[int, Counter[str]]] = {}
+
+    def change(self, row: int, ports: Iterable[HostPort], amount: int) -> None:
+        """Take (1) or free (-1) ports on a row."""
+        for ip, protocol, port in ports:
+            rows = self._used.setdefault((protocol, port), {})
+            addresses = rows.setdefault(row, Counter())
+            addresses[ip] += amount
+            if not addresses[ip]:
+                del addresses[ip]
+            if not addresses:
+                del rows[row]
+
+    def conflicts(self, ports: Iterable[HostPort]) -> Iterator[int]:
+        """The rows on which one of these ports is taken, possibly repeated; 0.0.0.0 overlaps every address."""
+        for ip, protocol, port in ports:
+            for row, addresses in self._used.get((protocol, port), {}).items():
+                if ip == ANY_IP or ANY_IP in addresses or ip in addresses:
+                    yield row
+
+    def copy(self) -> Ports:
+        twin = Ports()
+        twin._used = {
+            port: {row: addresses.copy() for row, addresses in rows.items()} for port, rows in self._used.items()
+        }
+        return twin
+
+
 class Cohort(NamedTuple):
     """Pods that every counting question treats alike."""
 
@@ -97,6 +134,20 @@ def _term(raw: PodAffinityTerm, pod: Pod, rules: Rules, weight: int = 0) -> Term
         raw.topology_key,
         weight,
     )
+
+
+COUNTING_RULES = (
+    "in_place_resize",
+    "match_label_keys_in_pod_affinity",
+    "pod_level_defaults_from_containers",
+    "pod_level_huge_pages",
+    "pod_level_resize",
+    "pod_level_resources",
+    "resize_compares_sums",
+    "sidecar_host_ports",
+    "sidecars_add_to_non_zero_requests",
+)
+"""The rules that compiled specs depend on."""
 
 
 def _names_label_keys(pod: Pod) -> bool:
@@ -126,11 +177,17 @@ def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
     """The ports the pod takes on its node: those of containers and of init containers that keep running."""
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == ALWAYS]
     return tuple(
-        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        HostPort(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
         for container in (*pod.spec.containers, *(sidecars if rules.sidecar_host_ports else ()))
         for port in container.ports
         if port.host_port > 0
     )
+
+
+@lru_cache(maxsize=1024)
+def counts_alike(one: Rules, other: Rules) -> bool:
+    """Whether pods count for the same in two releases."""
+    return all(getattr(one, name) == getattr(other, name) for name in COUNTING_RULES)
 
 
 class PodInfo:
@@ -238,6 +295,9 @@ class PodInfos:
     def counted_as(self, rules: Rules) -> PodInfos:
         """What is compiled as another release counts it; specs that all releases count alike are taken over."""
         infos = PodInfos(self._columns, rules)
+        if counts_alike(rules, self.rules):
+            infos._known, infos._specs = self._known, self._specs
+            return infos
         for key, info in self._known.items():
             if not info.varies:
                 infos._known[key] = info

@@ -2,6 +2,6 @@
 
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.scheduler import Scheduler
-from podium.engine.simulation import Claimed, Placement, Simulation, Usage, simulate
+from podium.engine.simulation import PlacedClaim, Placement, Simulation, Usage, simulate
 
-__all__ = ["Claimed", "Decision", "Placement", "PluginScores", "Scheduler", "Simulation", "Usage", "simulate"]
+__all__ = ["Decision", "PlacedClaim", "Placement", "PluginScores", "Scheduler", "Simulation", "Usage", "simulate"]

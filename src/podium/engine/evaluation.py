@@ -119,7 +119,7 @@ class Evaluation:
                 self._reject(outcome.status._replace(plugin=plugin.name))
             elif code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                 self._reject(outcome.status._replace(plugin=plugin.name))
-                self._unsee_after(plugin)
+                self._forget_after(plugin)
                 return
             elif code is not Code.SUCCESS:
                 raise PluginError(plugin.name, f"failed in PreFilter: {outcome.status.message}")
@@ -133,7 +133,7 @@ class Evaluation:
                         status = status._replace(code=Code.UNSCHEDULABLE)
                     self._reject(status)
                     self.narrowed_by = tuple(sorted(narrowing))
-                    self._unsee_after(plugin)
+                    self._forget_after(plugin)
                     return
         if names is not None and self.pre_filter_status is None:
             self.narrowed_by = tuple(sorted(narrowing))
@@ -142,8 +142,8 @@ class Evaluation:
             rows = sorted(row for row in map(self.cluster.rows.get, names) if row is not None)
             self.looked_at = np.array(rows, dtype=np.int64)
 
-    def _unsee_after(self, last: PreFilterPlugin) -> None:
-        """Forget what plugins left behind that PreFilter did not get to in this order."""
+    def _forget_after(self, last: PreFilterPlugin) -> None:
+        """Drop the state of the plugins after the one at which PreFilter stopped: they would not have run."""
         plugins = self.plan.outline.pre_filter
         for plugin in plugins[plugins.index(last) + 1 :]:
             self.state.pop(plugin.name, None)

@@ -13,6 +13,7 @@ from podium.extenders import Extender
 from podium.framework import Framework, Plugin
 from podium.model import Pod
 from podium.model.pod_kinds import has_objects_of_its_own
+from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 
 @dataclass(slots=True)
@@ -28,9 +29,9 @@ class FailedKind:
 class FailedKinds:
     """Remembers which kinds of pods do not fit, until the cluster or a nomination changes.
 
-    A kind is a compiled spec under one profile. Nothing is remembered of a pod that others of its kind do not stand
-    for: one with objects that go by its name, one that is nominated to a node, one that an extender is asked about,
-    and one whose profile has a plugin that does not say what it reads.
+    A kind is a compiled spec under one profile, with what the pod's claims for devices ask for. Nothing is remembered
+    of a pod that others of its kind do not stand for: one with objects that go by its name, one that is nominated to a
+    node, one that an extender is asked about, and one whose profile has a plugin that does not say what it reads.
     """
 
     def __init__(
@@ -70,7 +71,8 @@ class FailedKinds:
         return self._cluster.version, self._nominations.version
 
     def _kind(self, pod: Pod) -> Hashable:
-        return self._cluster.info_of(pod), pod.spec.scheduler_name
+        cluster = self._cluster
+        return cluster.info_of(pod), pod.spec.scheduler_name, claims_key(pod, cluster.store)
 
     def _stands_for_its_kind(self, pod: Pod) -> bool:
         return (

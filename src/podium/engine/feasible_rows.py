@@ -1,4 +1,4 @@
-"""Which rows a pod fits on, without listing them as long as nobody asks for the list."""
+"""The rows a pod fits on, listed only when the list is needed, and how they rank."""
 
 from __future__ import annotations
 

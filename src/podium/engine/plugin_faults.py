@@ -1,4 +1,4 @@
-"""Whose fault an exception is: plugins are other people's code, and users need to know which one broke."""
+"""Naming the plugin that raised an exception: users need to know which of the plugins broke."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from podium.errors import PluginError, PodiumError
 from podium.framework import Plugin
 
 
-class BlamePlugins:
-    """Within this context, whatever a plugin raises comes out as a PluginError that names the plugin."""
+class PluginFaults:
+    """A context in which any exception that a plugin raises becomes a PluginError that names the plugin."""
 
     def __enter__(self) -> None:
         return None
@@ -28,4 +28,4 @@ class BlamePlugins:
             raise PluginError(running.name, f"failed: {type(error).__name__}: {error}") from error
 
 
-BLAME_PLUGINS = BlamePlugins()
+PLUGIN_FAULTS = PluginFaults()

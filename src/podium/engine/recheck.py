@@ -1,4 +1,4 @@
-"""The filters once more, on nodes that have other pods for a while: preemption's victims gone, nominated pods there."""
+"""Running a pod's filters again during a trial: with preemption's victims gone, or with nominated pods there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FilterResults
-from podium.engine.row_changes import RowChanges, RowMemory
+from podium.engine.row_changes import RowCache, RowChangeLog
 from podium.errors import PluginError
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
 from podium.framework import return_values as returned
@@ -165,17 +165,17 @@ class _Known:
 
     __slots__ = ("memory", "unchecked")
 
-    def __init__(self, changes: RowChanges) -> None:
-        self.memory: RowMemory[Status] = RowMemory(changes)
+    def __init__(self, changes: RowChangeLog) -> None:
+        self.memory: RowCache[Status] = RowCache(changes)
         self.unchecked: set[int] = set()
 
 
-class Yielding:
-    """Makes evaluations reject the nodes where the pod fits only as long as nominated pods have not come."""
+class NominatedPodsCheck:
+    """Rejects the nodes that a pod fits now but would not fit besides the pods nominated to them."""
 
     MOST_KINDS = 256
 
-    def __init__(self, nominations: Nominations, changes: RowChanges) -> None:
+    def __init__(self, nominations: Nominations, changes: RowChangeLog) -> None:
         self._nominations, self._changes = nominations, changes
         self._known: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
 

@@ -175,7 +175,7 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
     """
     versions = Counter(name for node in nodes if (name := short_name(node.status.node_info.kubelet_version)))
     if not versions:
-        raise InputError("no node says its kubelet version, so the release is not known: name it with --release")
+        raise InputError("no node says its kubelet version: name the release with --release (of an upgrade, --from)")
     count = versions.total()
     newest = max(versions, key=release_order)
     said = f"the newest kubelet version of {count} nodes is {newest}, on {versions[newest]} of them"
@@ -183,7 +183,9 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
         return FoundRelease(newest, f"release {newest}: {said}")
     if release_order(newest) > release_order(NEWEST):
         return FoundRelease(NEWEST, f"release {NEWEST}, the newest there is: {said}")
-    raise InputError(f"{said}, and Podium is v1.29 or later, or one of {', '.join(OLD_RELEASES)}: name one, --release")
+    raise InputError(
+        f"{said}, and Podium is v1.29 or later, or one of {', '.join(OLD_RELEASES)}: name one with --release"
+    )
 
 
 def release_of(release: AnyRelease) -> Release:

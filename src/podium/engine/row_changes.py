@@ -1,4 +1,4 @@
-"""What was found out about single nodes, remembered until they change."""
+"""Values kept per row until the row's node, its pods or the pods nominated to it change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from podium.engine.nominations import Nominations
 T = TypeVar("T")
 
 
-class RowChanges:
-    """The rows whose node, pods or nominated pods changed; any change of another object touches all of them.
+class RowChangeLog:
+    """A change log of rows whose node, pods or nominated pods changed; a change of any other object touches all rows.
 
     Trials are no changes: they leave the cluster as it was.
     """
@@ -55,12 +55,12 @@ class RowChanges:
         self._reader.catch_up()
 
 
-class RowMemory(Generic[T]):
-    """One finding per row."""
+class RowCache(Generic[T]):
+    """One value per row, dropped when the row changes."""
 
     __slots__ = ("_changes", "_epoch", "_reader", "found")
 
-    def __init__(self, changes: RowChanges) -> None:
+    def __init__(self, changes: RowChangeLog) -> None:
         self._changes, self._reader, self._epoch = changes, LogReader([changes.log]), -1
         self.found: dict[int, T] = {}
 

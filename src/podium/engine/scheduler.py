@@ -18,11 +18,11 @@ from podium.engine.feasible_rows import Ranking
 from podium.engine.nominations import Nominations
 from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.plan.cache import Plans
-from podium.engine.plugin_faults import BLAME_PLUGINS
-from podium.engine.preemption.post_filter import Preempting
-from podium.engine.recheck import Yielding
+from podium.engine.plugin_faults import PLUGIN_FAULTS
+from podium.engine.preemption.post_filter import Preemption
+from podium.engine.recheck import NominatedPodsCheck
 from podium.engine.release import release_of
-from podium.engine.row_changes import RowChanges
+from podium.engine.row_changes import RowChangeLog
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Status
@@ -68,9 +68,9 @@ class Scheduler:
             if options.equivalence_cache
             else None
         )
-        changes = RowChanges(cluster, self.nominations)
-        self._yielding = Yielding(self.nominations, changes)
-        self._preempting = Preempting(self.nominations, changes, self.extenders, self._tie_break, options.seed)
+        changes = RowChangeLog(cluster, self.nominations)
+        self._nominated_pods_check = NominatedPodsCheck(self.nominations, changes)
+        self._preemption = Preemption(self.nominations, changes, self.extenders, self._tie_break, options.seed)
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -99,19 +99,22 @@ class Scheduler:
         self.restore(before)
         return decision
 
-    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True) -> Decision:
+    def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True, bind: bool = True) -> Decision:
         """Decide the pod, with all reasons, and put it on its node.
 
         With `preempt`, a pod that fits nowhere is nominated to the node where evicting pods makes room, and the victims
-        are gone at once; without `evict` they stay until the caller removes them.
+        are gone at once; without `evict` they stay until the caller removes them. Without `bind` it is left at what the
+        plugins reserve: a claim that the pod got devices for is not yet of use to others.
         """
         decision, evaluation = self._explained(pod, preempt)
         if evaluation is not None and decision.node is not None:
             status = self._put(evaluation, self.cluster.rows[decision.node])
             if status != SUCCESS:
                 return Decision(pod.key, None, error=_failed_reserve(status), node_count=self.cluster.node_count)
+            if bind:
+                self._settle(evaluation, decision.node)
         elif preempt:
-            self._preempting.carry_out(pod, decision, self.cluster if evict else None)
+            self._preemption.carry_out(pod, decision, self.cluster if evict else None)
         return decision
 
     def schedule(self, pod: Pod) -> str | None:
@@ -119,13 +122,14 @@ class Scheduler:
 
         None if the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
         """
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             evaluation, row = self._find(pod)
             if evaluation is None or row is None:
                 return None
             status = self._put(evaluation, row)
         if status is not SUCCESS and status != SUCCESS:
             raise PluginError(status.plugin, _failed_reserve(status))
+        self._settle(evaluation, self.cluster.names[row])
         return self.cluster.names[row]
 
     def message(self, pod: Pod) -> str:
@@ -145,7 +149,7 @@ class Scheduler:
 
         Pods of one kind fail alike until something changes, so that is found out once.
         """
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             evaluation, row = self._find(pod)
         return Attempt(pod, None if row is None else self.cluster.names[row], evaluation)
 
@@ -156,7 +160,7 @@ class Scheduler:
         """
         if attempt.evaluation is None or attempt.node is None:
             raise InputError(f"pod {attempt.pod.key}: there is no node to put it on")
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -182,14 +186,14 @@ class Scheduler:
 
     def save(self) -> tuple[Any, ...]:
         """What later choices depend on besides the cluster, to be given to `restore`."""
-        return self._tie_break.save(), self._sampling.save(), self._preempting.save()
+        return self._tie_break.save(), self._sampling.save(), self._preemption.save()
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Let later choices go on from where they were saved."""
         tie_break, sampling, preempting = saved
         self._tie_break.restore(tie_break)
         self._sampling.restore(sampling)
-        self._preempting.restore(preempting)
+        self._preemption.restore(preempting)
 
     # -- how -------------------------------------------------------------------------------------------------------
 
@@ -209,13 +213,13 @@ class Scheduler:
     def _explained(self, pod: Pod, preempt: bool) -> tuple[Decision, Evaluation | None]:
         nodes = self.cluster.node_count
         try:
-            with BLAME_PLUGINS:
+            with PLUGIN_FAULTS:
                 evaluation, extended = self._evaluate(pod, everywhere=True)
                 if evaluation is None:
                     return Decision(pod.key, None), None
                 decision = self._explain(evaluation, extended)
                 if preempt and decision.node is None:
-                    decision = self._preempting.attempt(decision, evaluation, self.framework_of(pod))
+                    decision = self._preemption.attempt(decision, evaluation, self.framework_of(pod))
                 return decision, evaluation
         except (InputError, PluginError, ExtenderError) as error:
             return Decision(pod.key, None, error=str(error), node_count=nodes), None
@@ -292,6 +296,11 @@ class Scheduler:
             self.cluster.forget(evaluation.pod)
         return status
 
+    def _settle(self, evaluation: Evaluation, node_name: str) -> None:
+        """Let a placed pod count as bound: a claim that it got devices for has them for the next pod, too."""
+        for plugin in evaluation.plan.outline.reserve:
+            plugin.settle(evaluation.state, evaluation.pod, node_name)
+
     def _reserve(self, evaluation: Evaluation, node_name: str) -> Status:
         """Run Reserve; when one plugin fails, Unreserve all in reverse order."""
         plugins = evaluation.plan.outline.reserve
@@ -339,7 +348,7 @@ class Scheduler:
         info = self.cluster.info_of(pod)
         plan = self._plans[framework.profile.scheduler_name].of(info)
         evaluation = Evaluation(plan, info, pod, self.cluster)
-        self._yielding.apply(evaluation, everywhere=everywhere)
+        self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
         if nominated:
             on_nominated = self._on_nominated(evaluation, nominated, extended)

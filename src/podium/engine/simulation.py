@@ -1,4 +1,4 @@
-"""What happens to everything that is pending: where each pod would go, and what that leaves of the cluster."""
+"""Placing all pending pods one after the other: where each goes, and how full the nodes are afterwards."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import polars
 
 
-Outcome = Literal["bound", "reserved", "provisioned", "undecided"]
+ClaimOutcome = Literal["bound", "reserved", "provisioned", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class PlacedClaim:
     """A claim of a placed pod, and the volume behind it."""
 
     claim: str
@@ -39,7 +39,7 @@ class Claimed:
     """How much it asks for, as the claim writes it; empty if it does not say."""
     storage_class: str
     """Empty for none."""
-    outcome: Outcome
+    outcome: ClaimOutcome
     """`bound` before, `reserved` for it now, to be `provisioned`, or `undecided` where no plugin binds volumes."""
     volume: str | None = None
     """None for a volume that does not exist yet."""
@@ -49,33 +49,35 @@ class Claimed:
     """Where on that account it is provisioned: the node's labels that its driver goes by, as far as a CSINode says."""
 
 
-def claimed(cluster: Cluster, placed: Iterable[tuple[Pod, str]]) -> tuple[Claimed, ...]:
+def placed_claims(cluster: Cluster, placed: Iterable[tuple[Pod, str]]) -> tuple[PlacedClaim, ...]:
     """The claims of these pods on their nodes, each once, in the order of the pods."""
-    volumes, found = BindableVolumes(), dict[str, Claimed]()
+    volumes, found = BindableVolumes(), dict[str, PlacedClaim]()
     for pod, node in placed:
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace) if name else None
             if claim is not None and claim.key not in found:
-                volumes.catch_up(cluster.store)
-                found[claim.key] = _claimed(claim, pod, node, cluster, volumes)
+                volumes.catch_up(cluster.store, cluster.rules)
+                found[claim.key] = _placed_claim(claim, pod, node, cluster, volumes)
     return tuple(found.values())
 
 
-def _claimed(claim: PersistentVolumeClaim, pod: Pod, node: str, cluster: Cluster, volumes: BindableVolumes) -> Claimed:
+def _placed_claim(
+    claim: PersistentVolumeClaim, pod: Pod, node: str, cluster: Cluster, volumes: BindableVolumes
+) -> PlacedClaim:
     size = str(claim.spec.resources.requests.get(STORAGE, ""))
     storage_class = class_of_claim(claim)
     about = (claim.key, pod.key, size, storage_class)
     if claim.spec.volume_name:
-        return Claimed(*about, "bound", claim.spec.volume_name)
+        return PlacedClaim(*about, "bound", claim.spec.volume_name)
     selected = claim.metadata.annotations.get(SELECTED_NODE)
     if selected is not None:
-        return Claimed(*about, "provisioned", None, selected, _topology(storage_class, selected, cluster))
+        return PlacedClaim(*about, "provisioned", None, selected, _topology(storage_class, selected, cluster))
     row = cluster.rows[node]
     for reserved in volumes.reserved_for(claim):
         if row in volumes.rows(reserved.reach, cluster):
-            return Claimed(*about, "reserved", reserved.name)
-    return Claimed(*about, "undecided")
+            return PlacedClaim(*about, "reserved", reserved.name)
+    return PlacedClaim(*about, "undecided")
 
 
 def _topology(class_name: str, node_name: str, cluster: Cluster) -> dict[str, str]:
@@ -122,7 +124,7 @@ class Simulation:
     """Per node, by name."""
     cluster: Cluster
     """The cluster with every pod placed that fits."""
-    claims: tuple[Claimed, ...] = ()
+    claims: tuple[PlacedClaim, ...] = ()
     """The claims of the pods placed, and the volumes they get."""
 
     @property
@@ -196,7 +198,7 @@ def simulate(
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
     placed = ((placement.pod, placement.node) for placement in placements if placement.node is not None)
-    return Simulation(tuple(placements), nodes, cluster, claimed(cluster, placed))
+    return Simulation(tuple(placements), nodes, cluster, placed_claims(cluster, placed))
 
 
 def _decide(pod: Pod, scheduler: Scheduler, *, messages: bool) -> Placement:

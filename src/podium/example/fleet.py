@@ -157,7 +157,16 @@ def fleet_text(*, json: bool = False) -> str:
 
 def shop_text(*, json: bool = False) -> str:
     """The small cluster that `podium demo` explains."""
-    text = (files("podium.example") / "cluster.yaml").read_text()
+    return _text_of_file("cluster.yaml", json)
+
+
+def gpus_text(*, json: bool = False) -> str:
+    """A small cluster with devices: GPUs, some in partitions, some tainted, and a network card that pods share."""
+    return _text_of_file("gpus.yaml", json)
+
+
+def _text_of_file(name: str, json: bool) -> str:
+    text = (files("podium.example") / name).read_text()
     return _text(yaml.load(text, yaml.CSafeLoader), json) if json else text
 
 

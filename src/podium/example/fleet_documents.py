@@ -9,7 +9,7 @@ from typing import Any
 from podium.example.fleet_nodes import CSI_DRIVER, GPU, ZONES
 from podium.example.fleet_workloads import STORAGE_CLASS, Workload
 from podium.manifests.defaults import generated_suffix, generated_uid
-from podium.model.well_known_labels import ZONE
+from podium.model.node import ZONE
 
 Document = dict[str, Any]
 

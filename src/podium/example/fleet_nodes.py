@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from podium.model.well_known_labels import HOSTNAME, REGION, ZONE
+from podium.model.node import HOSTNAME, REGION, ZONE
 
 Document = dict[str, Any]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.example.fleet_nodes import GPU
-from podium.model.well_known_labels import HOSTNAME, ZONE
+from podium.model.node import HOSTNAME, ZONE
 
 Document = dict[str, Any]
 

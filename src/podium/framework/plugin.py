@@ -244,6 +244,9 @@ class ReservePlugin(Plugin):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Undo `reserve`; called in reverse order, also when `reserve` was not reached."""
 
+    def settle(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Make what was reserved lasting: called instead of PreBind where a pod counts as bound once it is placed."""
+
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
         """What the plugin would reserve on a node, as plain data to be shown with the decision."""
         return NOTHING

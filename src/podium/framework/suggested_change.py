@@ -13,10 +13,10 @@ from podium.cluster import Cluster
 from podium.config.types import KubeSchedulerConfiguration
 from podium.framework.status import Status
 from podium.model import ContainerImage, Node, Pod, Taint, Toleration
+from podium.model.node import HOSTNAME
 from podium.model.pod_kinds import belongs_to_node
 from podium.model.resources import CPU, pod_resources
 from podium.model.selectors import CORDONED
-from podium.model.well_known_labels import HOSTNAME
 from podium.wording import joined
 
 EACH = 10

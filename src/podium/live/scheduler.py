@@ -25,7 +25,8 @@ from podium.live.reflector import Reflectors
 from podium.live.volume_writes import VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable
 from podium.loop.waiting import Assumed
-from podium.model import Pod
+from podium.model import Pod, ResourceClaim
+from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
 
 logger = logging.getLogger("podium.live")
@@ -222,6 +223,7 @@ class LiveScheduler:
         if found is None:
             return
         try:
+            self._check_devices(self.loop, found[1])
             await self._bind_volumes(found[1])
             async with self._slots:
                 if pod.key not in self.loop.assumed:
@@ -238,6 +240,16 @@ class LiveScheduler:
             label = str(attempts) if attempts < 15 else "15+"
             self.metrics.sli_seconds.labels(label).observe(time.monotonic() - arrived)
         self.metrics.pod_attempts.observe(attempts)
+
+    def _check_devices(self, loop: SchedulerLoop, assumed: Assumed) -> None:
+        """Refuse a pod whose device claims would have to be written, and let the claims be as they were."""
+        if assumed.state.get(DynamicResources.name) is None:
+            return
+        for claim in list(loop.cluster.store.of(ResourceClaim).within(assumed.pod.namespace)):
+            known = self._reflectors.known("ResourceClaim", claim.key)
+            if known is not None and known.object is not claim:
+                loop.handle(Event(EventType.UPDATE, known.object), time.monotonic())
+        raise PodiumError(f'running PreBind plugin "{DynamicResources.name}": device claims are not written yet')
 
     async def _bind_volumes(self, assumed: Assumed) -> None:
         if not VolumeBinding.reserved(assumed.state):

@@ -20,6 +20,12 @@ SLICE = 0.05
 """Seconds of deciding after which the reflectors get their turn."""
 
 
+LOOKS_AHEAD = 32
+"""How many pods, bound one after the other, may have been decided in another order."""
+QUIET = 0.5
+"""Seconds without an event after which no pod is expected any more that was decided before those seen."""
+
+
 class Outcome(StrEnum):
     """How the two decisions compare."""
 
@@ -60,6 +66,8 @@ class Shadow:
         self.outcomes: Counter[Outcome] = Counter()
         self.plugins: Counter[str] = Counter()
         """How often each plugin made a difference."""
+        self._held: dict[str, Pod] = {}
+        """Pods that were bound, and are not compared yet."""
 
     @property
     def agreement(self) -> float | None:
@@ -68,22 +76,63 @@ class Shadow:
         known = agreed + self.outcomes[Outcome.OTHER]
         return agreed / known if known else None
 
-    def handle(self, event: Event, *, has_gap: bool = False) -> Compared | None:
-        """Take note of an event; for a pod that was bound by it, how that compares.
+    def handle(self, event: Event, *, has_gap: bool = False) -> list[Compared]:
+        """Take note of an event; how the pods compare of which enough is known now.
 
-        With `has_gap` it is not known what else happened before it.
+        A scheduler binds pods in another order than it decides them. So pods that are bound one after the other wait
+        here for a moment, and those that agree come first. With `has_gap` it is not known what else happened before.
         """
         item = event.object
-        if not isinstance(item, Pod):
+        if isinstance(item, Pod) and event.type is not EventType.DELETE and not item.finished:
+            if item.key in self._held:
+                self._held[item.key] = item
+                return []
+            if self._is_news(item):
+                return self._bound(item, has_gap)
+            self._apply(event, item)
+            return []
+        compared = self.settle()
+        if isinstance(item, Pod):
+            self._apply(event, item)
+        else:
             self.cluster.remove(item) if event.type is EventType.DELETE else self.cluster.update(item)
-            return None
-        compared = None
-        if event.type is not EventType.DELETE and self._is_news(item):
-            compared = self._compare(item, has_gap)
-            self.outcomes[compared.outcome] += 1
-            self.plugins[compared.plugin] += bool(compared.plugin)
-        self._apply(event, item)
         return compared
+
+    def settle(self) -> list[Compared]:
+        """Compare all the pods that wait here, since something happened that they were decided before."""
+        return [self._settle_one() for _ in range(len(self._held))]
+
+    def _bound(self, pod: Pod, has_gap: bool) -> list[Compared]:
+        waiting = self.cluster.pending.get(pod.key)
+        if has_gap:
+            return [*self.settle(), self._unknown(pod, "the watch had a gap")]
+        if waiting is None or waiting.metadata.uid != pod.metadata.uid:
+            return [*self.settle(), self._unknown(pod, "it was bound when it was first seen")]
+        self._held[pod.key] = pod
+        return [self._settle_one()] if len(self._held) > LOOKS_AHEAD else []
+
+    def _settle_one(self) -> Compared:
+        """Compare one of the pods that wait: the first that agrees, else the one that was bound first."""
+        first = None
+        for pod in list(self._held.values()):
+            compared = self._compare(pod)
+            first = first or compared
+            if compared.outcome is not Outcome.OTHER:
+                first = compared
+                break
+        assert first is not None, "called only if a pod waits"
+        self._counted(first, self._held.pop(first.pod))
+        return first
+
+    def _unknown(self, pod: Pod, reason: str) -> Compared:
+        compared = Compared(time.time(), pod.key, pod.spec.node_name, Outcome.UNKNOWN, reason=reason)
+        self._counted(compared, pod)
+        return compared
+
+    def _counted(self, compared: Compared, pod: Pod) -> None:
+        self.outcomes[compared.outcome] += 1
+        self.plugins[compared.plugin] += bool(compared.plugin)
+        self._apply(Event(EventType.UPDATE, pod), pod)
 
     def _is_news(self, pod: Pod) -> bool:
         """Whether a pod of ours is bound that was not so far."""
@@ -102,13 +151,8 @@ class Shadow:
         if is_waiting and pod.status.nominated_node_name and pod.spec.scheduler_name in self.scheduler.frameworks:
             self.scheduler.nominations.nominate(pod, pod.status.nominated_node_name)
 
-    def _compare(self, pod: Pod, has_gap: bool) -> Compared:
-        now, node = time.time(), pod.spec.node_name
-        waiting = self.cluster.pending.get(pod.key)
-        if has_gap:
-            return Compared(now, pod.key, node, Outcome.UNKNOWN, reason="the watch had a gap")
-        if waiting is None or waiting.metadata.uid != pod.metadata.uid:
-            return Compared(now, pod.key, node, Outcome.UNKNOWN, reason="it was bound when it was first seen")
+    def _compare(self, pod: Pod) -> Compared:
+        now, node, waiting = time.time(), pod.spec.node_name, self.cluster.pending[pod.key]
         decision = self.scheduler.decide(waiting)
         if decision.error:
             return Compared(now, pod.key, node, Outcome.UNKNOWN, reason=decision.error)
@@ -146,14 +190,20 @@ async def follow(
         has_gap, lists = reflectors.lists != lists, reflectors.lists
         until, events = time.monotonic() + SLICE, reflectors.events
         while events and (has_gap or time.monotonic() < until):
-            compared = shadow.handle(events.popleft(), has_gap=has_gap)
-            if compared is not None:
-                for report in reports:
-                    report(compared)
+            _tell(shadow.handle(events.popleft(), has_gap=has_gap), reports)
         if not events:
             reflectors.has_events.clear()
             waits = [asyncio.create_task(each.wait()) for each in (reflectors.has_events, stop)]
-            await asyncio.wait(waits, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, timeout=QUIET, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
+            if not done:
+                _tell(shadow.settle(), reports)
         await asyncio.sleep(0)
+    _tell(shadow.settle(), reports)
+
+
+def _tell(found: Iterable[Compared], reports: Iterable[Callable[[Compared], None]]) -> None:
+    for compared in found:
+        for report in reports:
+            report(compared)

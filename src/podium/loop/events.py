@@ -1,4 +1,4 @@
-"""What an update of a pod or node changed, as far as it may make waiting pods fit."""
+"""Events the loop is told of, what they may change for waiting pods, and the instructions the loop gives."""
 
 from __future__ import annotations
 

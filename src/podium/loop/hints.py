@@ -24,8 +24,8 @@ class PluginHints:
         return self._events is None or any(each.matches(event) for each in self._events)
 
     def may_help(self, waiting: WaitingPod, event: ClusterEvent) -> bool:
-        """Whether the event may make a pod fit that the plugin rejected."""
-        if self._events is None:
+        """Whether the event, which the plugin registered for, may make a pod fit that it rejected."""
+        if self._events is None or not self.plugin.release_rules.queueing_hints:
             return True
         matching = (each for each in self._events if each.matches(event))
         return any(each.hint(waiting, event.old, event.new) for each in matching)

@@ -12,13 +12,14 @@ from podium.framework import SUCCESS, Framework, Plugin, Status
 from podium.framework.events import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import pod_changes
 from podium.loop.hints import PluginHints
-from podium.loop.queued_pod import BackoffQueue, Heap, InFlight, QueuedPod
+from podium.loop.queued_pod import WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
+from podium.model.pod_kinds import has_objects_of_its_own
 
 FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
 FLUSH_EVERY = 30.0
-"""Seconds between two looks at who has waited that long."""
+"""Seconds between two checks for pods that have waited that long."""
 
 Group = Mapping[str, QueuedPod]
 
@@ -95,9 +96,9 @@ class UnschedulablePods:
 
 
 TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
-"""Five minutes went by: every plugin may have changed its mind."""
+"""A pod has waited for five minutes: it is tried again whatever rejected it."""
 UNKNOWN = PluginHints(Plugin())
-"""Of rejectors that are no plugins: extenders, whom any event may change the mind of."""
+"""The hints for extenders, which are no plugins: any event may change what they answer."""
 
 
 class Strategy(IntEnum):
@@ -128,7 +129,10 @@ class SchedulingQueue:
         self._frameworks, self._cluster, self.start = frameworks, cluster, start
         (queue_sort,) = next(iter(frameworks.values())).queue_sort
         self.active = Heap(queue_sort.sort_key)
-        self.backoff = BackoffQueue(initial_backoff, max_backoff, queue_sort.sort_key)
+        self._pops_early = all(framework.rules.pops_from_backoff for framework in frameworks.values())
+        self.backoff = BackoffQueue(
+            initial_backoff, max_backoff, queue_sort.sort_key, window=WINDOW if self._pops_early else 0.0
+        )
         self.unschedulable = UnschedulablePods(self._group_of, start)
         self.in_flight = InFlight()
         self._hints = {
@@ -193,11 +197,11 @@ class SchedulingQueue:
     @property
     def has_next(self) -> bool:
         """Whether there is a pod to try now: an active one or, failing that, one whose backoff is cut short."""
-        return bool(self.active) or bool(self.backoff.rejected)
+        return bool(self.active) or (self._pops_early and bool(self.backoff.rejected))
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to try; report back with `done` or `put_back`."""
-        queued = self.active.pop() or self.backoff.rejected.pop()
+        queued = self.active.pop() or (self.backoff.rejected.pop() if self._pops_early else None)
         if queued is not None:
             queued.attempts += 1
             self.in_flight.start(queued.pod.key)
@@ -280,7 +284,7 @@ class SchedulingQueue:
         """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
         for plugin in sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin):
-            status: Status = plugin.pre_enqueue(queued.pod)
+            status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
             if status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name
@@ -323,6 +327,6 @@ class SchedulingQueue:
         profile, rejectors = pod.spec.scheduler_name, queued.rejectors
         known = self._hints[profile]
         by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
-        # The claims of generic ephemeral volumes are named after their pod.
-        by_spec = by_spec and not any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        # Claims for devices are a pod's own.
+        by_spec = by_spec and not has_objects_of_its_own(pod) and not pod.spec.resource_claims
         return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, "" if by_spec else pod.key

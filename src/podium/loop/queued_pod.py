@@ -1,4 +1,4 @@
-"""A pod in the queue, and heaps of them."""
+"""A pod in the queue, and the collections of such pods that the queue consists of."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ NEVER = float("-inf")
 
 
 class BackoffQueue:
-    """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds."""
+    """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds.
 
-    def __init__(self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any]) -> None:
-        self._initial, self._longest = initial, longest
+    Backoffs end on multiples of `window`, if that is not 0.
+    """
+
+    def __init__(
+        self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any], *, window: float = WINDOW
+    ) -> None:
+        self._initial, self._longest, self._window = initial, longest, window
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
         """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
         self.failed = Heap(self.until)
@@ -43,10 +48,14 @@ class BackoffQueue:
             return NEVER
         # Doubled for each failure; beyond sixty of them the limit is long reached.
         duration = min(self._initial * 2.0 ** min(count - 1, 60), self._longest)
-        return window(queued.timestamp + duration)
+        return self._begin(queued.timestamp + duration)
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
-        return self.until(queued) >= window(now)
+        return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
+
+    def _begin(self, time: float) -> float:
+        """The beginning of the window that a time is in."""
+        return math.floor(time / self._window) * self._window if self._window else time
 
     def add(self, queued: QueuedPod) -> None:
         (self.rejected if queued.rejectors else self.failed).push(queued)
@@ -67,16 +76,11 @@ class BackoffQueue:
     def next_completion(self) -> float | None:
         """When the next pod is through."""
         first = [queued for heap in (self.rejected, self.failed) if (queued := heap.first()) is not None]
-        return min((self.until(queued) + WINDOW for queued in first), default=None)
-
-
-def window(time: float) -> float:
-    """The beginning of the window that a time is in."""
-    return math.floor(time / WINDOW) * WINDOW
+        return min((self.until(queued) + self._window for queued in first), default=None)
 
 
 class InFlight:
-    """Pods on their way, by namespace and name, and the events since the first of them set out."""
+    """Pods being scheduled, by namespace and name, and the events since the first of them left the queue."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
@@ -93,16 +97,16 @@ class InFlight:
         self._since[key] = self._forgotten + len(self._events)
 
     def note(self, event: ClusterEvent) -> None:
-        """Remember an event for the pods that are on their way; there is nothing to remember if none is."""
+        """Remember an event for the pods that are being scheduled, if any."""
         if self._since:
             self._events.append(event)
 
     def events_for(self, key: str) -> list[ClusterEvent]:
-        """What happened since a pod set out."""
+        """The events since a pod left the queue."""
         return self._events[self._since[key] - self._forgotten :]
 
     def done(self, key: str) -> None:
-        """The pod has arrived: drop it, and the events that only it would have looked at."""
+        """Drop a pod, and the events that only it would have looked at."""
         self._since.pop(key, None)
         kept_from = min(self._since.values(), default=self._forgotten + len(self._events))
         del self._events[: kept_from - self._forgotten]

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.errors import InputError
+from podium.manifests.claim_templates import claims_for
 from podium.manifests.decode import full_name
 from podium.manifests.defaults import default_object, generated_suffix, generated_uid
 from podium.manifests.stored_pods import Priorities
@@ -23,6 +24,8 @@ from podium.model import (
     Pod,
     PodStatus,
     PodTemplateSpec,
+    ResourceClaim,
+    ResourceClaimTemplate,
     StorageClass,
 )
 from podium.model.pod import PersistentVolumeClaimSpec
@@ -60,6 +63,9 @@ class Expansion:
         self._next: Counter[tuple[str, str, str]] = Counter()
         self._owned: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
         self._default_class = _default_class(objects)
+        self._claim_templates = {
+            (obj.namespace, obj.name): obj for obj in objects if isinstance(obj, ResourceClaimTemplate)
+        }
         for obj in objects:
             self._note_owner(obj)
 
@@ -108,8 +114,17 @@ class Expansion:
             owner_references=[controller_reference(owner)],
         )
         pod = self.add(Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending")))
+        pod, claims = self.with_claims(pod)
         yield self.priorities.resolve(pod)
+        yield from claims
         yield from self.ephemeral_claims(pod)
+
+    def with_claims(self, pod: Pod) -> tuple[Pod, list[ResourceClaim]]:
+        """A pod with the claims for devices that are made from templates for it."""
+        if not pod.spec.resource_claims:
+            return pod, []
+        pod, claims = claims_for(pod, lambda name, namespace: self._claim_templates.get((namespace, name)))
+        return pod, [self.add(claim) for claim in claims]
 
     def claim(self, metadata: ObjectMeta, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
         """A claim, of the default storage class unless it says another."""

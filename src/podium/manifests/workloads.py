@@ -281,14 +281,18 @@ _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
 def expand_workloads(objects: Objects) -> Objects:
     """The objects, and behind each workload the pending pods it wants and does not have.
 
-    Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs and
-    PersistentVolumeClaims that controllers would create on the way, the claims of ephemeral volumes among them. Names
-    are the same in every run.
+    Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs,
+    PersistentVolumeClaims and ResourceClaims that controllers would create on the way, the claims of ephemeral volumes
+    among them. Names are the same in every run.
     """
     expansion = Expansion(objects)
     expanded: list[Object] = []
     for obj in objects:
-        expanded.append(obj)
+        if type(obj) is Pod and obj.spec.resource_claims and not obj.spec.node_name and not obj.finished:
+            pod, claims = expansion.with_claims(obj)
+            expanded += [pod, *claims]
+        else:
+            expanded.append(obj)
         expand = _EXPAND.get(type(obj))
         if expand is not None and not obj.metadata.deletion_timestamp:
             expanded += expand(obj, expansion)

@@ -26,9 +26,6 @@ def belongs_to_node(pod: Pod) -> bool:
 def has_objects_of_its_own(pod: Pod) -> bool:
     """Whether the pod uses objects made for it alone, which are found by its name.
 
-    These are the claims of generic ephemeral volumes, and resource claims made from a template. Two such pods with
-    equal specs need not fit the same nodes.
+    These are the claims of generic ephemeral volumes. Two such pods with equal specs need not fit the same nodes.
     """
-    return any(volume.ephemeral is not None for volume in pod.spec.volumes) or any(
-        claim.resource_claim_template_name is not None for claim in pod.spec.resource_claims
-    )
+    return any(volume.ephemeral is not None for volume in pod.spec.volumes)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from msgspec.structs import replace
 
 from podium.cluster import Aspect, Nodes
-from podium.cluster.pods import HostPort, host_ports
-from podium.cluster.ports import ANY_IP
+from podium.cluster.pods import ANY_IP, HostPort, host_ports
 from podium.framework.events import Action, EventHint, WaitingPod, is_placed
 from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Verdict

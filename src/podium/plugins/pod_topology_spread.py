@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
@@ -30,11 +31,11 @@ from podium.framework.plugin import (
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Node, Pod, TopologySpreadConstraint
+from podium.model.node import HOSTNAME, ZONE
 from podium.model.selectors import (
     EVERYTHING,
     label_selector,
 )
-from podium.model.well_known_labels import HOSTNAME, ZONE
 from podium.plugins.default_selector import default_selector
 from podium.plugins.normalize import round_half_away, rounded
 from podium.plugins.spread_constraints import (
@@ -132,17 +133,18 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
 
     def _constraints(self, info: PodInfo, cluster: Cluster) -> tuple[Constraints, Constraints]:
         """The hard and the soft ones: the pod's own, or the defaults when it has none at all."""
-        memo, version = info.memo, cluster.store.version
-        known: tuple[int, tuple[Constraints, Constraints]] | None = memo.get(self._memo_key)
+        memo, version, rules = info.memo, cluster.store.version, self.release_rules
+        key = (self._memo_key, rules.min_domains, rules.node_inclusion_policies)
+        known: tuple[int, tuple[Constraints, Constraints]] | None = memo.get(key)
         if known is None or known[0] != version:
-            known = memo[self._memo_key] = version, self._compile_all(info.pod, cluster)
+            known = memo[key] = version, self._compile_all(info.pod, cluster)
         return known[1]
 
     def _compile_all(self, pod: Pod, cluster: Cluster) -> tuple[Constraints, Constraints]:
         own = pod.spec.topology_spread_constraints
         if own:
             # matchLabelKeys were merged into the selectors when the pod was created.
-            wanted = [(raw, label_selector(raw.label_selector)) for raw in own]
+            wanted = [(self._known_fields(raw), label_selector(raw.label_selector)) for raw in own]
         else:
             selector = default_selector(pod, cluster) if self._defaults else EVERYTHING
             if selector.empty:
@@ -152,6 +154,14 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return compile_constraints(HARD, wanted, pod, requires_all=True), compile_constraints(
             SOFT, wanted, pod, requires_all=requires_all
         )
+
+    def _known_fields(self, raw: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        """The constraint without the fields that the release does not read."""
+        if not self.release_rules.min_domains:
+            raw = replace(raw, min_domains=None)
+        if not self.release_rules.node_inclusion_policies:
+            raw = replace(raw, node_affinity_policy=None, node_taints_policy=None)
+        return raw
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         constraints, _ = self._constraints(state.info, nodes.cluster)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from podium.engine.decision import Decision, Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.framework import Code
+from podium.plugins.dynamic_resources import DynamicResources
 from podium.present.preemption import preemption_lines, preemption_words
 from podium.present.text import Column, Line, fitting, shortened, styled, table, wrapped
 from podium.wording import counted, joined, listed
@@ -102,6 +103,8 @@ def _why_nowhere(decision: Decision) -> Iterator[str]:
     elif helpful:
         rest = decision.node_count - helpful
         yield f"Evicting pods could make room on {helpful:,} of them, not on the other {rest:,}."
+    elif any(status.reasons == (DynamicResources.REASON_NOT_FOUND,) for status in decision.rejected.values()):
+        yield "The scheduler evicts no pods for devices."
     elif decision.rejected:
         yield "Evicting pods would not help."
 

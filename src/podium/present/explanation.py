@@ -12,6 +12,7 @@ from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_
 from podium.errors import InputError
 from podium.model import Pod
 from podium.present.decision_text import NO_DETAILS, WIDTH, explain, words
+from podium.present.device_detail import device_details, devices_given
 from podium.present.preemption import preemption_document
 from podium.present.storage_detail import claims_detail, storage_details
 from podium.present.text import API_VERSION, Line, to_csv
@@ -24,9 +25,9 @@ class Explained(NamedTuple):
     decision: Decision
     runs_on: str = ""
     details: Mapping[str, str] = NO_DETAILS
-    """Per node that storage rejected, the claim, volume and rule that did."""
+    """Per node that storage rejected, the claim, volume and rule that did; per node without devices, what is short."""
     about_claims: str = ""
-    """A sentence about the claim that keeps the pod from every node."""
+    """A sentence about the claim that keeps the pod from every node, or about the devices that its claims get."""
 
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
@@ -37,19 +38,23 @@ def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, p
     if pod.finished:
         return Explained(Decision(pod.key, None, error=f"it has finished ({pod.status.phase}) and needs no node"))
     spec = replace(pod.spec, node_name="", scheduler_name=profile or pod.spec.scheduler_name)
-    scheduler.cluster.remove(pod)
+    held = scheduler.cluster.end(pod)
     try:
         return _in_detail(scheduler, replace(pod, spec=spec), pod.spec.node_name, preempt=preempt)
     finally:
         scheduler.cluster.add(pod)
+        for claim in held:
+            scheduler.cluster.update(claim)
 
 
 def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -> Explained:
     decision, cluster = scheduler.decide(pod, preempt=preempt), scheduler.cluster
     if decision.error:
         return Explained(decision, runs_on)
-    details = storage_details(cluster, scheduler.framework_of(pod), pod, decision)
-    return Explained(decision, runs_on, details, claims_detail(cluster, pod, decision))
+    framework = scheduler.framework_of(pod)
+    details = storage_details(cluster, framework, pod, decision) | device_details(cluster, framework, pod, decision)
+    about_claims = claims_detail(cluster, pod, decision) or devices_given(decision.details)
+    return Explained(decision, runs_on, details, about_claims)
 
 
 def to_lines(
@@ -104,6 +109,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
         "message": decision.message or None,
         "error": decision.error or None,
         "words": [*words(decision), *notes(explained)],
+        "devices": dict(decision.details.get("allocations", {})),
         "nodes": {
             "total": decision.node_count,
             "feasible": len(decision.feasible),

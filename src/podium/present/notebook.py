@@ -118,7 +118,8 @@ class Shades:
 
 
 def _heading(one: Scored) -> Heading:
-    return Heading(one.plugin, right=True, explained="" if one.weight is None else f"weight {one.weight}")
+    weight = "" if one.weight is None else f", weight {one.weight}"
+    return Heading(one.title or one.plugin, right=True, explained=f"{one.plugin}{weight}")
 
 
 def _about(node: str, decision: Decision) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from podium.engine import Claimed, Placement, Simulation, Usage
+from podium.engine import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from podium.present.decision_text import NAMED, TOP, WIDTH
 from podium.present.text import (
@@ -138,7 +138,7 @@ def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list
     return lines
 
 
-def _claim_lines(claims: Sequence[Claimed], width: int, everything: bool) -> list[Line]:
+def _claim_lines(claims: Sequence[PlacedClaim], width: int, everything: bool) -> list[Line]:
     """The volume each claim gets; those that had one before come last."""
     if not claims:
         return []
@@ -159,7 +159,7 @@ def _claim_lines(claims: Sequence[Claimed], width: int, everything: bool) -> lis
     return lines
 
 
-def _volume_of(claim: Claimed) -> str:
+def _volume_of(claim: PlacedClaim) -> str:
     match claim.outcome:
         case "bound":
             return f"{claim.volume}, bound already"
@@ -258,7 +258,7 @@ def to_document(simulation: Simulation) -> dict[str, Any]:
     }
 
 
-def _claim(claim: Claimed) -> dict[str, Any]:
+def _claim(claim: PlacedClaim) -> dict[str, Any]:
     return {
         "claim": claim.claim,
         "pod": claim.pod,

@@ -10,8 +10,7 @@ import numpy as np
 
 from podium.cluster import Aspect, Nodes
 from podium.cluster.columns import Interned, Mask
-from podium.cluster.pods import HostPort
-from podium.cluster.ports import ANY_IP
+from podium.cluster.pods import ANY_IP, HostPort
 from podium.errors import SelectorError
 from podium.framework import CycleState, Status, Verdict
 from podium.framework.plugin import PodView

@@ -9,7 +9,7 @@ from podium.cluster import Nodes
 from podium.cluster.columns import Interned, Ints
 from podium.framework import CycleState, ScorePlugin
 from podium.model import Pod
-from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
+from podium.model.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.releases.rules import OfRelease, Rules
 from podium.releases.service_affinity import pod_selectors, sibling_tally
 

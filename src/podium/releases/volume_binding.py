@@ -13,10 +13,10 @@ from podium.model import Node, Object, PersistentVolume, PersistentVolumeClaim, 
 from podium.model.quantity import parse_quantity
 from podium.model.selectors import label_selector, node_terms
 from podium.model.storage import ObjectReference
+from podium.plugins.storage.claims import BIND_COMPLETED
 from podium.releases.reasons import UNBOUND_CLAIMS, VOLUME_BINDING, VOLUME_MISSING, VOLUME_NODE, Reason, rejection
 from podium.releases.volume_predicates import ClaimError, VolumePredicate, claims, class_of, waits_for_consumer
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

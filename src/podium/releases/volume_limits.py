@@ -87,7 +87,7 @@ class MaxVolumeCount(VolumePredicate):
             for place, volume in enumerate(pod.spec.volumes):
                 disk = self.DISK.identify(volume)
                 if disk is None and volume.persistent_volume_claim is not None:
-                    disk_of_claim, is_missing = self._claimed(pod, claim_name(volume), cluster)
+                    disk_of_claim, is_missing = self._placed_claim(pod, claim_name(volume), cluster)
                     if is_missing and self.rules.claims_must_be_bound:
                         # The release invents an id for it, and looks at no further volume of the pod.
                         found.add((pod.key, place))
@@ -97,7 +97,7 @@ class MaxVolumeCount(VolumePredicate):
                     found.add(disk)
         return found
 
-    def _claimed(self, pod: Pod, name: str, cluster: Cluster) -> tuple[object, bool]:
+    def _placed_claim(self, pod: Pod, name: str, cluster: Cluster) -> tuple[object, bool]:
         """The disk behind a claim, None for one of another kind; and whether the claim or its volume is missing."""
         by_claim = (pod.namespace, name, "claim")
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)

@@ -12,13 +12,11 @@ from podium.errors import SelectorError
 from podium.framework import CycleState, PreFilterPlugin, PreFilterResult, Status
 from podium.framework.plugin import PodView
 from podium.model import NodeAffinity, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model.node import BETA_REGION, BETA_ZONE
 from podium.model.pod import Volume
 from podium.model.selectors import node_term
-from podium.model.well_known_labels import BETA_REGION, BETA_ZONE
+from podium.plugins.storage.claims import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
 from podium.releases.reasons import DISK_CONFLICT, VOLUME_NODE, VOLUME_ZONE, NodePredicate, rejection
-
-BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class ClaimError(Exception):

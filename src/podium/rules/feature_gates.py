@@ -72,9 +72,9 @@ GATES: dict[str, Gate] = {
                 _stable("v1.35"),
             ),
         ),
-        Gate("ImageVolume", (_alpha("v1.31"), _beta("v1.33", on=False), _beta("v1.35"), _stable("v1.36"))),
         Gate("InPlacePodLevelResourcesVerticalScaling", (_alpha("v1.35"), _beta("v1.36"))),
-        Gate("InPlacePodVerticalScaling", (_alpha("v1.29"), _beta("v1.33"), _stable("v1.35"))),
+        # The alpha before v1.33 read other fields, and is not modelled.
+        Gate("InPlacePodVerticalScaling", (_beta("v1.33"), _stable("v1.35"))),
         Gate("MatchLabelKeysInPodAffinity", (_alpha("v1.29"), _beta("v1.31"), _stable("v1.33"))),
         Gate("MinDomainsInPodTopologySpread", (_beta("v1.29"), _stable("v1.30")), removed="v1.32"),
         Gate("NodeDeclaredFeatures", (_alpha("v1.35"), _beta("v1.36"), _stable("v1.37"))),
@@ -82,6 +82,7 @@ GATES: dict[str, Gate] = {
         Gate("PodDisruptionConditions", (_beta("v1.29"), _stable("v1.31")), removed="v1.34"),
         Gate("PodLevelResources", (_alpha("v1.32"), _beta("v1.34"))),
         Gate("PodLevelResourcesFixDefaulting", (_beta("v1.37"),)),
+        Gate("SchedulerPopFromBackoffQ", (_beta("v1.33"),)),
         Gate(
             "SchedulerQueueingHints",
             (_beta("v1.29", on=False), _beta("v1.32"), _stable("v1.34")),

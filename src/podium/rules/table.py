@@ -16,7 +16,14 @@ from podium.rules.feature_gates import GATES, enabled_gates
 from podium.rules.release_names import NEWEST, RELEASE_NAMES, is_at_least
 
 SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "what a pod counts for", "volumes"
-MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE = "messages", "preemption", "configuration", "devices", "cycle"
+MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE = (
+    "messages",
+    "preemption",
+    "configuration",
+    "devices",
+    "cycle",
+    "queue",
+)
 
 
 def _since(release: str, area: str, sentence: str) -> Any:
@@ -63,9 +70,6 @@ class Rules:
     )
     scores_volume_capacity: bool = _gated(
         "VolumeCapacityPriority", SCORES, "VolumeBinding prefers nodes whose volumes are hardly larger than asked for."
-    )
-    spread_counts_per_constraint: bool = _since(
-        "v1.33", SCORES, "PodTopologySpread counts pods for each constraint, also where two have one topologyKey."
     )
     min_domains: bool = _gated("MinDomainsInPodTopologySpread", FILTERS, "PodTopologySpread reads minDomains.")
     node_inclusion_policies: bool = _gated(
@@ -135,11 +139,6 @@ class Rules:
     missing_claim_is_unresolvable: bool = _since(
         "v1.30", VOLUMES, "NodeVolumeLimits rejects pods whose claim is missing, instead of failing."
     )
-    csi_drivers_serve_in_tree_disks_alone: bool = _since(
-        "v1.31",
-        VOLUMES,
-        "EBSLimits, GCEPDLimits, AzureDiskLimits are gone: no limit where there is no CSINode.",
-    )
     migrates_portworx: bool = _gated(
         "CSIMigrationPortworx", VOLUMES, "Portworx volumes count as volumes of the CSI driver."
     )
@@ -196,6 +195,14 @@ class Rules:
         "PodDisruptionConditions", PREEMPTION, "A pod waits only for victims that the scheduler preempted."
     )
 
+    # -- the queue
+    queueing_hints: bool = _gated(
+        "SchedulerQueueingHints", QUEUE, "Plugins look at an event before a waiting pod is tried again because of it."
+    )
+    pops_from_backoff: bool = _gated(
+        "SchedulerPopFromBackoffQ", QUEUE, "Where no other pod waits, one whose backoff is not over is tried already."
+    )
+
     # -- devices
     dynamic_resources_by_default: bool = _gated(
         "DynamicResourceAllocation", DEVICES, "DynamicResources is among the default plugins."
@@ -249,7 +256,9 @@ class Rules:
     # -- configuration
     scheduling_gates_come_first: bool = _since("v1.30", CONFIGURATION, "SchedulingGates is the first default plugin.")
     refuses_in_tree_limits: bool = _since(
-        "v1.31", CONFIGURATION, "A profile may not name EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits."
+        "v1.31",
+        VOLUMES,
+        "EBSLimits, GCEPDLimits, AzureDiskLimits, CinderLimits are gone: disks have no limit without a CSINode.",
     )
     checks_fit_strategy: bool = _since(
         "v1.36",

@@ -35,7 +35,7 @@ from podium.model import (
     Toleration,
     TopologySpreadConstraint,
 )
-from podium.model.well_known_labels import HOSTNAME, ZONE
+from podium.model.node import HOSTNAME, ZONE
 
 NUMBERS = ("0", "1", "2", "5", "40")
 TAINTS: tuple[list[Taint], ...] = (

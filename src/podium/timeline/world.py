@@ -7,10 +7,21 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podium.cluster.device_claims import claim_names, is_owned_by, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
-from podium.model import Deployment, Node, Object, Pod, PodDisruptionBudget, ReplicaSet
+from podium.manifests.claim_templates import claims_for
+from podium.model import (
+    Deployment,
+    Node,
+    Object,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
 from podium.model.pod_kinds import belongs_to_node
 from podium.timeline.clock import AnyDue, Create, Drain, Finish, Lose, Terminate, VirtualClock
 from podium.timeline.controllers import WORKLOADS, Controllers
@@ -256,6 +267,10 @@ class World:
 
     def _create(self, pod: Pod, lifetime: float | None) -> None:
         life = self.history.arrived(pod.key, self.clock.now, lifetime)
+        if pod.spec.resource_claims and self.surroundings.controllers:
+            pod, claims = claims_for(pod, self.loop.cluster.store.of(ResourceClaimTemplate).get)
+            for claim in claims:
+                self._report(EventType.ADD, claim)
         self._report(EventType.ADD, pod)
         self.controllers.note(pod)
         self.disruptions.pod_is(pod, is_healthy=self._is_healthy(pod))
@@ -309,6 +324,17 @@ class World:
         self.disruptions.pod_gone(pod)
         self.controllers.forget(pod)
         self._report(EventType.DELETE, pod)
+        self._release_claims(pod)
+
+    def _release_claims(self, pod: Pod) -> None:
+        """Give back the devices that a pod had; claims that were made for it go with it."""
+        store = self.loop.cluster.store
+        for _, after in releases(pod, store):
+            self._report(EventType.UPDATE, after)
+        for name in claim_names(pod):
+            claim = store.of(ResourceClaim).get(name, pod.namespace)
+            if claim is not None and is_owned_by(claim, pod):
+                self._report(EventType.DELETE, claim)
 
     def _is_healthy(self, pod: Pod) -> bool:
         return bool(pod.spec.node_name) and not pod.terminating and not self._is_unreachable(pod.spec.node_name)

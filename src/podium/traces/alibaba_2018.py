@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from podium.errors import InputError
+from podium.model.node import ZONE
 from podium.traces.tables import Advance, Row, rows
 from podium.traces.trace import Manifest, Trace, TraceEvent, node, pod, valid_name
 
@@ -32,7 +33,6 @@ TASK_COLUMNS = (
     "plan_cpu",
     "plan_mem",
 )
-ZONE = "topology.kubernetes.io/zone"
 MIB_PER_UNIT = 1024
 """Memory is a share of the largest machine's, from 0 to 100: one of that is taken for 1 GiB."""
 PODS = "1000"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from podium.manifests import Objects, load
+from podium.model.node import HOSTNAME
 
 Manifest = Mapping[str, Any]
 """An object as it stands in a manifest."""
@@ -63,7 +64,7 @@ def node(name: str, allocatable: Mapping[str, str], labels: Mapping[str, str]) -
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "metadata": {"name": name, "labels": {HOSTNAME: name, **labels}},
         "status": {"allocatable": dict(allocatable), "capacity": dict(allocatable)},
     }
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from podium import answers
 from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_after
 from podium.engine import Scheduler, simulate
-from podium.engine.release import CURRENT
+from podium.engine.release import AnyRelease, Release, release_of
 from podium.errors import InputError
 from podium.manifests import load
 from podium.model import Node
@@ -189,19 +189,16 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
     if sum(asked) != 1:
         raise InputError("say what differs: configs, releases, or settings; one of them")
 
-    def way(config: Any, release: str, name: str) -> answers.Way:
+    def way(config: Any, release: AnyRelease, name: str) -> answers.Way:
         return answers.Way(cluster=subject.cluster, config=config, release=release, name=name)
 
     today = "the default configuration" if subject.document is None else "the configuration of the input"
     if question.releases:
-        first, second = [CURRENT, *question.releases][-2:]
+        sides = [release_of(name) for name in question.releases]
+        first, second = [subject.release, *sides][-2:]
         if first == second:
-            raise InputError(f"both ways are the same: {first}; name two that differ")
-        sides = [
-            configured(subject.document if name == subject.release else None, name, subject.registry, today)
-            for name in (first, second)
-        ]
-        return way(sides[0], first, first), way(sides[1], second, second)
+            raise InputError(f"both ways are the same: {first.name}; name two that differ")
+        return _as_release(first, subject), _as_release(second, subject)
     if question.settings is not None:
         document = turned(subject, question.settings)
         config = configured(document, subject.release, subject.registry, "the other weights")
@@ -216,6 +213,13 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
         way(configs[0], subject.release, "configuration 1"),
         way(configs[1], subject.release, "configuration 2"),
     )
+
+
+def _as_release(release: Release, subject: Subject) -> answers.Way:
+    """What the cluster is decided with in a release: its own configuration where the release can read it."""
+    document = subject.document if release.is_old == subject.release.is_old else None
+    config = configured(document, release, subject.registry, "the configuration")
+    return answers.Way(cluster=subject.cluster, config=config, release=release, name=release.name)
 
 
 @answer.register

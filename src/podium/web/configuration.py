@@ -8,7 +8,6 @@ from typing import Any
 
 from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.config.plugin_sets import MULTI_POINT
-from podium.engine.release import release_of
 from podium.errors import InputError
 from podium.web.questions import ScoreSettings
 from podium.web.subject import Subject
@@ -22,9 +21,9 @@ def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None
 
     kube-scheduler takes a weight of 0 for the default one, so a plugin of weight 0 is disabled at Score instead.
     """
-    if release_of(subject.release).is_old:
-        raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release}")
-    space = ConfigurationSpace(subject.document, subject.registry, profile)
+    if subject.release.is_old:
+        raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release.name}")
+    space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
     today = space.today
     for plugin in settings.weights:
         if plugin not in today.weights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any
@@ -16,8 +16,9 @@ from starlette.routing import Route
 
 from podium.cluster import Cluster
 from podium.errors import InputError, PodiumError
+from podium.loop import Event, EventType
 from podium.manifests.stored_pods import StoredPods
-from podium.model import Node, Pod
+from podium.model import Node, Object, Pod
 from podium.web.guard import App, Guard, TooLargeError
 from podium.web.metrics import Metrics
 from podium.web.plugin_verbs import NodesAsked, PluginVerbs
@@ -26,7 +27,7 @@ JSON = "application/json"
 MOST_LISTS = 16
 NO_CLUSTER = (
     "nodes came by name, but this extender has no cluster of its own: "
-    "give it one with -f, or set nodeCacheCapable: false"
+    "give it one with -f or --kubeconfig, or set nodeCacheCapable: false"
 )
 
 
@@ -75,11 +76,13 @@ class PreemptionArgs(msgspec.Struct, rename="pascal"):
 class ExtenderServer:
     """Answers kube-scheduler; one thread asks the plugins, one request after the other.
 
-    `cluster` is the extender's own copy, or None: then it knows of the nodes what it is sent, and of no pods.
+    `cluster` is the extender's own copy, or None: then it knows of the nodes what it is sent, and of no pods. With
+    `follows`, a copy comes with `begin` and is kept up to date with `change`; until then the extender is not ready.
     """
 
-    def __init__(self, verbs: PluginVerbs, cluster: Cluster | None = None) -> None:
+    def __init__(self, verbs: PluginVerbs, cluster: Cluster | None = None, *, follows: bool = False) -> None:
         self._verbs, self._cluster = verbs, cluster
+        self.is_ready = not follows
         self._pods = StoredPods()
         self._asked: dict[bytes, tuple[int, NodesAsked]] = {}
         self._thread = ThreadPoolExecutor(1, "plugins")
@@ -88,6 +91,23 @@ class ExtenderServer:
     def close(self) -> None:
         """End the thread."""
         self._thread.shutdown()
+
+    async def begin(self, objects: Sequence[Object]) -> None:
+        """Take over a cluster."""
+        self._cluster = await asyncio.get_running_loop().run_in_executor(self._thread, Cluster.from_objects, objects)
+        self.is_ready = True
+
+    async def change(self, events: Sequence[Event]) -> None:
+        """Take over what happened to it."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._change, events)
+
+    def _change(self, events: Sequence[Event]) -> None:
+        assert self._cluster is not None, "begin comes first"
+        for event in events:
+            if event.type is EventType.DELETE:
+                self._cluster.remove(event.object)
+            else:
+                self._cluster.update(event.object)
 
     async def filter(self, request: Request) -> Response:
         """ExtenderFilterResult: names for names, nodes for nodes."""
@@ -195,6 +215,9 @@ def extender_application(server: ExtenderServer, **guarding: Any) -> App:
     async def alive(request: Request) -> Response:
         return Response(b"ok", media_type="text/plain")
 
+    async def ready(request: Request) -> Response:
+        return Response(b"ok" if server.is_ready else b"not synced", 200 if server.is_ready else 503)
+
     async def metrics(request: Request) -> Response:
         return Response(server.metrics.text(), media_type="text/plain; version=0.0.4")
 
@@ -203,7 +226,7 @@ def extender_application(server: ExtenderServer, **guarding: Any) -> App:
         Route("/prioritize", server.prioritize, methods=["POST"]),
         Route("/preempt", server.preempt, methods=["POST"]),
         Route("/livez", alive, methods=["GET"]),
-        Route("/readyz", alive, methods=["GET"]),
+        Route("/readyz", ready, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
     ]
     return Guard(Starlette(routes=routes), **guarding)

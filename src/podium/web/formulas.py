@@ -51,7 +51,7 @@ def formulas(
     framework = scheduler.frameworks[profile or pod.spec.scheduler_name]
     plugins = {each.plugin.name: each.plugin for each in framework.score}
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
-    cluster.remove(pod)
+    held = cluster.end(pod)
     try:
         found = []
         for scores in decision.scores:
@@ -66,6 +66,8 @@ def formulas(
         return found
     finally:
         cluster.add(pod)
+        for claim in held:
+            cluster.update(claim)
 
 
 def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:

@@ -76,11 +76,13 @@ class ScoredPods:
     def _decide(self, pod: Pod) -> Decision:
         """The decision about a pod as if it did not run yet."""
         cluster = self.scheduler.cluster
-        cluster.remove(pod)
+        held = cluster.end(pod)
         try:
             return self.scheduler.decide(replace(pod, spec=replace(pod.spec, node_name="")))
         finally:
             cluster.add(pod)
+            for claim in held:
+                cluster.update(claim)
 
 
 def pods_by_chance(scheduler: Scheduler) -> list[Pod]:

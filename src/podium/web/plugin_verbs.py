@@ -13,8 +13,8 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
-from podium.engine.plugin_faults import BLAME_PLUGINS
-from podium.engine.release import CURRENT, Options, release_of
+from podium.engine.plugin_faults import PLUGIN_FAULTS
+from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.errors import InputError, PluginError
 from podium.extenders.messages import pod_uid
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
@@ -103,7 +103,7 @@ class PluginVerbs:
         """The status of each row, in their order."""
         state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
         statuses = [SUCCESS] * len(rows)
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             skipped, only, stopped = self._pre_filter(state, pod, nodes)
             if stopped is not None:
                 return [stopped] * len(rows)
@@ -148,7 +148,7 @@ class PluginVerbs:
         total, weights = np.zeros(len(rows), dtype=np.int64), 0
         if not len(rows):
             return total
-        with BLAME_PLUGINS:
+        with PLUGIN_FAULTS:
             skipped = set()
             for before in self._framework.pre_score:
                 status = before.pre_score(state, pod, nodes)
@@ -204,7 +204,7 @@ def extender_framework(
     wanted: Sequence[str],
     document: Document | None = None,
     *,
-    release: str = CURRENT,
+    release: AnyRelease = CURRENT,
     options: Options | None = None,
 ) -> Framework:
     """The plugins to serve: those that are `wanted`, else all of the configuration's first profile.
@@ -217,9 +217,9 @@ def extender_framework(
         if document is None and options is None:
             raise InputError("no plugin to serve: name one with --plugin, or a configuration with --config")
         setup = made.set_up(document, options=options, registry=registry)
-        return Framework(setup.config.profiles[0], setup.registry, setup.rules)
+        return Framework(setup.config.profiles[0], setup.registry)
     if made.is_old:
-        raise InputError(f"--plugin is for v1.29 and later; of {release}, name a configuration with --config")
+        raise InputError(f"--plugin is not for {made.name}, whose plugins a --config names: give that")
     given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
     profiles = [dict(each or {}) for each in given.get("profiles") or [{}]]
     weights = _weights(made.set_up(document, registry=registry).config.profiles[0].points["score"])
@@ -234,7 +234,7 @@ def extender_framework(
     }
     given["profiles"] = profiles[:1]
     setup = made.set_up(given, registry=registry)
-    return Framework(setup.config.profiles[0], setup.registry, setup.rules)
+    return Framework(setup.config.profiles[0], setup.registry)
 
 
 def _weights(refs: Iterable[Any]) -> dict[str, int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import ipaddress
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,18 @@ class Listening:
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}/"
 
 
-def listen(app: App, listening: Listening, *, on_started: Callable[[], object] = lambda: None) -> None:
-    """Serve until interrupted; InputError if the port is taken."""
+Alongside = Callable[[], Coroutine[Any, Any, None]]
+"""What else a server does while it listens."""
+
+
+def listen(
+    app: App,
+    listening: Listening,
+    *,
+    on_started: Callable[[], object] = lambda: None,
+    alongside: Alongside | None = None,
+) -> None:
+    """Serve until interrupted, or until what is done `alongside` fails; InputError if the port is taken."""
     # What was loaded stays: no use in looking through it again and again.
     gc.collect()
     gc.freeze()
@@ -128,9 +139,10 @@ def listen(app: App, listening: Listening, *, on_started: Callable[[], object] =
         timeout_keep_alive=75,
         limit_concurrency=500,
     )
-    server = _Announcing(config, on_started)
+    server = _Announcing(config, on_started, alongside)
     try:
         server.run()
+        server.check()
     except SystemExit:
         raise InputError(f"cannot listen on {listening.address} port {listening.port}: is it taken?") from None
 
@@ -138,11 +150,32 @@ def listen(app: App, listening: Listening, *, on_started: Callable[[], object] =
 class _Announcing(uvicorn.Server):
     """Says when it listens."""
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], object]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_started: Callable[[], object], alongside: Alongside | None = None
+    ) -> None:
         super().__init__(config)
-        self._on_started = on_started
+        self._on_started, self._alongside = on_started, alongside
+        self._task: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            self._on_started()
+        if not self.started:
+            return
+        self._on_started()
+        if self._alongside is not None:
+            self._task = asyncio.create_task(self._alongside())
+            self._task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    def check(self) -> None:
+        """Raise what ended the work alongside."""
+        if self._task is not None and not self._task.cancelled():
+            self._task.result()

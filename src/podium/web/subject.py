@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
-from podium.engine.release import CURRENT, release_of
+from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load
@@ -34,7 +34,7 @@ class Subject:
     cluster: Cluster
     document: Mapping[str, Any] | None
     config: KubeSchedulerConfiguration | None
-    release: str
+    release: Release
     registry: Registry
 
     @property
@@ -45,17 +45,17 @@ class Subject:
 
 def subject_of(question: Question, served: Subject) -> Subject:
     """What a question is about: the served cluster and configuration, or those it brings."""
-    release = question.release or served.release
+    release = served.release if question.release is None else release_of(question.release)
     if question.cluster is None:
         objects, cluster = served.objects, served.cluster
-        document = served.document if release == served.release else None
+        document = served.document if release.is_old == served.release.is_old else None
     else:
         objects = expand_workloads(load(*manifests(question.cluster, POSTED)))
         if not objects.of(Node):
             raise InputError(f"no node in {POSTED}: get them with `kubectl get nodes -o json`")
         cluster = Cluster.from_objects(objects)
         document = _without_extenders(objects.scheduler_config, f"schedulerConfig of {POSTED}")
-        if document is not None and not release_of(release).knows(document):
+        if document is not None and not release.knows(document):
             document = None
     if question.config is not None:
         document = posted_configuration(question.config)
@@ -66,7 +66,12 @@ def subject_of(question: Question, served: Subject) -> Subject:
 
 
 def served_subject(
-    objects: Objects, document: Mapping[str, Any] | None, registry: Registry, *, release: str = CURRENT, where: str = ""
+    objects: Objects,
+    document: Mapping[str, Any] | None,
+    registry: Registry,
+    *,
+    release: AnyRelease = CURRENT,
+    where: str = "",
 ) -> Subject:
     """What a server is started with."""
     objects = expand_workloads(objects)
@@ -76,13 +81,13 @@ def served_subject(
         cluster=Cluster.from_objects(objects),
         document=document,
         config=config,
-        release=release,
+        release=release_of(release),
         registry=registry,
     )
 
 
 def configured(
-    document: Mapping[str, Any] | None, release: str, registry: Registry, where: str
+    document: Mapping[str, Any] | None, release: AnyRelease, registry: Registry, where: str
 ) -> KubeSchedulerConfiguration | None:
     """What a release makes of a configuration; None for the default one."""
     made = release_of(release)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podium.errors import InputError
-from podium.model.well_known_labels import ZONE
+from podium.model.node import ZONE
 from podium.present.text import API_VERSION
 from podium.present.timeline import to_lines
 from podium.timeline import Timeline, TimelineResult, read_timeline

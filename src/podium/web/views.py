@@ -14,7 +14,7 @@ import msgspec
 from podium.answers.pod_lookup import find_pod
 from podium.cluster import PodInfo
 from podium.engine import Scheduler
-from podium.engine.release import OLD_RELEASES, release_of
+from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
 from podium.manifests import workload_of
 from podium.model import Pod
@@ -74,9 +74,9 @@ class Views:
             "nodes": cluster.node_count,
             "pods": len(self._pods),
             "pending": len(cluster.pending),
-            "release": self.subject.release,
-            "releases": [*RELEASE_NAMES, *OLD_RELEASES],
-            "canTurn": not release_of(self.subject.release).is_old,
+            "release": self.subject.release.name,
+            "releases": [*OLD_RELEASES, *RELEASE_NAMES],
+            "canTurn": not self.subject.release.is_old,
             "profiles": [
                 {
                     "name": name,

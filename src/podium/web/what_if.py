@@ -124,7 +124,7 @@ def _scale(step: questions.Scale, cluster: Cluster, subject: Subject) -> tuple[l
     if not pods:
         raise InputError(f"workload {step.workload!r} has no pods in the cluster; it is namespace/Kind/name")
     for pod in pods[step.replicas :]:
-        cluster.remove(pod)
+        cluster.end(pod)
     missing = max(step.replicas - len(pods), 0)
     template = replace(pods[0], metadata=replace(pods[0].metadata, name=name.rpartition("/")[2]))
     for _, pod in islice(answers.pods_of([template], [1], cluster), missing):

@@ -14,7 +14,7 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import DeviceTaintRule, Object, Pod, ResourceClaim, ResourceSlice
 from podium.plugins.dynamic_resources.pending import PendingAllocation
-from podium.plugins.dynamic_resources.search_results import KnownSearches
+from podium.plugins.dynamic_resources.search_results import SearchResults
 
 EVENTS = 14
 SEEDS = range(40)
@@ -165,25 +165,18 @@ def test_the_worlds_are_worth_asking_about() -> None:
 
 def test_rows_are_not_searched_again_unless_their_devices_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
-    known = KnownSearches.of
+    search = SearchResults._search
 
-    def count(self: KnownSearches, *args: Any) -> Any:
-        results = known(self, *args)
-        search = type(results)._search
-
-        def counting(row: int, node_name: str, *others: Any) -> None:
-            searched.append(node_name)
-            search(results, row, node_name, *others)
-
-        results._search = counting  # type: ignore[method-assign, assignment]
-        return results
+    def counting(self: SearchResults, row: int, node_name: str, *others: Any) -> None:
+        searched.append(node_name)
+        search(self, row, node_name, *others)
 
     objects: list[Object] = [make_class()]
     for number in range(5):
         objects += [make_node(f"n{number}"), make_slice(f"n{number}", "gpu-0", "gpu-1", node=f"n{number}")]
     cluster = Cluster.from_objects([*objects, *(make_claim(f"c{number}") for number in range(3))])
     scheduler = Scheduler(cluster, tie_break="first")
-    monkeypatch.setattr(KnownSearches, "of", count)
+    monkeypatch.setattr(SearchResults, "_search", counting)
 
     for number in range(3):
         scheduler.schedule(make_pod(f"p{number}", resource_claims=using(f"c{number}")))

@@ -244,7 +244,7 @@ def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
     gone = [each for name in nodes for each in _evictable(cluster, name)]
     for name in nodes:
         for pod in cluster.pods_on(cluster.rows[name]):
-            cluster.remove(pod)
+            cluster.end(pod)
         cluster.remove(cluster.node(name))
     recreation.recreate(gone)
     recreation.retry()

@@ -153,7 +153,7 @@ class _Trials:
         """Put everything back: nodes last in, first out, so that each gets its row again."""
         cluster = self._cluster
         for key, each in (*recreation.found.items(), *recreation.lost.items()):
-            cluster.remove(each.pod)
+            cluster.end(each.pod)
             self._scheduler.nominations.forget(each.pod)
             found = self._original.find_pod(key)
             if found is not None and found[1] in cluster.rows:
@@ -166,6 +166,8 @@ class _Trials:
             before = self._original.store.of(type(item)).get(item.name, item.namespace)
             if before is not None:
                 cluster.update(before)
+            else:
+                cluster.remove(item)
 
 
 def _worst_of(found: Sequence[tuple[Severity, Nodes]], keep: int) -> list[tuple[Severity, Nodes]]:

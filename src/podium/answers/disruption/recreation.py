@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from podium.answers.capacity import as_template
-from podium.answers.placement import place
+from podium.answers.placement import place, with_claims
 from podium.engine import Scheduler
 from podium.engine.simulation import in_queue_order
 from podium.model import PersistentVolumeClaim, Pod
@@ -57,7 +57,7 @@ class Recreation:
         """Take pods off the cluster, as far as they are still there, and place new ones for them in queue order."""
         new, pods = [], list(pods)
         for pod, _ in pods:
-            self.scheduler.cluster.remove(pod)
+            self.scheduler.cluster.end(pod)
         for pod, node in pods:
             self._on_gone(pod)
             if pod.metadata.controller is None or belongs_to_node(pod):
@@ -114,4 +114,4 @@ class Recreation:
                 self.scheduler.cluster.update(
                     PersistentVolumeClaim(metadata=metadata, spec=replace(claim.spec, volume_name=""))
                 )
-        return as_template(pod)
+        return with_claims(as_template(pod), self.scheduler.cluster)

@@ -22,8 +22,8 @@ from podium.engine import Simulation, simulate
 from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
+from podium.model.node import PRICE_PER_HOUR, ZONE
 from podium.model.resources import CPU, MEMORY
-from podium.model.well_known_labels import PRICE_PER_HOUR, ZONE
 
 Objective = Callable[[Simulation], float]
 

@@ -13,7 +13,7 @@ from podium.engine import Decision
 from podium.framework import Code, Status
 from podium.framework.suggested_change import Change, RejectedPod, Trial, edit_pod, evict, evictable
 from podium.model import Node, Pod
-from podium.model.well_known_labels import HOSTNAME
+from podium.model.node import HOSTNAME
 from podium.wording import joined
 
 MOST_EVICTED = 4

@@ -11,7 +11,7 @@ from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.framework import Framework, Registry
 from podium.framework.suggested_change import Change
-from podium.model import Node, Pod
+from podium.model import Node, Pod, ResourceClaim
 
 
 class Situation:
@@ -26,7 +26,7 @@ class Situation:
         release: AnyRelease = CURRENT,
     ) -> None:
         self.cluster = cluster.fork()
-        self.cluster.remove(pod)
+        self.cluster.end(pod)
         self.pod, self.config, self.registry, self.release = pod, config, registry, release
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
@@ -98,5 +98,10 @@ class Situation:
         found = self.cluster.find_pod(key)
         if found is not None:
             before = found[0]
-            self._undo.append(lambda: self.cluster.add(before))
-            self.cluster.remove(before)
+            held = self.cluster.end(before)
+            self._undo.append(lambda: self._put_back(before, held))
+
+    def _put_back(self, pod: Pod, held: list[ResourceClaim]) -> None:
+        self.cluster.add(pod)
+        for claim in held:
+            self.cluster.update(claim)

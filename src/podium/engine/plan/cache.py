@@ -1,4 +1,4 @@
-"""The plans of one profile: which kinds of pods were seen, and what their plans share."""
+"""The plans of one profile, kept by kind of pod, and the parts they share."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from weakref import ref
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.plan.outcomes import RowOutcomes
-from podium.engine.plan.outline import Course, Outline, Part
+from podium.engine.plan.outline import Outline, Part, PreOutcome
 from podium.engine.plan.plan import Plan, filters_of, scores_of
-from podium.engine.plan.results import Followed
+from podium.engine.plan.results import ReadAspects
 from podium.engine.release import Conduct
 from podium.framework import Framework, Plugin
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import PodView
 
 
-class Frame:
-    """What pods have in common that differ in what they ask for only: the parts that do not depend on resources."""
+class SharedParts:
+    """The parts shared by pods that differ only in the resources they request."""
 
     __slots__ = ("outlines", "parts", "state", "unconcerned", "varying")
 
     def __init__(self, parts: dict[str, Part], unconcerned: frozenset[str], varying: frozenset[str]) -> None:
         self.parts, self.unconcerned, self.varying = parts, unconcerned, varying
         self.state = _left_by(parts)
-        self.outlines: dict[tuple[Course, ...], tuple[Outline, RowOutcomes]] = {}
-        """By the courses of the other parts."""
+        self.outlines: dict[tuple[PreOutcome, ...], tuple[Outline, RowOutcomes]] = {}
+        """By the pre_outcomes of the other parts."""
 
 
 class _Keys(NamedTuple):
@@ -76,14 +76,14 @@ class Plans:
         self._keys_by_spec: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
         self._keys: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
         self._plans: RecentlyUsed[Plan] = RecentlyUsed(most)
-        self._frames: RecentlyUsed[Frame] = RecentlyUsed(most)
+        self._frames: RecentlyUsed[SharedParts] = RecentlyUsed(most)
         self._parts: RecentlyUsed[Part] = RecentlyUsed(4 * most)
         self._row_outcomes: RecentlyUsed[RowOutcomes] = RecentlyUsed(most)
         plugins = framework.plugins.values()
-        keeping = [(p, Followed(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
+        keeping = [(p, ReadAspects(cluster, p.reads)) for p in plugins if keep and p.reads is not None]
         self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
         self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
-        self._choosy = [p for p in plugins if p.reads is None and isinstance(p, ForSomePods)]
+        self._with_concerns = [p for p in plugins if p.reads is None and isinstance(p, ForSomePods)]
         """The plugins that have nothing to do with some pods."""
         self._varying = [p for p, _ in keeping if type(p).varies is not Plugin.varies]
         """The plugins of which nothing is kept for some pods."""
@@ -100,7 +100,7 @@ class Plans:
 
     def _concerned(self, info: PodInfo) -> tuple[bool, ...]:
         cluster = self._cluster
-        return tuple([plugin.concerns(info, cluster) for plugin in self._choosy])
+        return tuple([plugin.concerns(info, cluster) for plugin in self._with_concerns])
 
     def _varying_for(self, info: PodInfo) -> frozenset[str]:
         """The plugins that would keep results, but not for such pods."""
@@ -125,23 +125,25 @@ class Plans:
 
     def _make_frame(
         self, keys: tuple[Hashable, ...], concerned: tuple[bool, ...], varying: frozenset[str], info: PodInfo
-    ) -> Frame:
-        unconcerned = {p.name for p, is_concerned in zip(self._choosy, concerned, strict=True) if not is_concerned}
-        return Frame(self._parts_of(self._by_row, keys, varying, info), frozenset(unconcerned), varying)
+    ) -> SharedParts:
+        unconcerned = {
+            p.name for p, is_concerned in zip(self._with_concerns, concerned, strict=True) if not is_concerned
+        }
+        return SharedParts(self._parts_of(self._by_row, keys, varying, info), frozenset(unconcerned), varying)
 
-    def _make_plan(self, frame: Frame, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
+    def _make_plan(self, frame: SharedParts, keys: tuple[Hashable, ...], info: PodInfo) -> Plan:
         asked = self._parts_of(self._by_state, keys, frame.varying, info)
         parts = frame.parts | asked
-        courses = tuple([part.course for part in asked.values()])
-        known = frame.outlines.get(courses)
+        pre_outcomes = tuple([part.pre_outcome for part in asked.values()])
+        known = frame.outlines.get(pre_outcomes)
         if known is None:
-            known = frame.outlines[courses] = self._outline(parts, frame.unconcerned)
+            known = frame.outlines[pre_outcomes] = self._outline(parts, frame.unconcerned)
         outline, rows = known
         return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._conduct, rows)
 
     def _parts_of(
         self,
-        plugins: list[tuple[Plugin, Followed]],
+        plugins: list[tuple[Plugin, ReadAspects]],
         keys: tuple[Hashable, ...],
         varying: frozenset[str],
         info: PodInfo,
@@ -154,7 +156,7 @@ class Plans:
 
     def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> tuple[Outline, RowOutcomes]:
         """The outline of such plans, and their row outcomes: the same for all plans that have these parts."""
-        outline = Outline(self._framework, {name: part.course for name, part in parts.items()}, unconcerned)
+        outline = Outline(self._framework, {name: part.pre_outcome for name, part in parts.items()}, unconcerned)
         filters = filters_of(parts, outline.kept_filters.by_row)
         scores = scores_of(parts, outline.final_scores.by_row, outline.weights)
         raw = tuple([results for _, results in scores_of(parts, outline.raw_scores, outline.weights)])

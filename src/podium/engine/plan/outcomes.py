@@ -1,4 +1,4 @@
-"""What several plugins say of every row, merged into one number: the weighted score, or that one rejects the row."""
+"""The results of several plugins merged into one number per row: the weighted score, or INFEASIBLE."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from podium.cluster import Aspect, PodInfo
-from podium.engine.plan.results import FilterResults, Followed, ScoreResults, filters_by_node, scores_by_node
+from podium.engine.plan.results import FilterResults, ReadAspects, ScoreResults, filters_by_node, scores_by_node
 from podium.framework import (
     SUCCESS,
     Code,
@@ -25,24 +25,24 @@ from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.registry import Weighted
 
 
-class Course(NamedTuple):
-    """What follows from a plugin's PreFilter and PreScore for its later extension points."""
+class PreOutcome(NamedTuple):
+    """What a plugin's PreFilter and PreScore came to: whether its Filter and Score run."""
 
-    pre_filter: Literal["pass", "skip", "narrow", "hopeless"]
-    """"narrow" where the pod is rejected or only some nodes are left; "hopeless" where nothing can be done about it."""
+    pre_filter: Literal["pass", "skip", "narrow", "unresolvable"]
+    """"narrow": rejected, or only some nodes are left; "unresolvable": rejected, and evictions cannot help."""
     pre_score: Literal["pass", "skip", "fail"]
 
 
 PASSED = PreFilterResult()
-ORDINARY = Course("pass", "pass")
+ORDINARY = PreOutcome("pass", "pass")
 
 
 class Part:
     """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
 
-    __slots__ = ("course", "filter", "is_fresh", "pre_filter", "score", "state")
+    __slots__ = ("filter", "is_fresh", "pre_filter", "pre_outcome", "score", "state")
 
-    def __init__(self, plugin: Plugin, followed: Followed, info: PodInfo) -> None:
+    def __init__(self, plugin: Plugin, followed: ReadAspects, info: PodInfo) -> None:
         nodes = followed.cluster.nodes
         self.is_fresh = True
         """Whether no pod was decided with it yet."""
@@ -59,10 +59,10 @@ class Part:
             pre_score = plugin.pre_score(self.state, info.pod, nodes)
         if isinstance(plugin, ScorePlugin):
             self.score = ScoreResults(followed, plugin, info.pod, self.state)
-        self.course = _course(self.pre_filter, pre_score)
+        self.pre_outcome = _pre_outcome(self.pre_filter, pre_score)
 
 
-def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
+def _pre_outcome(pre_filter: PreFilterResult, pre_score: Status) -> PreOutcome:
     # Of most pods most plugins say just this.
     if pre_filter == PASSED and pre_score is SUCCESS:
         return ORDINARY
@@ -71,10 +71,10 @@ def _course(pre_filter: PreFilterResult, pre_score: Status) -> Course:
         scoring = "skip" if pre_score.code is Code.SKIP else "fail"
     code = pre_filter.status.code
     if code is Code.SUCCESS and pre_filter.node_names is None:
-        return Course("pass", scoring)
+        return PreOutcome("pass", scoring)
     if code is Code.SKIP:
-        return Course("skip", scoring)
-    return Course("hopeless" if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else "narrow", scoring)
+        return PreOutcome("skip", scoring)
+    return PreOutcome("unresolvable" if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else "narrow", scoring)
 
 
 class Kept(NamedTuple):
@@ -91,34 +91,38 @@ class Kept(NamedTuple):
 
 
 class Outline:
-    """The way of a pod through the extension points, as far as it is known beforehand.
+    """Which plugins run at each extension point for one kind of pod, as far as that is known before it is evaluated.
 
-    `courses` says what follows from PreFilter and PreScore of the plugins with kept results; `unconcerned` are those
-    without, that have nothing to do with such pods.
+    `pre_outcomes` has what PreFilter and PreScore of the plugins with kept results came to; `unconcerned` are the other
+    plugins that have nothing to do with such pods.
     """
 
-    def __init__(self, framework: Framework, courses: Mapping[str, Course], unconcerned: frozenset[str]) -> None:
-        ways = {p.name: courses[p.name].pre_filter for p in framework.pre_filter if p.name in courses}
+    def __init__(
+        self, framework: Framework, pre_outcomes: Mapping[str, PreOutcome], unconcerned: frozenset[str]
+    ) -> None:
+        ways = {p.name: pre_outcomes[p.name].pre_filter for p in framework.pre_filter if p.name in pre_outcomes}
         # A filter whose PreFilter the profile leaves out fails for every pod, even for those it has nothing to do with.
         unprepared = {
             p.name for p in framework.filter if isinstance(p, PreFilterPlugin) and p not in framework.pre_filter
         }
         self.skipped = frozenset(name for name, way in ways.items() if way == "skip") | (unconcerned - unprepared)
         """The plugins that are known to skip Filter."""
-        self.narrows = any(way in ("narrow", "hopeless") for way in ways.values())
+        self.narrows = any(way in ("narrow", "unresolvable") for way in ways.values())
         """Whether a known outcome rejects the pod or leaves only some nodes."""
         self.pre_filter: list[PreFilterPlugin] = [p for p in framework.pre_filter if p.name not in unconcerned]
-        self.varying_pre_filter = [plugin for plugin in self.pre_filter if plugin.name not in courses]
+        self.varying_pre_filter = [plugin for plugin in self.pre_filter if plugin.name not in pre_outcomes]
         # A plugin that rejects the pod for good need not have left anything for its Filter.
-        left_out = self.skipped | {name for name, way in ways.items() if way == "hopeless"}
+        left_out = self.skipped | {name for name, way in ways.items() if way == "unresolvable"}
         self.filter: list[FilterPlugin] = [plugin for plugin in framework.filter if plugin.name not in left_out]
-        self.varying_filter = [plugin for plugin in self.filter if plugin.name not in courses]
-        self.kept_filters = Kept.of([plugin for plugin in self.filter if plugin.name in courses])
-        self._set_up_scores(framework, courses, unconcerned)
+        self.varying_filter = [plugin for plugin in self.filter if plugin.name not in pre_outcomes]
+        self.kept_filters = Kept.of([plugin for plugin in self.filter if plugin.name in pre_outcomes])
+        self._set_up_scores(framework, pre_outcomes, unconcerned)
         self.reserve: list[ReservePlugin] = [plugin for plugin in framework.reserve if plugin.name not in unconcerned]
 
-    def _set_up_scores(self, framework: Framework, courses: Mapping[str, Course], unconcerned: frozenset[str]) -> None:
-        ways = {p.name: courses[p.name].pre_score for p in framework.pre_score if p.name in courses}
+    def _set_up_scores(
+        self, framework: Framework, pre_outcomes: Mapping[str, PreOutcome], unconcerned: frozenset[str]
+    ) -> None:
+        ways = {p.name: pre_outcomes[p.name].pre_score for p in framework.pre_score if p.name in pre_outcomes}
         asked = [plugin for plugin in framework.pre_score if plugin.name not in unconcerned]
         # One that failed is asked again, when there is something to score, and may fail then.
         self.varying_pre_score: list[PreScorePlugin] = [p for p in asked if ways.get(p.name, "fail") == "fail"]
@@ -132,10 +136,10 @@ class Outline:
         self.listed_scores = [each for each in framework.score if each.plugin.name not in skipped - self.zero_scores]
         """`score`, and those whose score is known to be 0."""
         # Those whose raw scores are the final ones, whichever nodes are feasible.
-        final = [each for each in self.score if each.plugin.name in courses and not each.plugin.normalizes]
+        final = [each for each in self.score if each.plugin.name in pre_outcomes and not each.plugin.normalizes]
         self.final_scores = Kept.of([each.plugin for each in final])
         self.varying_score = [each for each in self.score if each not in final]
-        kept = [each.plugin for each in self.varying_score if each.plugin.name in courses]
+        kept = [each.plugin for each in self.varying_score if each.plugin.name in pre_outcomes]
         self.raw_scores = Kept.of([plugin for plugin in kept if isinstance(plugin, NormalizesByMax)]).by_row
         """Those of them that come to nothing where all nodes have the same raw score, which is kept."""
         self.weights = {each.plugin.name: each.weight for each in self.score}

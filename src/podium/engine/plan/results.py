@@ -1,4 +1,4 @@
-"""What a plugin said of every node, kept and brought up to date by re-evaluating only the nodes that changed."""
+"""One plugin's results for every node, brought up to date by evaluating only the nodes that changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podium.framework.plugin import MAX_NODE_SCORE
 from podium.model import Pod
 
 FEW_NODES = 16
-"""Up to so many are asked about one by one: arrays take their time even when they are short."""
+"""Up to this many nodes are evaluated one by one: short arrays take longer."""
 
 
 def filters_by_node(plugin: FilterPlugin) -> bool:
@@ -41,8 +41,8 @@ def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: s
 NO_VALUES = NO_ROWS
 
 
-class Followed:
-    """What of a cluster a plugin's results depend on, and where changes of it are told."""
+class ReadAspects:
+    """The aspects of a cluster that a plugin reads, and their change logs."""
 
     __slots__ = ("cluster", "logs", "reads_images", "reads_objects")
 
@@ -67,7 +67,7 @@ class Results:
 
     __slots__ = ("_cluster", "_reader", "_uniform", "_versions", "followed", "values")
 
-    def __init__(self, followed: Followed) -> None:
+    def __init__(self, followed: ReadAspects) -> None:
         self._cluster, self.followed = followed.cluster, followed
         self._reader = LogReader(followed.logs)
         self._versions = (-1, -1)
@@ -124,7 +124,7 @@ class FilterResults(Results):
 
     __slots__ = ("_pod", "_state", "_statuses", "may_have_errors", "plugin")
 
-    def __init__(self, followed: Followed, plugin: FilterPlugin, pod: Pod, state: CycleState) -> None:
+    def __init__(self, followed: ReadAspects, plugin: FilterPlugin, pod: Pod, state: CycleState) -> None:
         super().__init__(followed)
         self.plugin, self._pod, self._state = plugin, pod, state
         self._statuses: dict[Status, int] = {}
@@ -166,7 +166,7 @@ class ScoreResults(Results):
 
     __slots__ = ("_pod", "_state", "may_be_invalid", "plugin")
 
-    def __init__(self, followed: Followed, plugin: ScorePlugin, pod: Pod, state: CycleState) -> None:
+    def __init__(self, followed: ReadAspects, plugin: ScorePlugin, pod: Pod, state: CycleState) -> None:
         super().__init__(followed)
         self.plugin, self._pod, self._state = plugin, pod, state
         self.may_be_invalid = False

@@ -1,4 +1,4 @@
-"""What the scheduler does about a pod that fits nowhere: PostFilter, and carrying out what it found."""
+"""PostFilter for a pod that fits nowhere, and carrying out the preemption it decided on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
 from podium.engine.preemption.choice import Candidate
 from podium.engine.preemption.search import Search
-from podium.engine.preemption.victims import Outcome
-from podium.engine.row_changes import RowChanges, RowMemory
+from podium.engine.preemption.victims import DryRun
+from podium.engine.row_changes import RowCache, RowChangeLog
 from podium.engine.select import TieBreak
 from podium.extenders import Extender
 from podium.framework import Code, CycleState, Framework, PostFilterResult, Status
@@ -46,22 +46,22 @@ def run_post_filter(
     return PostFilterResult(Status.unschedulable(*reasons), nominated)
 
 
-class Preempting:
-    """Preemption for the pods of one scheduler. The same seed gives the same searches."""
+class Preemption:
+    """Preemption for the pods of one scheduler. The same seed gives the same choices."""
 
     MOST_KINDS = 256
 
     def __init__(
         self,
         nominations: Nominations,
-        changes: RowChanges,
+        changes: RowChangeLog,
         extenders: Sequence[Extender],
         tie_break: TieBreak,
         seed: int,
     ) -> None:
         self._nominations, self._changes, self._extenders = nominations, changes, extenders
         self._tie_break, self._rng = tie_break, random.Random(seed)
-        self._memories: RecentlyUsed[RowMemory[Outcome]] = RecentlyUsed(self.MOST_KINDS)
+        self._memories: RecentlyUsed[RowCache[DryRun]] = RecentlyUsed(self.MOST_KINDS)
 
     def save(self) -> Any:
         """What the next search depends on, to be given to `restore`."""
@@ -111,4 +111,4 @@ class Preempting:
         for key in decision.victims:
             found = None if cluster is None else cluster.find_pod(key)
             if cluster is not None and found is not None:
-                cluster.remove(found[0])
+                cluster.end(found[0])

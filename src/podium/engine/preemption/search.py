@@ -10,8 +10,8 @@ from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
-from podium.engine.preemption.victims import DryRuns, Outcome
-from podium.engine.row_changes import RowChanges, RowMemory
+from podium.engine.preemption.victims import DryRun, DryRuns
+from podium.engine.row_changes import RowCache, RowChangeLog
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender
@@ -38,8 +38,8 @@ class Search:
         extenders: Sequence[Extender],
         tie_break: TieBreak,
         rng: random.Random,
-        changes: RowChanges,
-        memories: RecentlyUsed[RowMemory[Outcome]],
+        changes: RowChangeLog,
+        memories: RecentlyUsed[RowCache[DryRun]],
     ) -> None:
         self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
         self._tie_break, self._rng, self._changes, self._memories = tie_break, rng, changes, memories
@@ -83,7 +83,7 @@ class Search:
         offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
         rows = rows[offset:] + rows[:offset]
         runs = DryRuns(evaluation, policy, self._nominations, self._changes)
-        memory = self._memories.get_or_make((policy, evaluation.state.info.signature), lambda: RowMemory(self._changes))
+        memory = self._memories.get_or_make((policy, evaluation.state.info.signature), lambda: RowCache(self._changes))
         good: list[Candidate] = []
         violating: list[Candidate] = []
         rejected: list[Status] = []

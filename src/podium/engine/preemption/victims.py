@@ -13,7 +13,7 @@ from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
 from podium.engine.preemption.choice import Candidate
 from podium.engine.recheck import Recheck, recheck_of
-from podium.engine.row_changes import RowChanges, RowMemory
+from podium.engine.row_changes import RowCache, RowChangeLog
 from podium.errors import SelectorError
 from podium.framework import SUCCESS, CycleState, Status
 from podium.model import Pod, PodDisruptionBudget
@@ -64,7 +64,7 @@ def _selector(budget: PodDisruptionBudget) -> Selector:
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 
-Outcome = Candidate | Status
+DryRun = Candidate | Status
 """The pods of a node that have to go, or why that does not help."""
 
 
@@ -84,7 +84,7 @@ class DryRuns:
     """
 
     def __init__(
-        self, evaluation: Evaluation, policy: DefaultPreemption, nominations: Nominations, changes: RowChanges
+        self, evaluation: Evaluation, policy: DefaultPreemption, nominations: Nominations, changes: RowChangeLog
     ) -> None:
         self._evaluation, self._policy, self._nominations, self._changes = evaluation, policy, nominations, changes
         self._pod, self._cluster = evaluation.pod, evaluation.cluster
@@ -99,8 +99,8 @@ class DryRuns:
         return Budgets(self._cluster)
 
     def run(
-        self, rows: Sequence[int], together: int, memory: RowMemory[Outcome], own_row: int
-    ) -> Iterator[Sequence[Outcome]]:
+        self, rows: Sequence[int], together: int, memory: RowCache[DryRun], own_row: int
+    ) -> Iterator[Sequence[DryRun]]:
         """The outcome for each row, lazily and in order: one by one or, where rows are independent, `together`.
 
         It is remembered that a row has no pod that may go, and what is found for independent rows, except on the row
@@ -127,13 +127,13 @@ class DryRuns:
                     has_none = known.get(row) is NO_VICTIMS
                     yield [NO_VICTIMS if has_none else self._try({row: self._potential(row)})[row]]
 
-    def _try(self, potential: Mapping[int, list[Placed]]) -> dict[int, Outcome]:
+    def _try(self, potential: Mapping[int, list[Placed]]) -> dict[int, DryRun]:
         """The outcome for rows, given the pods that may go on each; there are some."""
         if not potential:
             return {}
         with self._changes.trial() as trial:
             state = self._recheck.state()
-            outcomes: dict[int, Outcome] = {}
+            outcomes: dict[int, DryRun] = {}
             rows = list(potential)
             for pods in potential.values():
                 for placed in pods:
@@ -164,7 +164,7 @@ class DryRuns:
         spared = [_Spared(placed, rank, violating[rank]) for rank, placed in enumerate(ordered)]
         return sorted(spared, key=lambda one: not one.is_violating)
 
-    def _spare(self, trial: Trial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, Outcome]:
+    def _spare(self, trial: Trial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, DryRun]:
         """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
         evicted: dict[int, list[_Spared]] = {row: [] for row in orders}
         for turn in range(max(map(len, orders.values()), default=0)):
@@ -177,7 +177,7 @@ class DryRuns:
                     evicted[row].append(orders[row][turn])
         return {row: self._outcome(row, victims) for row, victims in evicted.items()}
 
-    def _outcome(self, row: int, evicted: list[_Spared]) -> Outcome:
+    def _outcome(self, row: int, evicted: list[_Spared]) -> DryRun:
         name = self._cluster.names[row]
         if not evicted:
             # Something other than the filters rejected the node, so that evicting pods does not help.

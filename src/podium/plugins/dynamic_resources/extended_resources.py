@@ -17,7 +17,6 @@ from podium.plugins.per_cluster import PerCluster
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Before the name of a class, a resource name that always stands for it."""
-CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
 
 class _Backed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
-from podium.framework.events import Action, EventHint
+from podium.framework.events import EventHint
 from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
@@ -27,8 +27,11 @@ from podium.framework.plugin import (
     ReservePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import DeviceClass, Pod, ResourceClaim
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
+from podium.plugins.dynamic_resources.fixes import device_fixes
+from podium.plugins.dynamic_resources.hints import EVENTS
 from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
@@ -72,7 +75,7 @@ class DynamicResources(
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        points = super().points(rules)
+        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else frozenset())
         return points if rules.dynamic_resources_scores else points - {"score"}
 
     def sign(self, pod: PodView) -> Hashable:
@@ -165,12 +168,11 @@ class DynamicResources(
     # -- what may help ---------------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[EventHint]:
-        devices = (
-            EventHint(kind, Action.ADD | Action.UPDATE | Action.DELETE)
-            for kind in ("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule")
-        )
-        node = EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE)
-        return (node, *devices, EventHint("Pod", Action.UPDATE | Action.DELETE))
+        return EVENTS
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        if self.REASON_NOT_FOUND in rejected.status.reasons:
+            yield from device_fixes(rejected, self.release_rules)
 
     # -- reserving -------------------------------------------------------------------------------------------------
 
@@ -186,11 +188,14 @@ class DynamicResources(
         if devices is not None:
             devices.unreserve()
 
-    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def settle(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Write the devices into the claims, and the pod into their reservations."""
         devices: PodDevices | None = state.get(self.name)
         if devices is not None:
             devices.bind()
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        self.settle(state, pod, node_name)
         return SUCCESS
 
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from datetime import datetime
 
 from podium.cluster.store import Store
 from podium.model import Pod, ResourceClaim
 from podium.model.devices import AllocatedDeviceStatus, DeviceRequestAllocationResult
 from podium.model.pod import PodResourceClaim
+from podium.plugins.dynamic_resources.requests import shape_of
 
 TRUE = "True"
 
@@ -32,6 +34,19 @@ def claims_of(pod: Pod, store: Store) -> list[ResourceClaim]:
             raise ClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
         claims.append(claim)
     return claims
+
+
+def claims_key(pod: Pod, store: Store) -> Hashable:
+    """What of a pod's claims a decision depends on, None without claims: pods of one spec and key fare alike."""
+    if not pod.spec.resource_claims:
+        return None
+    try:
+        claims = claims_of(pod, store)
+    except ClaimError as error:
+        return str(error)
+    return tuple(
+        shape_of(claim.spec) if claim.status.allocation is None else (claim.namespace, claim.name) for claim in claims
+    )
 
 
 def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:

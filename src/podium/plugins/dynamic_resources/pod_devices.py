@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
+from podium.cluster.device_claims import EXTENDED_RESOURCE_CLAIM
 from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
 from podium.plugins.dynamic_resources.allocation import allocation_of
 from podium.plugins.dynamic_resources.extended_resources import (
-    CLAIM_ANNOTATION,
     ExtendedRequests,
     backed_resources,
     extended_claim,
@@ -26,7 +26,7 @@ from podium.plugins.dynamic_resources.extended_resources import (
 from podium.plugins.dynamic_resources.inventory import inventory_of
 from podium.plugins.dynamic_resources.pending import PendingAllocation
 from podium.plugins.dynamic_resources.pod_claims import is_unusable
-from podium.plugins.dynamic_resources.requests import shape_of
+from podium.plugins.dynamic_resources.requests import Shapes, shape_of
 from podium.plugins.dynamic_resources.search import AllocationError
 from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults
 from podium.rules import Rules
@@ -69,7 +69,7 @@ class PodDevices:
     def _find_left_over(self) -> ResourceClaim | None:
         """A claim that was made for this pod's extended resources before."""
         for claim in self._cluster.store.of(ResourceClaim):
-            if claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true" and any(
+            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and any(
                 owner.name == self._pod.name and owner.controller and owner.uid == self._pod.metadata.uid
                 for owner in claim.metadata.owner_references
             ):
@@ -143,12 +143,33 @@ class PodDevices:
 
     def _results(self, delegated: Delegated) -> SearchResults | None:
         """The search on nodes where devices serve these resources; None if there is nothing to look for."""
+        shapes = self._shapes(delegated)
+        return self._searches.of(shapes, self._most_steps) if shapes else None
+
+    def _shapes(self, delegated: Delegated) -> Shapes:
+        """What is looked for where devices serve these resources."""
         shapes = [shape_of(claim.spec) for claim in self.to_allocate]
-        if self.special is not None:
-            if not delegated and not self.claims:
-                return None
+        if self.special is not None and (delegated or self.claims):
             shapes.append(shape_of(self._extended(delegated).spec))
-        return self._searches.of(tuple(shapes), self._most_steps) if shapes else None
+        return tuple(shapes)
+
+    def shapes_on(self, node_name: str) -> Shapes:
+        """What is looked for on a node."""
+        ((delegated, _),) = self._by_delegated(self._only(node_name))
+        return self._shapes(delegated) if delegated is not None else ()
+
+    def unavailable_on(self, node_name: str) -> list[ResourceClaim]:
+        """The claims whose devices cannot be used on a node, as far as that is a matter of the node."""
+        node = self._cluster.node(node_name)
+        selectors = [(claim, claim.status.allocation.node_selector) for claim in self.claims if claim.status.allocation]
+        return [
+            claim
+            for claim, selector in selectors
+            if selector and not NodeMatcher((), node_terms(selector)).matches(node.metadata.labels, node_name)
+        ]
+
+    def _only(self, node_name: str) -> Nodes:
+        return Nodes(self._cluster, np.array([self._cluster.rows[node_name]]))
 
     def _extended(self, delegated: Delegated) -> ExtendedRequests:
         found = self._on_node.get(delegated)
@@ -180,7 +201,7 @@ class PodDevices:
 
     def allocations_on(self, node_name: str) -> list[PendingAllocation]:
         """What each claim without devices gets on a node; of a claim that is listed twice only the first counts."""
-        (group,) = self._by_delegated(Nodes(self._cluster, np.array([self._cluster.rows[node_name]])))
+        (group,) = self._by_delegated(self._only(node_name))
         results = None if group[0] is None else self._results(group[0])
         if results is None:
             return []
@@ -198,7 +219,7 @@ class PodDevices:
         """The requests that stand for the pod's extended resources on a node, if any do."""
         if self.special is None:
             return None
-        ((delegated, _),) = self._by_delegated(Nodes(self._cluster, np.array([self._cluster.rows[node_name]])))
+        ((delegated, _),) = self._by_delegated(self._only(node_name))
         return self._extended(delegated) if delegated else None
 
     def reserve(self, node_name: str) -> None:
@@ -215,8 +236,8 @@ class PodDevices:
         pod = self._pod
         consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
         decided = {pending.name: pending for pending in self._reserved}
-        for claim in [*self.claims, *(p.claim for p in self._reserved if p.claim.metadata.uid == "")]:
-            pending = decided.pop(claim.name, None)
+        for claim in {claim.name: claim for claim in (*self.claims, *(each.claim for each in self._reserved))}.values():
+            pending = decided.get(claim.name)
             self._bind(claim, None if pending is None else pending.allocation, consumer)
         self.unreserve()
 
@@ -269,7 +290,7 @@ def _special_claim(pod: Pod) -> ResourceClaim:
         name=name,
         namespace=pod.namespace,
         uid=f"ResourceClaim/{pod.namespace}/{name}",
-        annotations={CLAIM_ANNOTATION: "true"},
+        annotations={EXTENDED_RESOURCE_CLAIM: "true"},
         owner_references=[owner],
     )
     return ResourceClaim(metadata=metadata)

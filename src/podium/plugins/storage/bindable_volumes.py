@@ -20,6 +20,7 @@ from podium.model.quantity import parse_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, NodeTerm, label_selector, node_terms
 from podium.model.storage import PersistentVolumeSpec, VolumeNodeAffinity
 from podium.plugins.storage.claims import STORAGE, class_of_claim, class_of_volume, is_bound_to
+from podium.rules import NEWEST_RULES, Rules
 
 Terms = tuple[NodeTerm, ...]
 Kind = tuple[str, str]
@@ -69,6 +70,7 @@ class BindableVolumes:
     """All volumes by class. It belongs to one cluster; call `catch_up` before reading."""
 
     def __init__(self) -> None:
+        self._rules = NEWEST_RULES
         self._version = -1
         self._next_serial = 0
         self._known: dict[str, BindableVolume] = {}
@@ -93,7 +95,7 @@ class BindableVolumes:
                     class_of_volume(volume) == wanted_class
                     and is_bound_to(volume, claim)
                     and candidate.size >= size
-                    and candidate.kind == kind
+                    and self._agree(candidate.kind, kind)
                     and volume.metadata.deletion_timestamp is None
                 ):
                     yield candidate
@@ -104,10 +106,17 @@ class BindableVolumes:
         modes, kind = frozenset(claim.spec.access_modes), _kind(claim.spec)
         selector = EVERYTHING if claim.spec.selector is None else label_selector(claim.spec.selector)
         for candidate in islice(volumes, bisect_left(volumes, size, key=_size), None):
-            if candidate.kind == kind and modes <= candidate.modes:
+            if self._agree(candidate.kind, kind) and modes <= candidate.modes:
                 volume = candidate.volume
                 if volume.metadata.deletion_timestamp is None and selector.matches(volume.metadata.labels):
                     yield candidate
+
+    def _agree(self, volume: Kind, claim: Kind) -> bool:
+        """Whether a volume is of the kind that a claim wants, as far as the release looks."""
+        if self._rules.volume_attributes_class:
+            return volume == claim
+        # Where the feature is off, a volume with a class is for nobody; before that, nobody looked.
+        return volume[0] == claim[0] and not (self._rules.knows_volume_attributes_class and volume[1])
 
     def rows(self, reach: int, cluster: Cluster) -> Ints:
         """The rows from which volumes of this reach can be used."""
@@ -123,7 +132,8 @@ class BindableVolumes:
 
     # -- catching up -----------------------------------------------------------------------------------------------
 
-    def catch_up(self, store: Store) -> None:
+    def catch_up(self, store: Store, rules: Rules = NEWEST_RULES) -> None:
+        self._rules = rules
         if self._version == store.version:
             return
         changed = store.since(self._version)

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from podium.model import NodeSelector, NodeSelectorTerm, PersistentVolume, SelectorRequirement, Volume
+from podium.model.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.storage import PersistentVolumeSpec, VolumeNodeAffinity
-from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 ZONE_DELIMITER = "__"
 

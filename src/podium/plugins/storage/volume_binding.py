@@ -70,14 +70,14 @@ class CapacityScorer:
         points = [(point.utilization, point.score * (MAX_NODE_SCORE // 10)) for point in shape]
         self._curve: Ints = np.array([_on_lines(points, at) for at in range(MAX_UTILIZATION + 1)], dtype=np.int64)
 
-    def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage) -> Ints:
-        """The mean over storage classes, per row: of matched volumes, or else of those to be provisioned."""
+    def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool = True) -> Ints:
+        """The mean over storage classes, per row: of matched volumes, or with `provisions` of those to be made."""
         matched = _matched_amounts(found, storage, cluster.columns.size)
         score = self._mean(matched, cluster.columns.size)
         has_match = np.zeros(cluster.columns.size, dtype=np.bool_)
         for serials in found.matched:
             has_match |= serials != UNMATCHED
-        if has_match.all():
+        if has_match.all() or not provisions:
             return score
         return np.where(has_match, score, self._mean(_provisioned_amounts(found, cluster, storage), len(score)))
 
@@ -103,6 +103,8 @@ def _matched_amounts(found: FoundVolumes, storage: Storage, size: int) -> dict[s
     """Per class: the rows with matched volumes, what was asked for there and how large the volumes are, in bytes."""
     amounts: dict[str, tuple[Mask, Ints, Ints]] = {}
     for claim, serials in zip(found.to_match, found.matched, strict=True):
+        if claim.spec.storage_class_name is None:
+            continue  # named by an annotation, if at all, for which v1.37 would crash
         here = serials != UNMATCHED
         sizes = {
             int(serial): value(storage.volumes.by_serial[int(serial)].volume.spec.capacity.get(STORAGE, 0))
@@ -124,7 +126,7 @@ def _provisioned_amounts(found: FoundVolumes, cluster: Cluster, storage: Storage
     for claim, rows in needed:
         storage_class = cluster.store.of(StorageClass).get(class_of_claim(claim))
         size = None if storage_class is None else checked_size(claim, storage_class, cluster.store)
-        if storage_class is None or size is None:
+        if storage_class is None or size is None or claim.spec.storage_class_name is None:
             continue
         available = storage.capacities.chosen(storage_class.name, size, cluster)
         here = rows & (available >= 0)
@@ -209,7 +211,8 @@ class VolumeBinding(
         volumes: _PodVolumes | None = state.get(self.name)
         if self._scorer is None or volumes is None or volumes.found is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        return nodes.take(self._scorer.score(volumes.found, nodes.cluster, self._storage.of(nodes.cluster)))
+        cluster, provisions = nodes.cluster, self.release_rules.scores_storage_capacity
+        return nodes.take(self._scorer.score(volumes.found, cluster, self._storage.of(cluster), provisions=provisions))
 
     # -- reserving -------------------------------------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ class FoundVolumes:
 
 def find_volumes(claims: PodClaims, cluster: Cluster, storage: Storage) -> FoundVolumes:
     """Look for volumes on all rows at once."""
-    storage.volumes.catch_up(cluster.store)
+    storage.volumes.catch_up(cluster.store, cluster.rules)
     reasons = REASONS if cluster.rules.volume_conflict_names_affinity else OLD_REASONS
     found = FoundVolumes(np.zeros(cluster.columns.size, dtype=np.int64), reasons)
     _check_bound(claims.bound, cluster, found)
@@ -222,12 +222,29 @@ def _find_waiting(claims: list[PersistentVolumeClaim], cluster: Cluster, storage
             found.codes[open_rows & elsewhere] |= BIND_CONFLICT
             open_rows &= ~elsewhere
     found.to_match.sort(key=claim_size)
+    if _refuse_attributes_classes(found, open_rows, cluster):
+        return
     for claim in found.to_match:
         found.matched.append(_match(claim, found.matched, cluster, storage.volumes))
     for claim in found.to_provision:
         open_rows &= ~_provision(claim, open_rows, cluster, storage, found)
     for claim, serials in zip(found.to_match, found.matched, strict=True):
         open_rows &= ~_provision(claim, open_rows & (serials == UNMATCHED), cluster, storage, found)
+
+
+def _refuse_attributes_classes(found: FoundVolumes, rows: Mask, cluster: Cluster) -> bool:
+    """Fail where a claim names a VolumeAttributesClass in a release that knows the field and has the feature off."""
+    rules = cluster.rules
+    if rules.volume_attributes_class or not rules.knows_volume_attributes_class:
+        return False
+    named = next((claim for claim in found.to_match if claim.spec.volume_attributes_class_name), None)
+    if named is None:
+        return False
+    off = "when the feature-gate VolumeAttributesClass is disabled"
+    found.error = Status.error(f"unsupported volumeAttributesClassName is set on claim {named.key} {off}")
+    found.codes[rows] = ERROR
+    found.matched += [np.full(len(found.codes), UNMATCHED, dtype=np.int64) for _ in found.to_match]
+    return True
 
 
 def _match(claim: PersistentVolumeClaim, earlier: list[Ints], cluster: Cluster, volumes: BindableVolumes) -> Ints:

@@ -15,8 +15,8 @@ from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Requirement
-from podium.model.well_known_labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.plugins.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,

@@ -20,11 +20,11 @@ export async function podsView(view, params, { complain, signal }) {
   const table = new VirtualTable({
     label: "Pods",
     columns: [
-      { title: "Namespace", least: 6, share: 0.8 },
+      { title: "Namespace", least: 7.5, share: 0.8 },
       { title: "Pod", least: 9, share: 1.4 },
       { title: "Node", least: 7 },
       { title: "Workload", least: 7 },
-      { title: "Priority", least: 6, share: 0.4, right: true },
+      { title: "Priority", least: 8, share: 0.4, right: true },
       { title: "Why it waits", least: 10, share: 2.6 },
     ],
     row: (place) => {

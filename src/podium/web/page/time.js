@@ -57,7 +57,7 @@ export async function timeView(view, params, { complain, signal }) {
     const tiles = new Tiles({ pick: () => {} });
     tiles.set(found.tiles, "cpu");
     const most = Math.max(1, found.mostPods);
-    const scrubber = el("input", { type: "range", class: "scrubber", min: 0, max: end, step: Math.max(end / 1000, 0.01), value: 0, "aria-label": "Moment", oninput: () => at(Number(scrubber.value)) });
+    const scrubber = el("input", { type: "range", class: "scrubber", min: 0, max: end, step: Math.max(end / 1000, 0.01), value: 0, "aria-label": "Moment", oninput: () => { at(Number(scrubber.value)); noteMoment(); } });
     const now = el("output", {});
     const happened = el("ol", { class: "log" });
     const play = el("button", { type: "button", onclick: toggle }, "Play");
@@ -76,7 +76,11 @@ export async function timeView(view, params, { complain, signal }) {
       }
       const before = found.log.filter((record) => record.time <= time).slice(-SHOWN);
       happened.replaceChildren(...before.map((record) => el("li", {}, el("time", {}, clock(record.time)), ` ${tell(record)}`)));
-      note({ t: time ? String(Math.round(time * 100) / 100) : "" });
+    }
+
+    /** Write the moment into the address: not while playing, as browsers limit how often that may be. */
+    function noteMoment() {
+      note({ t: String(Math.round(Number(scrubber.value) * 100) / 100) });
     }
 
     function toggle() {
@@ -84,6 +88,7 @@ export async function timeView(view, params, { complain, signal }) {
         clearInterval(playing);
         playing = null;
         play.textContent = "Play";
+        noteMoment();
         return;
       }
       if (Number(scrubber.value) >= end) at(0);

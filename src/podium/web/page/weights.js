@@ -1,4 +1,5 @@
 // Sliders and switches for plugins, weights and the scoring strategy.
+import { go, writeSettings } from "./address.js";
 import { ask } from "./api.js";
 import { counted, el, labelled, number, save, select } from "./dom.js";
 
@@ -85,6 +86,7 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
     sliders, strategy, said, moves,
     el("div", { class: "bar" },
       el("button", { type: "button", onclick: () => download().catch(complain) }, "Download the configuration"),
+      el("button", { type: "button", onclick: () => go("compare", { ...writeSettings(settings), what: "settings", run: "1" }) }, "Compare the whole cluster"),
       el("button", { type: "button", onclick: () => { change({ weights: {}, strategy: null, disabled: [] }, true); drawSliders(); strategy?.querySelector("select")?.replaceChildren(...STRATEGIES.map((name) => el("option", { value: name, selected: name === profile.strategy }, name))); } }, "Back to today's")));
 }
 

@@ -1,0 +1,397 @@
+"""What changes when the scheduler of a cluster becomes another release: which pods would go elsewhere, and why.
+
+Every running pod and every pending one is decided by both releases, each alone and on the cluster as it is. A node that
+shares the highest score is as good as the others, so a pod changes only if no node is best in both releases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace as replace_fields
+
+from podium.answers.compare import Comparison, Way, compare
+from podium.answers.configuration_changes import ConfigurationChanges, configuration_changes
+from podium.answers.placement import put_back
+from podium.cluster import Cluster
+from podium.cluster.columns import Ints
+from podium.engine import Scheduler
+from podium.engine.options import Config
+from podium.engine.release import CURRENT, AnyRelease, Release, release_of
+from podium.errors import ConfigError, ExtenderError, InputError, PluginError
+from podium.framework import Registry
+from podium.manifests import workload_of
+from podium.model import Node, Pod
+from podium.model.pod_kinds import is_static
+from podium.plugins import IN_TREE
+from podium.rules import Difference, Rules, differences, with_rule
+from podium.rules.table import MESSAGES
+
+POOL_LABELS = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+    "node.kubernetes.io/pool",
+    "nodepool",
+    "pool",
+    "node.kubernetes.io/instance-type",
+)
+"""The labels that say which pool a node is of; the first that a node has counts."""
+NO_POOL = "no pool"
+
+Best = frozenset[str]
+"""The nodes that share the highest score, any of which may be taken; none for a pod that fits nowhere."""
+
+
+class Kind(StrEnum):
+    """What changes for a pod."""
+
+    MOVES = "moves"
+    """It would go elsewhere."""
+    UNFIT = "unfit"
+    """It no longer fits anywhere."""
+    FITS = "fits"
+    """It fits now, where it did not before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A pod that the two releases decide differently."""
+
+    pod: str
+    workload: str
+    kind: Kind
+    runs_on: str | None
+    """The node it is on; None for a pending one."""
+    before: tuple[str, ...]
+    """The nodes the old release would take, any of them; none if it fits nowhere."""
+    after: tuple[str, ...]
+    pool: str
+    """Of the node it is on, or would have gone to, or goes to now."""
+    causes: tuple[Difference, ...]
+    """The differences each of which changes the decision alone; else those without which it would not change."""
+    alone: bool
+    """Whether one difference alone is the cause."""
+    message: str = ""
+    """Why it fits nowhere, in the release that finds no node."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pod": self.pod,
+            "workload": self.workload,
+            "change": self.kind.value,
+            "runsOn": self.runs_on,
+            "before": list(self.before),
+            "after": list(self.after),
+            "pool": self.pool,
+            "causes": [cause.name for cause in self.causes],
+            "message": self.message or None,
+        }
+
+
+class Group(NamedTuple):
+    """How many pods of one cause, workload or pool change, by what changes."""
+
+    name: str
+    counts: Mapping[Kind, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, **{kind.value: self.counts.get(kind, 0) for kind in Kind}}
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What changes from one release to another."""
+
+    before: Release
+    after: Release
+    decided: int
+    """How many pods both releases decided."""
+    changed: tuple[Changed, ...]
+    ties: int
+    """How many pods may go to other nodes only because nodes share the highest score."""
+    configuration: ConfigurationChanges
+    replay: Comparison | None = field(default=None)
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Everything that differs between the two releases, felt here or not."""
+        return differences(self.before.rules, self.after.rules)
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether every pod still fits and the configuration is accepted."""
+        return not self.configuration.refused and not any(pod.kind is Kind.UNFIT for pod in self.changed)
+
+    def by_cause(self) -> list[tuple[Difference | None, Group]]:
+        """The causes, that of most pods first; None for differences that only act together."""
+        causes = {cause.name: cause for pod in self.changed for cause in pod.causes}
+        groups = _grouped(self.changed, lambda pod: [cause.name for cause in pod.causes] or [""])
+        return [(causes.get(group.name), group) for group in groups]
+
+    def by_workload(self) -> list[Group]:
+        return _grouped(self.changed, lambda pod: [f"{pod.pod.partition('/')[0]} {pod.workload}"])
+
+    def by_pool(self) -> list[Group]:
+        return _grouped(self.changed, lambda pod: [pod.pool])
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What conditions may name: see `NAMES`."""
+        counts = Counter(pod.kind for pod in self.changed)
+        kinds = {kind.value: float(counts[kind]) for kind in Kind}
+        return {**kinds, "pods": float(self.decided), "refused": float(len(self.configuration.refused))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The upgrade as plain data."""
+        causes = [
+            {
+                **group.to_dict(),
+                "release": cause.release if cause else None,
+                "sentence": cause.sentence if cause else TOGETHER,
+            }
+            for cause, group in self.by_cause()
+        ]
+        return {
+            "from": self.before.name,
+            "to": self.after.name,
+            "pods": self.decided,
+            "ties": self.ties,
+            "configuration": self.configuration.to_dict(),
+            "causes": causes,
+            "workloads": [group.to_dict() for group in self.by_workload()],
+            "pools": [group.to_dict() for group in self.by_pool()],
+            "changes": [pod.to_dict() for pod in self.changed],
+            "differences": [
+                {"name": each.name, "release": each.release, "area": each.area, "sentence": each.sentence}
+                for each in self.differences
+            ],
+            "replay": None if self.replay is None else self.replay.to_dict(),
+        }
+
+
+NAMES = ("pods", *(kind.value for kind in Kind), "refused")
+"""What conditions on an upgrade may name."""
+TOGETHER = "Several differences together; none of them alone."
+
+
+def _grouped(pods: Iterable[Changed], names: Callable[[Changed], list[str]]) -> list[Group]:
+    counts: dict[str, Counter[Kind]] = {}
+    for pod in pods:
+        for name in names(pod):
+            counts.setdefault(name, Counter())[pod.kind] += 1
+    found = [Group(name, dict(of_name)) for name, of_name in counts.items()]
+    return sorted(found, key=lambda group: (-group.total, group.name))
+
+
+def upgrade(
+    cluster: Cluster,
+    config: Config = None,
+    *,
+    before: AnyRelease,
+    after: AnyRelease = CURRENT,
+    registry: Registry = IN_TREE,
+    replay: bool = False,
+    on_decided: Callable[[], object] = lambda: None,
+) -> Upgrade:
+    """Decide every pod by both releases, and say what changes and which difference between them is the cause.
+
+    `config` is a document, as each release reads it in its own way; where the new one refuses it, the defaults of that
+    release decide. Pods of static manifests are left out. The cluster stays as it is. With `replay` all pods are also
+    placed from scratch by both releases. `on_decided` is called after every pod, once for each release.
+    """
+    old, new = release_of(before), release_of(after)
+    if old.is_old or new.is_old:
+        raise InputError("an upgrade is from v1.29 or a later release to another of these")
+    changes = configuration_changes(config, old, new, registry)
+    trial = _Trial(cluster.fork(), registry)
+    sides = (_Side(old, config), _Side(new, None if changes.refused else config))
+    decided_before, decided_after = (trial.decide(side, trial.pods, on_decided) for side in sides)
+    changed = [key for key in trial.pods if _kind(decided_before[key], decided_after[key]) is not None]
+    causes = _find_causes(trial, sides, changed, decided_before)
+    messages = trial.messages(sides, {key: (decided_before[key], decided_after[key]) for key in changed})
+    return Upgrade(
+        old,
+        new,
+        len(trial.pods),
+        tuple(_changed(trial, key, decided_before, decided_after, causes[key], messages) for key in changed),
+        sum(decided_before[key] != decided_after[key] for key in trial.pods) - len(changed),
+        changes,
+        _replayed(cluster, sides, registry) if replay else None,
+    )
+
+
+class _Side(NamedTuple):
+    """One release, and what it is configured with."""
+
+    release: Release
+    config: Config
+
+    def with_rules(self, rules: Rules) -> _Side:
+        return _Side(replace(self.release, rules=rules), self.config)
+
+
+class _AllBest:
+    """Notes all rows that share the highest score, and takes the smallest name."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+
+    def choose(self, rows: Ints, cluster: Cluster) -> int:
+        self.rows = rows.tolist()
+        return int(rows[cluster.name_order()[rows].argmin()])
+
+    def save(self) -> None:
+        """Nothing of a choice depends on the one before."""
+
+    def restore(self, saved: Any) -> None:
+        """Nothing to restore."""
+
+
+class _Trial:
+    """A copy of the cluster, on which pods are taken off their nodes one by one and decided."""
+
+    def __init__(self, cluster: Cluster, registry: Registry) -> None:
+        self.cluster, self._registry = cluster, registry
+        running = {pod.key: (pod, node) for pod, node in cluster.placed() if not is_static(pod)}
+        self.pods: dict[str, tuple[Pod, str | None]] = {
+            **running,
+            **{key: (pod, None) for key, pod in cluster.pending.items()},
+        }
+        """Every pod to decide, and the node it is on."""
+
+    def decide(
+        self, side: _Side, keys: Iterable[str], on_decided: Callable[[], object] = lambda: None
+    ) -> dict[str, Best]:
+        """The best nodes of each pod in one release."""
+        found: dict[str, Best] = {}
+        best = _AllBest()
+        with closing(self._scheduler(side, best)) as scheduler:
+            for key in keys:
+                best.rows = []
+                node = self._alone(key, lambda pod: _attempt(scheduler, pod))
+                names = self.cluster.names
+                found[key] = (
+                    frozenset() if node is None else frozenset(names[row] for row in best.rows) or frozenset((node,))
+                )
+                on_decided()
+        return found
+
+    def messages(self, sides: tuple[_Side, _Side], pods: Mapping[str, tuple[Best, Best]]) -> dict[str, str]:
+        """Why pods fit nowhere, in the release that finds no node for them."""
+        found: dict[str, str] = {}
+        for place, side in enumerate(sides):
+            keys = [key for key, best in pods.items() if not best[place]]
+            if keys:
+                with closing(self._scheduler(side, _AllBest())) as scheduler:
+                    found.update({key: self._alone(key, scheduler.message) for key in keys})
+        return found
+
+    def _scheduler(self, side: _Side, best: _AllBest) -> Scheduler:
+        return Scheduler(self.cluster, side.config, registry=self._registry, release=side.release, tie_break=best)
+
+    def _alone(self, key: str, ask: Callable[[Pod], Any]) -> Any:
+        """Ask about a pod while it is off its node; afterwards it is where it was."""
+        pod, node = self.pods[key]
+        if node is None:
+            return ask(pod)
+        self.cluster.remove(pod)
+        try:
+            return ask(replace_fields(pod, spec=replace_fields(pod.spec, node_name="")))
+        finally:
+            put_back(self.cluster, pod, node)
+
+    def pool_of(self, node: str) -> str:
+        return pool_of(self.cluster.node(node))
+
+
+def pool_of(node: Node) -> str:
+    """The pool of a node, by the labels that providers give it."""
+    labels = node.metadata.labels
+    return next((labels[label] for label in POOL_LABELS if label in labels), NO_POOL)
+
+
+def _attempt(scheduler: Scheduler, pod: Pod) -> str | None:
+    try:
+        return scheduler.attempt(pod).node
+    except (InputError, PluginError, ExtenderError):
+        return None
+
+
+def _kind(before: Best, after: Best) -> Kind | None:
+    """What changes for a pod; None where a node is best both times, or none is."""
+    if before and after:
+        return None if before & after else Kind.MOVES
+    if before:
+        return Kind.UNFIT
+    return Kind.FITS if after else None
+
+
+def _find_causes(
+    trial: _Trial, sides: tuple[_Side, _Side], changed: list[str], before: Mapping[str, Best]
+) -> dict[str, tuple[list[Difference], bool]]:
+    """Per pod, the differences that change its decision alone; else those without which it would not change."""
+    old, new = sides
+    found: dict[str, tuple[list[Difference], bool]] = {key: ([], False) for key in changed}
+    telling = [each for each in differences(old.release.rules, new.release.rules) if each.area != MESSAGES]
+    for alone in (True, False):
+        base, other = (old, new) if alone else (new, old)
+        for difference in telling:
+            keys = [key for key in changed if alone or not found[key][1]]
+            rules = with_rule(base.release.rules, difference.name, getattr(other.release.rules, difference.name))
+            decided = _decided(trial, base.with_rules(rules), keys)
+            for key, best in decided.items():
+                if (_kind(before[key], best) is not None) is alone:
+                    found[key][0].append(difference)
+        found = {key: (causes, single or (alone and bool(causes))) for key, (causes, single) in found.items()}
+    return found
+
+
+def _decided(trial: _Trial, side: _Side, keys: list[str]) -> dict[str, Best]:
+    """What pods get under rules that no release has; nothing where they refuse the configuration."""
+    try:
+        return trial.decide(side, keys) if keys else {}
+    except ConfigError:
+        return {}
+
+
+def _changed(
+    trial: _Trial,
+    key: str,
+    before: Mapping[str, Best],
+    after: Mapping[str, Best],
+    causes: tuple[list[Difference], bool],
+    messages: Mapping[str, str],
+) -> Changed:
+    pod, node = trial.pods[key]
+    one, other = tuple(sorted(before[key])), tuple(sorted(after[key]))
+    kind = _kind(before[key], after[key])
+    assert kind is not None
+    return Changed(
+        key,
+        workload_of(pod),
+        kind,
+        node,
+        one,
+        other,
+        trial.pool_of(node or next(iter((*one, *other)))),
+        tuple(causes[0]),
+        causes[1],
+        messages.get(key, ""),
+    )
+
+
+def _replayed(cluster: Cluster, sides: tuple[_Side, _Side], registry: Registry) -> Comparison:
+    """All pods placed from scratch by both releases."""
+    ways = [Way(cluster=cluster, config=side.config, release=side.release, name=side.release.name) for side in sides]
+    return compare(ways[0], ways[1], replay=True, registry=registry)

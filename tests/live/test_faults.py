@@ -1,0 +1,162 @@
+"""`podium run` while things go wrong: every pod is bound once or waits for a reason, and no node is overfull."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from live.cluster_objects import NODES, PODS, node, pod
+from live.control_plane import ControlPlane, FaultProxy
+from live.many_objects import create_all, overfull_nodes, wait_for_bound
+from live.schedulers import Podium, configuration, wait_until
+
+NODE_COUNT, POD_COUNT = 50, 2000
+ROOM = "100"
+"""Cpus of a node: more than enough for its share of the pods, at 1 cpu each."""
+
+
+@contextmanager
+def running(plane: ControlPlane, *, server: str = "", lease: str = "", replicas: int = 1) -> Iterator[list[Podium]]:
+    """Podium at work on many nodes; whatever happens, no traceback."""
+    create_all(plane, NODES, (node(f"node-{k}", cpu=ROOM, memory="900Gi", pods=100) for k in range(NODE_COUNT)))
+    config = configuration(plane, "podium", lease=lease)
+    started = [Podium(plane, config=config, log=f"podium-{k}.log", server=server) for k in range(replicas)]
+    for each in started:
+        each.wait_until_ready()
+    try:
+        yield started
+    finally:
+        for each in started:
+            each.stop()
+    for each in started:
+        assert "Traceback" not in each.output, each.output[-3000:]
+        assert "unexpected" not in each.output, each.output[-3000:]
+
+
+def create_pods(plane: ControlPlane, count: int = POD_COUNT, prefix: str = "pod") -> None:
+    create_all(plane, PODS, (pod(f"{prefix}-{k}", cpu="1", schedulerName="podium") for k in range(count)))
+
+
+def check(plane: ControlPlane, count: int) -> None:
+    """Every pod is bound, on a node with room; each was told so once at most."""
+    wait_for_bound(plane, count, 180)
+    pods = plane.pods()
+    assert len(pods) == count
+    assert all(each["spec"].get("nodeName") for each in pods)
+    assert overfull_nodes(plane) == []
+
+
+def bound(plane: ControlPlane) -> int:
+    return sum(bool(each["spec"].get("nodeName")) for each in plane.pods())
+
+
+def test_the_api_server_is_killed_and_comes_back(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane):
+        create_pods(fresh_plane, POD_COUNT // 2, "early")
+        fresh_plane.api_server.kill()
+        time.sleep(3)
+        fresh_plane.start_api_server()
+        create_pods(fresh_plane, POD_COUNT // 2, "late")
+        check(fresh_plane, POD_COUNT)
+
+
+def test_the_api_server_is_frozen(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane):
+        create_pods(fresh_plane)
+        fresh_plane.api_server.send(signal.SIGSTOP)
+        time.sleep(30)
+        fresh_plane.api_server.send(signal.SIGCONT)
+        check(fresh_plane, POD_COUNT)
+
+
+def test_etcd_is_stopped(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane):
+        create_pods(fresh_plane)
+        fresh_plane.etcd.send(signal.SIGSTOP)
+        time.sleep(20)
+        fresh_plane.etcd.send(signal.SIGCONT)
+        check(fresh_plane, POD_COUNT)
+
+
+def test_watches_are_cut_at_random(fresh_plane: ControlPlane) -> None:
+    with FaultProxy(fresh_plane) as proxy, running(fresh_plane, server=proxy.url):
+        proxy.faults(cutWatchesAfter=2)
+        create_pods(fresh_plane)
+        check(fresh_plane, POD_COUNT)
+        assert proxy.counts()["cut"] > 5
+
+
+def test_watches_are_too_old(fresh_plane: ControlPlane) -> None:
+    """Podium sleeps while history is compacted and the server starts anew, so that its watches get 410."""
+    with running(fresh_plane) as (podium,):
+        create_pods(fresh_plane, 100, "early")
+        wait_until(lambda: bound(fresh_plane) == 100)
+        podium.send(signal.SIGSTOP)
+        create_pods(fresh_plane, POD_COUNT - 100)
+        fresh_plane.compact()
+        fresh_plane.api_server.kill()
+        fresh_plane.start_api_server()
+        podium.send(signal.SIGCONT)
+        check(fresh_plane, POD_COUNT)
+        assert "listing again" in podium.output
+
+
+ANSWERS = {
+    "conflicts": {"code": 409, "share": 0.2},
+    "too many requests": {"code": 429, "share": 0.2, "retryAfter": 1},
+    "server errors": {"code": 500, "share": 0.2},
+    "server errors after it was done": {"code": 500, "share": 0.2, "after": True},
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_bindings_are_answered_with(answer: dict[str, object], fresh_plane: ControlPlane) -> None:
+    with FaultProxy(fresh_plane) as proxy, running(fresh_plane, server=proxy.url):
+        proxy.faults(answers=[{"method": "POST", "pathContains": "/binding", **answer}])
+        create_pods(fresh_plane)
+        check(fresh_plane, POD_COUNT)
+        assert proxy.counts()[str(answer["code"])] > 100
+
+
+def test_the_leader_is_killed(fresh_plane: ControlPlane) -> None:
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/podium"
+    with running(fresh_plane, lease="podium", replicas=2) as replicas:
+        wait_until(lambda: any("is the leader" in each.output for each in replicas))
+        leader = next(each for each in replicas if "is the leader" in each.output)
+        create_pods(fresh_plane)
+        wait_until(lambda: bound(fresh_plane) > 50, every=0.02)
+        leader.kill()
+        check(fresh_plane, POD_COUNT)
+        assert fresh_plane.get(lease)["spec"]["leaseTransitions"] == 1
+
+
+def test_nodes_and_pods_go_while_pods_are_bound(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane):
+        create_pods(fresh_plane)
+        for k in range(10):
+            fresh_plane.request("DELETE", f"{NODES}/node-{k}")
+        for k in range(0, POD_COUNT, 10):
+            status, _ = fresh_plane.request("DELETE", f"{PODS}/pod-{k}", {"gracePeriodSeconds": 0})
+            assert status in (200, 202)
+        kept = POD_COUNT - POD_COUNT // 10
+        wait_until(lambda: len(fresh_plane.pods()) == kept and bound(fresh_plane) == kept, 180, every=1)
+        assert overfull_nodes(fresh_plane) == []
+
+
+def test_more_pods_than_room_wait_for_a_reason(fresh_plane: ControlPlane) -> None:
+    with running(fresh_plane) as (podium,):
+        create_all(fresh_plane, PODS, (pod(f"pod-{k}", cpu="60", schedulerName="podium") for k in range(80)))
+        wait_until(lambda: bound(fresh_plane) == NODE_COUNT)
+
+        def reasons() -> set[str]:
+            waiting = [each for each in fresh_plane.pods() if not each["spec"].get("nodeName")]
+            return {json.dumps([c.get("reason") for c in each["status"].get("conditions", ())]) for each in waiting}
+
+        wait_until(lambda: reasons() == {'["Unschedulable"]'})
+        assert overfull_nodes(fresh_plane) == []
+        assert 'scheduler_pending_pods{queue="unschedulable"} 30.0' in podium.get("/metrics")

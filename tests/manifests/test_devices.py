@@ -1,0 +1,154 @@
+"""Claims, slices and classes on their way in: older versions are converted, defaults filled in, mistakes named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podium.errors import InputError
+from podium.manifests import load
+from podium.model import DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+
+GROUP = "resource.k8s.io"
+Fields = dict[str, Any]
+
+
+def document(kind: str, spec: Fields, version: str = "v1") -> Fields:
+    return {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+
+def claim(request: Fields, version: str = "v1") -> Fields:
+    return document("ResourceClaim", {"devices": {"requests": [request]}}, version)
+
+
+def device_slice(*devices: Fields, **spec: Any) -> Fields:
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    return document("ResourceSlice", {"driver": "d", "pool": pool, "nodeName": "n", "devices": list(devices), **spec})
+
+
+def test_a_request_asks_for_one_device_unless_it_says() -> None:
+    (found,) = load(claim({"name": "r", "exactly": {"deviceClassName": "gpu"}})).of(ResourceClaim)
+
+    exactly = found.spec.devices.requests[0].exactly
+    assert exactly is not None
+    assert (exactly.allocation_mode, exactly.count) == ("ExactCount", 1)
+
+
+def test_a_request_for_all_has_no_count() -> None:
+    (found,) = load(claim({"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}))
+
+    assert isinstance(found, ResourceClaim)
+    assert found.spec.devices.requests[0].exactly is not None
+    assert found.spec.devices.requests[0].exactly.count == 0
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        claim({"name": "r", "deviceClassName": "gpu", "count": 2, "adminAccess": True}, "v1beta1"),
+        claim({"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, "adminAccess": True}}, "v1beta2"),
+    ],
+    ids=["v1beta1", "v1beta2"],
+)
+def test_older_claims_say_the_same(old: Fields) -> None:
+    new = claim({"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, "adminAccess": True}})
+
+    assert list(load(old)) == list(load(new))
+
+
+def test_alternatives_of_v1beta1_stay_where_they_are() -> None:
+    request = {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]}
+
+    assert list(load(claim(request, "v1beta1"))) == list(load(claim(request)))
+
+
+def test_templates_of_v1beta1_are_converted() -> None:
+    spec = {"spec": {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu"}]}}}
+
+    (found,) = load(document("ResourceClaimTemplate", spec, "v1beta1")).of(ResourceClaimTemplate)
+
+    assert found.spec.spec.devices.requests[0].exactly is not None
+
+
+def test_devices_of_v1beta1_are_converted() -> None:
+    basic = {"attributes": {"model": {"string": "h100"}}, "capacity": {"memory": {"value": "80Gi"}}}
+    old = device_slice({"name": "gpu-0", "basic": basic}) | {"apiVersion": f"{GROUP}/v1beta1"}
+
+    assert list(load(old)) == list(load(device_slice({"name": "gpu-0", **basic})))
+
+
+def test_a_taint_rule_of_an_alpha_version_is_read() -> None:
+    taint = {"key": "k", "effect": "NoSchedule"}
+
+    (rule,) = load(document("DeviceTaintRule", {"deviceSelector": {"driver": "d"}, "taint": taint}, "v1alpha3"))
+
+    assert isinstance(rule, DeviceTaintRule)
+    assert rule.spec.taint.key == "k"
+
+
+WRONG = {
+    "a quantity that is none": (
+        device_slice({"name": "a", "capacity": {"memory": {"value": "much"}}}),
+        "spec.devices[0].capacity['memory'].value: 'much' is not a quantity",
+    ),
+    "a valid value that is none": (
+        device_slice(
+            {
+                "name": "a",
+                "capacity": {"bw": {"value": "1", "requestPolicy": {"default": "1", "validValues": ["1", "x"]}}},
+            }
+        ),
+        "spec.devices[0].capacity['bw'].requestPolicy.validValues[1]: 'x' is not a quantity",
+    ),
+    "a device twice": (
+        device_slice({"name": "a"}, {"name": "a"}),
+        "spec.devices: device 'a' is there 2 times; give every device a name of its own",
+    ),
+    "a request twice": (
+        document("ResourceClaim", {"devices": {"requests": [{"name": "r", "exactly": {}}] * 2}}),
+        "spec.devices.requests: request 'r' is there twice; give every request a name of its own",
+    ),
+    "a request that asks for nothing": (
+        claim({"name": "r", "deviceClassName": "gpu"}),
+        "spec.devices.requests[0]: request 'r' must have one of exactly and firstAvailable",
+    ),
+    "an unknown mode": (
+        claim({"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "Most"}}),
+        "spec.devices.requests[0].exactly.allocationMode: 'Most' is unknown; use ExactCount or All",
+    ),
+    "a negative count": (
+        claim({"name": "r", "exactly": {"deviceClassName": "gpu", "count": -1}}),
+        "spec.devices.requests[0].exactly.count: must be 1 or more, and absent with All; got -1",
+    ),
+    "a selector without expression": (
+        document("DeviceClass", {"selectors": [{}]}),
+        "spec.selectors[0]: must have a cel.expression",
+    ),
+    "a constraint without attribute": (
+        document("ResourceClaim", {"devices": {"requests": [], "constraints": [{"requests": ["r"]}]}}),
+        "spec.devices.constraints[0]: must have one of matchAttribute and distinctAttribute",
+    ),
+    "an attribute of another type": (
+        device_slice({"name": "a", "attributes": {"n": {"int": "one"}}}),
+        "expected int | null, got str",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_are_named(name: str) -> None:
+    wrong, problem = WRONG[name]
+
+    with pytest.raises(InputError) as error:
+        load(wrong)
+
+    assert problem in str(error.value)
+    assert f"{wrong['kind']}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_slice_is_as_it_was_written() -> None:
+    (found,) = load(device_slice({"name": "a", "bindingConditions": []})).of(ResourceSlice)
+
+    assert found.spec.devices[0].binding_conditions == []
