@@ -61,7 +61,7 @@ class TestRequest:
                         "kind": "Node",
                         "metadata": {"name": "n1", "labels": {"zone": "a"}},
                         "spec": {},
-                        "status": {"allocatable": {"cpu": "4"}},
+                        "status": {"allocatable": {"cpu": "4"}, "nodeInfo": {}},
                     }
                 ],
             },
