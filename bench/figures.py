@@ -95,6 +95,7 @@ SHAPES = (
         "distinct", shape="distinct", pods=10_000, processes=1, repetitions=2, is_quick=False, pods_per_second=2_000
     ),
     Figure("csipv", shape="csipv"),
+    Figure("devices", shape="devices", nodes=1_000, pods=5_000, pods_per_second=500),
     Figure("preemption", shape="preemption", nodes=1_000, running=4_000, repetitions=2, is_quick=False),
 )
 

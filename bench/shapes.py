@@ -16,6 +16,7 @@ prefspread       ScheduleAnyway topology spread over zones, maxSkew 5
 unschedulable    every second pod asks for 9 cpu and fits nowhere
 distinct         no two specs equal: requests, labels, tolerations and node selectors differ; one node in ten is tainted
 csipv            every pod has a claim bound to a volume of its own; nodes attach 39 volumes at most
+devices          every pod has a claim for a GPU of one model, made from a template; nodes have 8, of two models
 preemption       pods of 3 cpu and high priority; the running ones have 900m and low priority, and must go
 """
 
@@ -33,6 +34,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NAMESPACE = "sched"
 GREEN = {"matchLabels": {"color": "green"}}
 DRIVER, MOST_VOLUMES = "ebs.csi.aws.com", 39
+DEVICE_API, GPU_DRIVER, MOST_GPUS = "resource.k8s.io/v1", "gpu.example.com", 8
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
@@ -113,6 +115,12 @@ def _csipv(k: int, running: bool) -> Parts:
     return Parts(spec={"volumes": [{"name": "data", "persistentVolumeClaim": claim}]})
 
 
+def _devices(k: int, running: bool) -> Parts:
+    if running:
+        return Parts()
+    return Parts(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]})
+
+
 def _preemption(k: int, running: bool) -> Parts:
     cpu, priority = ("900m", 0) if running else ("3", 10)
     return Parts({"cpu": cpu, "memory": "500Mi"}, spec={"priority": priority})
@@ -130,6 +138,7 @@ SHAPES: dict[str, Callable[[int, bool], Parts]] = {
     "unschedulable": _unschedulable,
     "distinct": _distinct,
     "csipv": _csipv,
+    "devices": _devices,
     "preemption": _preemption,
 }
 
@@ -175,7 +184,7 @@ def pod(k: int, shape: str, on: str = "") -> Fields:
         _pod_name(k, bool(on)),
         metadata={"namespace": NAMESPACE, "labels": labels},
         spec={**spec, **bound, "containers": containers},
-        status={},
+        status=_claimed(k) if "resourceClaims" in spec else {},
     )
 
 
@@ -212,6 +221,40 @@ def _claim_and_volume(k: int, running: bool) -> list[Fields]:
     ]
 
 
+def _claimed(k: int) -> Fields:
+    """The status of a pod that a claim was made for."""
+    return {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": _claim_name(k, False)}]}
+
+
+def _device_class() -> Fields:
+    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{GPU_DRIVER}"'}}]}
+    return _object("DeviceClass", "gpu", api_version=DEVICE_API, spec=spec)
+
+
+def _device_slice(i: int) -> Fields:
+    name = _node_name(i)
+    models = ("h100" if (i + n) % 4 else "a100" for n in range(MOST_GPUS))
+    devices = [{"name": f"gpu-{n}", "attributes": {"model": {"string": model}}} for n, model in enumerate(models)]
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": GPU_DRIVER, "nodeName": name, "pool": pool, "devices": devices}
+    return _object("ResourceSlice", name, api_version=DEVICE_API, spec=spec)
+
+
+def _device_claim(k: int) -> Fields:
+    """The claim that was made for a pod."""
+    selector = {"cel": {"expression": f'device.attributes["{GPU_DRIVER}"].model == "h100"'}}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "selectors": [selector]}}
+    name = _pod_name(k, False)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": f"Pod/{NAMESPACE}/{name}", "controller": True}
+    return _object(
+        "ResourceClaim",
+        _claim_name(k, False),
+        api_version=DEVICE_API,
+        metadata={"namespace": NAMESPACE, "ownerReferences": [owner]},
+        spec={"devices": {"requests": [request]}},
+    )
+
+
 def case(shape: str, nodes: int, pods: int, running: int = 0) -> Fields:
     """A cluster as `objects`, with running pods on it, and the `pods` to schedule one after the other."""
     if shape not in SHAPES:
@@ -221,6 +264,8 @@ def case(shape: str, nodes: int, pods: int, running: int = 0) -> Fields:
         objects += map(_csi_node, range(nodes))
         for k, is_running in [*((k, True) for k in range(running)), *((k, False) for k in range(pods))]:
             objects += _claim_and_volume(k, is_running)
+    if shape == "devices":
+        objects += [_device_class(), *map(_device_slice, range(nodes)), *map(_device_claim, range(pods))]
     objects += (pod(k, shape, on=_node_name(k % nodes)) for k in range(running))
     return {"name": f"{shape}-{nodes}-{pods}", "objects": objects, "pods": [pod(k, shape) for k in range(pods)]}
 

@@ -129,6 +129,17 @@ WRONG = {
         document("ResourceClaim", {"devices": {"requests": [], "constraints": [{"requests": ["r"]}]}}),
         "spec.devices.constraints[0]: must have one of matchAttribute and distinctAttribute",
     ),
+    "a step of nothing": (
+        device_slice(
+            {
+                "name": "a",
+                "capacity": {
+                    "bw": {"value": "1", "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "0"}}}
+                },
+            }
+        ),
+        "validRange.step: must be 1 or more and go with a min; got '0'",
+    ),
     "an attribute of another type": (
         device_slice({"name": "a", "attributes": {"n": {"int": "one"}}}),
         "expected int | null, got str",

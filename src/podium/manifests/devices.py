@@ -13,6 +13,7 @@ from podium.model import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from podium.model.devices import (
     ALL,
     EXACT_COUNT,
+    CapacityRequestPolicyRange,
     DeviceClaim,
     DeviceConstraint,
     DeviceRequest,
@@ -21,6 +22,7 @@ from podium.model.devices import (
     ResourceClaimSpec,
     ResourceSliceSpec,
 )
+from podium.model.quantity import value
 
 V1BETA1 = "resource.k8s.io/v1beta1"
 _EXACTLY = (
@@ -134,6 +136,12 @@ def check_claim(claim: DeviceClaim) -> None:
 def check_constraint(constraint: DeviceConstraint) -> None:
     if (constraint.match_attribute is None) == (constraint.distinct_attribute is None):
         raise InputError("must have one of matchAttribute and distinctAttribute")
+
+
+def check_range(valid: CapacityRequestPolicyRange) -> None:
+    """InputError for a step that leads nowhere, or from nowhere."""
+    if valid.step is not None and (valid.min is None or value(valid.step) <= 0):
+        raise InputError(f"must be 1 or more and go with a min; got {valid.step!r}", "step")
 
 
 def check_slice(spec: ResourceSliceSpec) -> None:

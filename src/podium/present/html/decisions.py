@@ -7,7 +7,7 @@ from podium.engine import Decision
 from podium.engine.decision import not_looked_at, scored, why
 from podium.present import why_not as why_not_text
 from podium.present.decision_text import silent_plugins, words
-from podium.present.explanation import Explained, about_running
+from podium.present.explanation import Explained, notes
 from podium.present.html.page import UNLIMITED, Cell, Heading, Markup, element, opening, page, scrolling, section, table
 from podium.present.notebook import heat_map, rejection_table
 from podium.wording import counted
@@ -18,7 +18,7 @@ _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plug
 def explanation_page(explained: Explained) -> str:
     """A decision: in words, the heat map, preemption where it was asked for, the rejections."""
     decision = explained.decision
-    sentences = [*words(decision), *about_running(explained)]
+    sentences = [*words(decision), *notes(explained)]
     title = f"Where {decision.pod} goes"
     return page(title, sentences, *decision_sections(decision), good=decision.node is not None)
 
