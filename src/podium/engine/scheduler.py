@@ -343,8 +343,9 @@ class Scheduler:
 
         With `everywhere`, the evaluation can say of every node why it was rejected.
         """
-        replaces = self.setup.rules.extender_reason_replaces
-        extended = ExtenderRound(self.extenders, pod, replaces) if self.extenders else NO_EXTENDERS
+        extended = NO_EXTENDERS
+        if self.extenders:
+            extended = ExtenderRound(self.extenders, pod, self.setup.rules.extender_reason_replaces)
         framework = self.framework_of(pod)
         self._check_queue(pod, framework)
         if not self.cluster.node_count:
@@ -352,7 +353,7 @@ class Scheduler:
         # Schedulers of several releases may take turns on one cluster.
         self.cluster.count_as(self.setup.rules)
         info = self.cluster.info_of(pod)
-        evaluation = Evaluation(self._plan_of(info, pod.spec.scheduler_name), info, pod, self.cluster)
+        evaluation = Evaluation(self._plans[pod.spec.scheduler_name].of(info), info, pod, self.cluster)
         self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
         if nominated:
@@ -369,7 +370,7 @@ class Scheduler:
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:
             status = plugin.pre_enqueue_in(pod, self.cluster)
-            if status != SUCCESS:
+            if status is not SUCCESS and status != SUCCESS:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
     def _on_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> Evaluation | None:
