@@ -138,7 +138,7 @@ BAD = {
     "no pod": ((), {}, "no pod to find the capacity for; give at least one"),
     "a mix of another length": ((make_pod(),), {"mix": [1, 2]}, "a mix of 2 numbers for 1 pods"),
     "a mix with nothing of one": ((make_pod(),), {"mix": [0]}, "each number must be at least 1"),
-    "an unknown node to exclude": ((make_pod(),), {"exclude_nodes": ["x"]}, "node 'x' is to be excluded, but is not"),
+    "an unknown node to exclude": ((make_pod(),), {"exclude_nodes": ["x"]}, "node 'x' is not in the cluster"),
 }
 
 

@@ -214,7 +214,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a file without pods": (("capacity", "four.json"), "four.json: no pod and no workload that makes pods in it"),
     "a mix of words": (("capacity", "small.json", "--mix", "a:b"), "--mix 'a:b' must be numbers"),
     "a mix for other pods": (("capacity", "small.json", "--mix", "1:2"), "a mix of 2 numbers for 1 pods"),
-    "a node to exclude that is not there": (("capacity", "small.json", "--exclude-nodes", "x"), "node 'x' is to be"),
+    "a node to exclude that is not there": (
+        ("capacity", "small.json", "--exclude-nodes", "x"),
+        "node 'x' is not in the cluster",
+    ),
     "nodes for how many pods": (
         ("capacity", "small.json", "--nodes-needed", "four.json"),
         "--nodes-needed must know for how many pods: say --at-least N",

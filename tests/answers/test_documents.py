@@ -1,4 +1,4 @@
-"""docs/answers.md names every field of the documents that compare, drain, fail and audit write, and no other."""
+"""docs/answers.md names every field of the documents that answers write, and no other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from answers.losing import nodes, web
-from podium.answers import Way, audit, compare, drain, fail, worst_nodes
+from podium.answers import Way, audit, compare, drain, fail, upgrade, worst_nodes
 from podium.answers.measures import Measures
 from podium.cluster import Cluster
 from podium.present import audit as audit_report
 from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
+from podium.present import upgrade as upgrade_report
 
 PAGE = (Path(__file__).parents[2] / "docs" / "answers.md").read_text(encoding="utf-8")
 
@@ -37,6 +38,7 @@ DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
         **disruption_report.to_document(worst_nodes(cluster(), 1)),
     },
     "Audit": lambda: audit_report.to_document(audit(cluster())),
+    "Upgrade": lambda: upgrade_report.to_document(upgrade(cluster(), before="v1.33")),
 }
 
 

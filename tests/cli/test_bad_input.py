@@ -95,6 +95,7 @@ def cases(text: str | bytes, command: str) -> Prepare:
 
 TERM = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Like", "values": ["a"]}]}]}
 BAD_OPERATOR = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERM}}
+TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 SKEW = {"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 NEGATIVE = {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": -1}, {"name": "ImageLocality"}]}}
 
@@ -157,7 +158,11 @@ BAD: dict[str, tuple[Prepare, str]] = {
             written(
                 folder / CLUSTER,
                 node(),
-                {"kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {"replicas": 2**31 - 1}},
+                {
+                    "kind": "StatefulSet",
+                    "metadata": {"name": "db"},
+                    "spec": {"replicas": 2**31 - 1, "template": TEMPLATE},
+                },
             ),
         ),
         "StatefulSet default/db: asks for 2,147,483,647 pods; up to 1,000,000 can be simulated",

@@ -37,7 +37,7 @@ def run(tmp_path: Path, *arguments: str) -> str:
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"kind": "List", "items": CLUSTER}))
     result = CliRunner().invoke(app, ["explain", *arguments, "-f", str(file)])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     return result.stdout
 
 

@@ -258,3 +258,71 @@ def test_the_same_policy_twice_is_nothing_to_compare(cluster: str, tmp_path: Pat
     code, _, err = run("compare", "-f", cluster, "--release", "v1.8", *both)
     assert code == 2
     assert "both ways are the same" in err
+
+
+# -- the current releases --------------------------------------------------------------------------------------------
+
+
+def test_explain_as_another_current_release(cluster: str) -> None:
+    code, out, _ = run("explain", "web", "-f", cluster, "--release", "1.36", "-o", "json")
+    assert code == 0
+    assert "VolumeBinding" not in json.loads(out)["feasible"][0]["scores"]
+    gates = ("--feature-gates", "StorageCapacityScoring=true")
+    code, out, _ = run("explain", "web", "-f", cluster, "--release", "v1.36", "-o", "json", *gates)
+    assert "VolumeBinding" in json.loads(out)["feasible"][0]["scores"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "problem"),
+    [
+        ("Nope=true", "feature gate Nope"),
+        ("NodeDeclaredFeatures=false", "locked"),
+        ("NodeDeclaredFeatures", "are written A=true"),
+    ],
+)
+def test_gates_that_are_refused_are_one_line(cluster: str, gates: str, problem: str) -> None:
+    code, _, err = run("simulate", "-f", cluster, "--feature-gates", gates)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert problem in err
+
+
+def test_auto_names_the_release_it_takes(cluster: str, tmp_path: Path) -> None:
+    code, _, err = run("explain", "web", "-f", cluster, "--release", "auto")
+    assert (code, err.count("\n")) == (2, 1)
+    document = json.loads(Path(cluster).read_text())
+    for item in document["items"][:2]:
+        item["status"]["nodeInfo"] = {"kubeletVersion": "v1.33.4"}
+    file = tmp_path / "told.json"
+    file.write_text(json.dumps(document))
+    code, _, err = run("explain", "web", "-f", str(file), "--release", "auto")
+    assert code == 0
+    assert "release v1.33" in err
+
+
+def test_upgrade(cluster: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    code, out, _ = run("upgrade", "--from", "v1.33", "-f", cluster, "-o", "json", "--html", str(page))
+    assert code == 0
+    assert (json.loads(out)["from"], json.loads(out)["to"]) == ("v1.33", "v1.37")
+    assert "Upgrade from v1.33 to v1.37" in page.read_text()
+    assert "From v1.33 to v1.37" in run("upgrade", "--from", "v1.33", "-f", cluster)[1]
+
+
+def test_upgrade_fails_where_the_configuration_is_refused(cluster: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: LeastAllocated, "
+        "requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}}}]}]\n"
+    )
+    code, out, _ = run("upgrade", "--from", "v1.35", "--to", "v1.36", "-f", cluster, "--config", str(config))
+    assert code == 1
+    assert "REFUSED BY v1.36" in out
+
+
+def test_releases() -> None:
+    code, out, _ = run("releases")
+    assert code == 0
+    assert "v1.29" in out
+    assert json.loads(run("releases", "v1.36", "-o", "json")[1])["items"][0]["name"] == "v1.36"

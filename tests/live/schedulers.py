@@ -20,7 +20,7 @@ def configuration(plane: ControlPlane, name: str, *, lease: str = "", **fields: 
     """A KubeSchedulerConfiguration file with one profile of this name, unless `fields` say otherwise."""
     election: dict[str, Any] = {"leaderElect": bool(lease)}
     if lease:
-        times = {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "1s"}
+        times = {"leaseDuration": "12s", "renewDeadline": "10s", "retryPeriod": "1s"}
         election |= {"resourceName": lease, "resourceNamespace": "kube-system", **times}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

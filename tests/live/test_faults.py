@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from live.control_plane import ControlPlane, FaultProxy
 from live.many_objects import create_all, overfull_nodes, wait_for_bound
 from live.schedulers import Podium, configuration, wait_until
 
-NODE_COUNT, POD_COUNT = 50, 2000
+NODE_COUNT, POD_COUNT, MANY = 50, 500, 2000
 ROOM = "100"
 """Cpus of a node: more than enough for its share of the pods, at 1 cpu each."""
 
@@ -43,8 +44,8 @@ def create_pods(plane: ControlPlane, count: int = POD_COUNT, prefix: str = "pod"
 
 
 def check(plane: ControlPlane, count: int) -> None:
-    """Every pod is bound, on a node with room; each was told so once at most."""
-    wait_for_bound(plane, count, 180)
+    """Every pod is bound, and no node is overfull."""
+    wait_for_bound(plane, count, 300)
     pods = plane.pods()
     assert len(pods) == count
     assert all(each["spec"].get("nodeName") for each in pods)
@@ -57,12 +58,12 @@ def bound(plane: ControlPlane) -> int:
 
 def test_the_api_server_is_killed_and_comes_back(fresh_plane: ControlPlane) -> None:
     with running(fresh_plane):
-        create_pods(fresh_plane, POD_COUNT // 2, "early")
+        create_pods(fresh_plane, MANY // 2, "early")
         fresh_plane.api_server.kill()
         time.sleep(3)
         fresh_plane.start_api_server()
-        create_pods(fresh_plane, POD_COUNT // 2, "late")
-        check(fresh_plane, POD_COUNT)
+        create_pods(fresh_plane, MANY // 2, "late")
+        check(fresh_plane, MANY)
 
 
 def test_the_api_server_is_frozen(fresh_plane: ControlPlane) -> None:
@@ -120,7 +121,7 @@ def test_bindings_are_answered_with(answer: dict[str, object], fresh_plane: Cont
         proxy.faults(answers=[{"method": "POST", "pathContains": "/binding", **answer}])
         create_pods(fresh_plane)
         check(fresh_plane, POD_COUNT)
-        assert proxy.counts()[str(answer["code"])] > 100
+        assert proxy.counts()[str(answer["code"])] > 50
 
 
 def test_the_leader_is_killed(fresh_plane: ControlPlane) -> None:
@@ -128,11 +129,13 @@ def test_the_leader_is_killed(fresh_plane: ControlPlane) -> None:
     with running(fresh_plane, lease="podium", replicas=2) as replicas:
         wait_until(lambda: any("is the leader" in each.output for each in replicas))
         leader = next(each for each in replicas if "is the leader" in each.output)
-        create_pods(fresh_plane)
+        creating = threading.Thread(target=create_pods, args=(fresh_plane, MANY))
+        creating.start()
         wait_until(lambda: bound(fresh_plane) > 50, every=0.02)
         leader.kill()
-        check(fresh_plane, POD_COUNT)
-        assert fresh_plane.get(lease)["spec"]["leaseTransitions"] == 1
+        creating.join()
+        check(fresh_plane, MANY)
+        assert fresh_plane.get(lease)["spec"]["leaseTransitions"] >= 1
 
 
 def test_nodes_and_pods_go_while_pods_are_bound(fresh_plane: ControlPlane) -> None:

@@ -60,7 +60,7 @@ def renamed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[s
 
 
 def cases(family: str) -> list[Case]:
-    records = [record.case for record in read_records(str(GOLDEN / f"{family}.jsonl.gz"))]
+    records = [record.case for record in read_records(str(GOLDEN / f"{family}.jsonl.xz"))]
     return [case for case in records[::EVERY] if case.config is None]
 
 

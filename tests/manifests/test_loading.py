@@ -174,9 +174,12 @@ def test_the_collector_runs_again_afterwards() -> None:
 def test_yaml_and_json_load_alike(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n"
-        "  - resources: {limits: {cpu: 0.5, memory: 1e9}}\n    ports: [{hostPort: 0x50}]\n"
+        "  - resources: {limits: {cpu: 0.5, memory: 1e9}}\n    ports: [{containerPort: 80, hostPort: 0x50}]\n"
     )
-    container = {"resources": {"limits": {"cpu": 0.5, "memory": 1_000_000_000}}, "ports": [{"hostPort": 80}]}
+    container = {
+        "resources": {"limits": {"cpu": 0.5, "memory": 1_000_000_000}},
+        "ports": [{"containerPort": 80, "hostPort": 80}],
+    }
     document = write(tmp_path / "a.json", doc("Pod", "web", spec={"containers": [container]}))
 
     assert list(load(tmp_path / "a.yaml")) == list(load(document))

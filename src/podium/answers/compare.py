@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_data
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -19,10 +20,11 @@ from podium.answers.measures import (
     workloads,
 )
 from podium.answers.placement import place
+from podium.answers.rule_causes import RuleTrials
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
-from podium.engine.release import CURRENT, AnyRelease
+from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.engine.select import TieBreak
 from podium.engine.simulation import in_queue_order
 from podium.framework import Registry, Status
@@ -31,6 +33,7 @@ from podium.model import Pod
 from podium.model.node import ZONE
 from podium.model.pod_kinds import belongs_to_node
 from podium.plugins import IN_TREE
+from podium.rules import Difference
 
 
 def points_of(decision: Decision, node: str) -> dict[str, int]:
@@ -77,10 +80,13 @@ class Cause:
     """By how many points each plugin's opinion shifted from the first node to the second, largest first."""
     knock_on: bool = False
     """Whether it is the doing of pods that went elsewhere before: in the same situation both ways decide alike."""
+    differences: tuple[Difference, ...] = ()
+    """Between two releases, the differences each of which alone moves the pod."""
 
     def to_dict(self) -> dict[str, Any]:
         why = {"plugin": self.plugin or None, "reason": self.reason}
-        return {**why, "points": dict(self.points), "knockOn": self.knock_on}
+        names = [each.name for each in self.differences]
+        return {**why, "points": dict(self.points), "knockOn": self.knock_on, "differences": names}
 
 
 TIE = "both nodes are as good both ways"
@@ -298,14 +304,25 @@ class _Run:
         """
         with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
             asked = other.scheduler(scheduler.cluster) if other else None
+            trials = self._trials(scheduler, other)
             for pod in self._pods(scheduler):
                 if pod.key in pods:
-                    chosen = asked.decide(pod).node if asked else None
-                    yield _Explained(pod, Standing.of(scheduler.place(pod), pods[pod.key]), chosen)
+                    chosen, mine = asked.decide(pod).node if asked else None, pods[pod.key][0]
+                    # Where both agree here, the cause is in earlier pods.
+                    rules = tuple(trials.causes(pod, mine)) if trials and chosen != mine else ()
+                    yield _Explained(pod, Standing.of(scheduler.place(pod), pods[pod.key]), chosen, rules)
                 else:
                     place(scheduler, pod)
-            if asked:
-                asked.close()
+            for each in (asked, trials):
+                if each:
+                    each.close()
+
+    def _trials(self, scheduler: Scheduler, other: _Run | None) -> RuleTrials | None:
+        """Trials of single differences, if the other way is another current release."""
+        mine, theirs = release_of(self.way.release), None if other is None else release_of(other.way.release)
+        if theirs is None or mine.is_old or theirs.is_old or mine.rules is theirs.rules:
+            return None
+        return RuleTrials(scheduler, mine, theirs)
 
     def _pods(self, scheduler: Scheduler) -> Iterator[Pod]:
         for pod in in_queue_order(list(scheduler.cluster.pending.values()), scheduler):
@@ -318,6 +335,8 @@ class _Explained(NamedTuple):
     standing: Standing
     chosen: str | None
     """What the other way would take in the same situation."""
+    differences: tuple[Difference, ...] = ()
+    """Between releases, those that alone move the pod."""
 
 
 def ready(cluster: Cluster, replay: bool) -> Cluster:
@@ -333,12 +352,12 @@ def ready(cluster: Cluster, replay: bool) -> Cluster:
 def _moves(before: _Run, after: _Run, moved: Mapping[str, tuple[str | None, str | None]]) -> Iterator[Move]:
     same_cluster = before.way.cluster is after.way.cluster
     found = {each.pod.key: each for each in before.explain(moved, after if same_cluster else None)}
-    for pod, standing, _ in after.explain(moved, None):
+    for pod, standing, *_ in after.explain(moved, None):
         nodes = moved[pod.key]
         # Where both agree in the same situation, it is the situation that differs: earlier pods went elsewhere.
         knock_on = same_cluster and nodes[0] == found[pod.key].chosen
         cause = cause_of(*nodes, found[pod.key].standing, standing, knock_on=knock_on)
-        yield Move(pod.key, workload_of(pod), *nodes, cause)
+        yield Move(pod.key, workload_of(pod), *nodes, replace_data(cause, differences=found[pod.key].differences))
 
 
 def _spread_changes(before: Cluster, after: Cluster) -> Iterator[SpreadChange]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace as replace_fields
+from msgspec.structs import replace
 
 from podium.answers.compare import Comparison, Way, compare
 from podium.answers.configuration_changes import ConfigurationChanges, configuration_changes
 from podium.answers.placement import put_back
+from podium.answers.rule_causes import telling_differences, with_one_rule
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.engine import Scheduler
@@ -29,8 +30,7 @@ from podium.manifests import workload_of
 from podium.model import Node, Pod
 from podium.model.pod_kinds import is_static
 from podium.plugins import IN_TREE
-from podium.rules import Difference, Rules, differences, with_rule
-from podium.rules.table import MESSAGES
+from podium.rules import Difference, differences
 
 POOL_LABELS = (
     "cloud.google.com/gke-nodepool",
@@ -237,9 +237,6 @@ class _Side(NamedTuple):
     release: Release
     config: Config
 
-    def with_rules(self, rules: Rules) -> _Side:
-        return _Side(replace(self.release, rules=rules), self.config)
-
 
 class _AllBest:
     """Notes all rows that share the highest score, and takes the smallest name."""
@@ -307,7 +304,7 @@ class _Trial:
             return ask(pod)
         self.cluster.remove(pod)
         try:
-            return ask(replace_fields(pod, spec=replace_fields(pod.spec, node_name="")))
+            return ask(replace(pod, spec=replace(pod.spec, node_name="")))
         finally:
             put_back(self.cluster, pod, node)
 
@@ -343,13 +340,13 @@ def _find_causes(
     """Per pod, the differences that change its decision alone; else those without which it would not change."""
     old, new = sides
     found: dict[str, tuple[list[Difference], bool]] = {key: ([], False) for key in changed}
-    telling = [each for each in differences(old.release.rules, new.release.rules) if each.area != MESSAGES]
+    telling = telling_differences(old.release, new.release)
     for alone in (True, False):
         base, other = (old, new) if alone else (new, old)
         for difference in telling:
             keys = [key for key in changed if alone or not found[key][1]]
-            rules = with_rule(base.release.rules, difference.name, getattr(other.release.rules, difference.name))
-            decided = _decided(trial, base.with_rules(rules), keys)
+            side = base._replace(release=with_one_rule(base.release, other.release, difference))
+            decided = _decided(trial, side, keys)
             for key, best in decided.items():
                 if (_kind(before[key], best) is not None) is alone:
                     found[key][0].append(difference)

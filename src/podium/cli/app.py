@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import re
 import sys
@@ -26,6 +27,7 @@ from podium.cli import (
     explain,
     extender,
     import_trace,
+    options,
     recorded,
     run,
     serve,
@@ -71,6 +73,8 @@ class Commands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         try:
+            if sys.stderr is None:  # the shell's `2>&-`
+                sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
             if sys.stdout is None:  # the shell's `>&-`
                 raise PodiumError("stdout is closed; there is nowhere to write to")
             code = super().main(args, standalone_mode=False, **extra) or 0
@@ -187,22 +191,50 @@ def podium(
         print(context.get_help())
 
 
-app.command(cls=Command)(explain.explain)
-app.command(cls=Command)(simulate.simulate)
-app.command(cls=Command)(why_not.why_not)
-app.command(cls=Command)(capacity.capacity)
-app.command(cls=Command)(compare.compare)
-app.command(cls=Command)(upgrade.upgrade)
-app.command(cls=Command)(disruption.drain)
-app.command(cls=Command)(disruption.fail)
-app.command(cls=Command)(audit.audit)
-app.command(cls=Command)(devices.devices)
-app.command(cls=Command)(tune.tune)
-app.command(cls=Command)(dump.dump)
+READING_OPTIONS = {
+    "strict": (options.Strict, False),
+    "no_warn": (options.NoWarn, False),
+    "max_input": (options.MaxInput, "4Gi"),
+}
+
+
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options that say how to read what it is given."""
+
+    @wraps(command)
+    def with_options(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
+        from podium.cli.inputs import READING, Reading, read_size
+        from podium.manifests.files import MAX_INPUT
+
+        READING.set(Reading(strict=strict, warns=not no_warn))
+        MAX_INPUT.set(read_size(max_input, "--max-input"))
+        return command(**arguments)
+
+    own = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in READING_OPTIONS.items()
+    ]
+    vars(with_options)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
+    return with_options
+
+
+app.command(cls=Command)(reading(explain.explain))
+app.command(cls=Command)(reading(simulate.simulate))
+app.command(cls=Command)(reading(why_not.why_not))
+app.command(cls=Command)(reading(capacity.capacity))
+app.command(cls=Command)(reading(compare.compare))
+app.command(cls=Command)(reading(upgrade.upgrade))
+app.command(cls=Command)(reading(disruption.drain))
+app.command(cls=Command)(reading(disruption.fail))
+app.command(cls=Command)(reading(audit.audit))
+app.command(cls=Command)(reading(devices.devices))
+app.command(cls=Command)(reading(tune.tune))
+app.command(cls=Command)(reading(dump.dump))
 app.command(cls=Command)(shadow.shadow)
 app.command(cls=Command)(run.run)
-app.command(cls=Command)(serve.serve)
-app.command(cls=Command)(extender.extender)
+app.command(cls=Command)(reading(serve.serve))
+app.command(cls=Command)(reading(extender.extender))
 app.command(cls=Command)(sweep.sweep)
 app.command("import", cls=Command)(import_trace.import_trace)
 app.command(cls=Command)(recorded.decide)

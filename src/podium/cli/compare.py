@@ -39,7 +39,9 @@ def compare(
     ] = [],  # noqa: B006
     releases: Annotated[
         list[str],
-        typer.Option("--release", metavar="RELEASE", help="A release such as v1.14; one is compared with v1.36."),
+        typer.Option(
+            "--release", metavar="RELEASE", help=f"A release such as v1.33; one is compared with {options.CURRENT}."
+        ),
     ] = [],  # noqa: B006
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     fail_if: FailIf = [],  # noqa: B006
@@ -100,12 +102,11 @@ def _ways(
     files, kubeconfig, context = source
     _check_axes(configs, clusters, releases)
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
-    releases_of = [name or CURRENT for name in _sides(releases, alone and not configs)]
+    releases_of = [release_of(name or CURRENT).name for name in _sides(releases, alone and not configs)]
     configs_of = _sides(configs, alone and bool(configs))
     known: dict[str | None, tuple[Objects, Cluster]] = {}
     ways = []
     for cluster, config, release in zip(_sides(clusters, False), configs_of, releases_of, strict=True):
-        release_of(release)
         if cluster not in known:
             objects = expand_workloads(read_objects([*([cluster] if cluster else []), *files], kubeconfig, context))
             mention(objects, verbose=verbose)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextvars import ContextVar
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +15,7 @@ from podium.cli.output import remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
+from podium.model.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
@@ -21,7 +24,30 @@ if TYPE_CHECKING:
     from podium.manifests import Objects
 
 
+class Reading(NamedTuple):
+    """How a command reads its input, as its options say."""
+
+    strict: bool = False
+    warns: bool = True
+
+
+_USUAL = Reading()
+READING: ContextVar[Reading] = ContextVar("READING", default=_USUAL)
+MOST_WARNINGS = 20
+"""How many are shown of one input."""
+
 FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
+
+
+def read_size(text: str, option: str) -> int:
+    """A number of bytes, `4Gi`; it needs to be above 0."""
+    try:
+        size = parse_quantity(text)
+    except InputError:
+        size = Fraction(0)
+    if size <= 0:
+        raise InputError(f"{option} {text!r} must be a size above 0, such as 512Mi")
+    return int(size)
 
 
 def read_pods(name: str, objects: Objects, profile: str | None = None) -> list[Pod]:
@@ -32,7 +58,9 @@ def read_pods(name: str, objects: Objects, profile: str | None = None) -> list[P
     if name != "-" and not Path(name).exists() and not name.endswith(FILE_ENDINGS):
         found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2])]
     else:
-        found = first_pods(load(name), name)
+        objects_of_file = load(name, strict=READING.get().strict)
+        _warn_of(objects_of_file.unknown)
+        found = first_pods(objects_of_file, name)
     return [as_more_of(pod, objects, profile) for pod in found]
 
 
@@ -41,7 +69,9 @@ def read_node(text: str) -> NodeTemplate:
     file, equals, price = text.rpartition("=")
     if not equals or Path(text).exists():
         file, price = text, "1"
-    nodes = load(file).of(Node)
+    objects = load(file, strict=READING.get().strict)
+    _warn_of(objects.unknown)
+    nodes = objects.of(Node)
     if len(nodes) != 1:
         raise InputError(f"has {len(nodes)} nodes; a template is one", file)
     try:
@@ -65,7 +95,7 @@ def read_objects(files: Sequence[str], kubeconfig: str | None = None, context: s
         return read_live(kubeconfig, context)
     if kubeconfig or context:
         raise InputError("-f reads files and --context a cluster; leave one of the two out")
-    objects = load(*dict.fromkeys(files))
+    objects = load(*dict.fromkeys(files), strict=READING.get().strict)
     if not objects.of(Node):
         raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")
     return objects
@@ -76,11 +106,18 @@ def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) ->
     from podium.manifests import missing_storage
 
     of_no_matter = missing_storage(objects) if assume_volumes else []
-    for warning in objects.warnings:
-        if warning not in of_no_matter:
-            warn(warning)
+    _warn_of([warning for warning in objects.warnings if warning not in of_no_matter])
     if verbose:
         mention_ignored(f"{len(objects)} objects read", objects.ignored)
+
+
+def _warn_of(warnings: Sequence[str]) -> None:
+    if not READING.get().warns:
+        return
+    for warning in warnings[:MOST_WARNINGS]:
+        warn(warning)
+    if len(warnings) > MOST_WARNINGS:
+        warn(f"{len(warnings) - MOST_WARNINGS} more of the kind")
 
 
 def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:

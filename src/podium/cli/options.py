@@ -143,3 +143,12 @@ Html = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Also write a report as one HTML file, to open anywhere.")
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse kinds and fields that Kubernetes does not know, rather than warn.")
+]
+NoWarn = Annotated[bool, typer.Option("--no-warn", help="Say nothing of what is odd about the input.")]
+MaxInput = Annotated[
+    str,
+    typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),
+]

@@ -32,7 +32,9 @@ AllowHost = Annotated[
 
 
 def serve(
-    files: options.Files,
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     config: options.Config = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8080,
     address: Address = "127.0.0.1",
@@ -55,7 +57,7 @@ def serve(
 ) -> None:
     """Show a cluster in the browser, and answer questions about it over HTTP.
 
-    Listens on this machine only, unless told otherwise. Ends with Ctrl-C.
+    A live cluster is read once, at the start. Listens on this machine only, unless told otherwise. Ends with Ctrl-C.
     """
     from podium.cli.inputs import choose_release, find_config, mention, read_config, read_objects, registry_with
     from podium.cli.output import remark
@@ -79,7 +81,7 @@ def serve(
     )
     listening.check()
     registry = registry_with(plugins)
-    objects = read_objects(files)
+    objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
     read_config(config, objects, registry, chosen)

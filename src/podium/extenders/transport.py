@@ -98,6 +98,9 @@ def _data_or_file(data: bytes, file: str, field: str, where: str) -> bytes:
 DEFAULT_TIMEOUT = 5.0
 """Seconds, when the configuration has no httpTimeout."""
 
+MAX_BODY = 64 << 20
+"""How many bytes an answer may have."""
+
 _IDLE_SECONDS = 90.0
 _MAX_REDIRECTS = 10
 
@@ -151,6 +154,8 @@ class Transport:
         with self._client.stream("POST", url, content=body, extensions=self._extensions) as response:
             for chunk in response.iter_bytes():
                 received += chunk
+                if len(received) > MAX_BODY:
+                    raise self.error(verb, f"answers with more than {MAX_BODY >> 20} MiB")
                 # The client's own limit is per read: a server that drips would never meet it.
                 if deadline is not None and time.monotonic() > deadline:
                     raise self._late(verb)

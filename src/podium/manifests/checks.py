@@ -21,15 +21,30 @@ from podium.manifests.devices import (
     check_request,
     check_slice,
 )
+from podium.manifests.pod_checks import (
+    check_budget,
+    check_container,
+    check_pod_affinity_term,
+    check_pod_spec,
+    check_port,
+    check_preference,
+    check_workload,
+)
 from podium.model import (
+    Container,
+    ContainerPort,
     DeviceClass,
     LabelSelector,
     NodeSelectorTerm,
+    PodAffinityTerm,
+    PodSpec,
+    PreferredSchedulingTerm,
     Quantity,
     ResourceList,
     SelectorRequirement,
     Toleration,
     TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
 )
 from podium.model.devices import (
     CapacityRequestPolicyRange,
@@ -41,6 +56,7 @@ from podium.model.devices import (
     ResourceSliceSpec,
 )
 from podium.model.quantity import format_quantity, parse_quantity
+from podium.model.workloads import DaemonSetSpec, PodDisruptionBudgetSpec, StatefulSetSpec, WorkloadSpec
 
 # A cluster has few distinct quantities; the bound is for input that is not a cluster.
 _REMEMBERED = 100_000
@@ -91,30 +107,29 @@ _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 Check = Callable[[Any], None]
 
 
-def check(struct: msgspec.Struct) -> None:
+def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
     """InputError for the first quantity, selector, toleration or spread constraint that Kubernetes would refuse.
 
-    Its `where` is the field path: `spec.containers[0].resources.requests['cpu']`.
+    Its `where` is the field path: `spec.containers[0].resources.requests['cpu']`. A `manifest` is also refused for
+    what only the API server minds: the scheduler, and values that leave things out, can do without.
     """
-    check_struct = _struct_check(type(struct))
+    check_struct = _struct_check(type(struct), manifest)
     if check_struct is not None:
         check_struct(struct)
 
 
 @lru_cache(maxsize=256)
-def _struct_check(kind: type[msgspec.Struct]) -> Check | None:
+def _struct_check(kind: type[msgspec.Struct], manifest: bool) -> Check | None:
     """What to run on a struct of this kind, compiled once; None where nothing at any depth is worth a look."""
-    own = _CHECKS.get(kind)
+    own = _CHECKS.get(kind) or (_MANIFEST_CHECKS.get(kind) if manifest else None)
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    fields = [(field, _field_check(field.type)) for field in info.fields]
+    fields = [(field, _field_check(field.type, manifest)) for field in info.fields]
     plan = tuple((field.name, field.encode_name, visit) for field, visit in fields if visit is not None)
     if not plan:
         return own
 
     def check_struct(struct: msgspec.Struct) -> None:
-        if own is not None:
-            own(struct)
         for attribute, name, visit in plan:
             value = getattr(struct, attribute)
             if value:
@@ -122,27 +137,29 @@ def _struct_check(kind: type[msgspec.Struct]) -> Check | None:
                     visit(value)
                 except InputError as error:
                     raise _below(name, error) from None
+        if own is not None:
+            own(struct)
 
     return check_struct
 
 
-def _field_check(type_: inspect.Type) -> Check | None:
+def _field_check(type_: inspect.Type, manifest: bool) -> Check | None:
     members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
     if any(isinstance(member, inspect.FloatType) for member in members):
         return check_quantity
     for member in members:
         match member:
             case inspect.StructType(cls=kind):
-                return _struct_check(kind)
+                return _struct_check(kind, manifest)
             case inspect.ListType(item_type=inspect.StructType(cls=kind)):
-                check_item = _struct_check(kind)
+                check_item = _struct_check(kind, manifest)
                 return None if check_item is None else partial(_check_items, check_item)
-            case inspect.ListType(item_type=items) if _field_check(items) is check_quantity:
+            case inspect.ListType(item_type=items) if _field_check(items, manifest) is check_quantity:
                 return partial(_check_items, check_quantity)
             case inspect.DictType(value_type=inspect.StructType(cls=kind)):
-                check_item = _struct_check(kind)
+                check_item = _struct_check(kind, manifest)
                 return None if check_item is None else partial(_check_entries, check_item)
-            case inspect.DictType(value_type=values) if _field_check(values) is check_quantity:
+            case inspect.DictType(value_type=values) if _field_check(values, manifest) is check_quantity:
                 return partial(_check_entries, check_quantity)
     return None
 
@@ -223,4 +240,17 @@ _CHECKS: dict[type[msgspec.Struct], Check] = {
     NodeSelectorTerm: _check_node_selector_term,
     Toleration: _check_toleration,
     TopologySpreadConstraint: _check_spread_constraint,
+}
+
+_MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
+    Container: check_container,
+    ContainerPort: check_port,
+    PodAffinityTerm: check_pod_affinity_term,
+    PodDisruptionBudgetSpec: check_budget,
+    DaemonSetSpec: check_workload,
+    PodSpec: check_pod_spec,
+    PreferredSchedulingTerm: check_preference,
+    StatefulSetSpec: check_workload,
+    WeightedPodAffinityTerm: check_preference,
+    WorkloadSpec: check_workload,
 }

@@ -6,15 +6,19 @@ import gzip
 import mmap
 import os
 import re
+import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from contextvars import ContextVar
+from typing import BinaryIO, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from podium.errors import InputError
-from podium.manifests.large_lists import LargeList, RawEnvelope, Text
+from podium.manifests.json_keys import refuse_duplicate_keys
+from podium.manifests.large_lists import LARGE, LargeList, RawEnvelope, Text
 from podium.manifests.yaml_documents import yaml_documents
 
 Source = str | os.PathLike[str] | Mapping[str, object] | Sequence[Mapping[str, object]]
@@ -30,6 +34,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 # PowerShell's redirection writes UTF-16.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 64 * 1024
+_AT_ONCE = 1 << 24
+_MAPPED_FROM = 1 << 26
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 _BETWEEN = re.compile(rb"(?:\s|---[^\n]*(?:\n|$))*")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -38,6 +44,10 @@ _ENVELOPE = msgspec.json.Decoder(RawEnvelope)
 
 # YAML's `{a: b}` looks like JSON at first; a JSON dump that breaks further in is broken JSON.
 _FLOW_YAML_SHOWS_WITHIN = 4096
+
+
+MAX_INPUT: ContextVar[int] = ContextVar("MAX_INPUT", default=4 << 30)
+"""How many bytes a file may have, unpacked."""
 
 
 class Document(NamedTuple):
@@ -79,7 +89,9 @@ def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]
     With `guess`, a file that looks like a large list gives one document with nothing but `listed`.
     """
     if isinstance(source, str) and source == STDIN:
-        yield from _documents(_unpacked(sys.stdin.buffer.read(), "stdin"), "stdin")
+        if sys.stdin is None:  # the shell's `<&-`
+            raise InputError("is closed; there is nothing to read", "stdin")
+        yield from _documents(_unpacked(sys.stdin.buffer, "stdin"), "stdin")
     elif isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if os.path.isdir(path):
@@ -121,26 +133,79 @@ def _first_time(path: str, seen: set[str]) -> bool:
 
 
 def _text(path: str) -> Text:
-    """A file's bytes, unpacked; large plain files are mapped rather than read, so they cost no memory twice."""
+    """A file's bytes, unpacked; large plain files are mapped rather than read, so that their memory can be given back.
+
+    What is mapped is a copy: a file that shrinks while it is mapped would end the process.
+    """
     try:
         with open(path, "rb") as file:
             plain = file.peek(2)[:2] not in (_GZIP_MAGIC, *_UTF_16_MARKS)
-            if plain and os.fstat(file.fileno()).st_size > _HEAD:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return _unpacked(file.read(), path)
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_INPUT.get():
+                raise _too_large(path)
+            if plain and size > _MAPPED_FROM:
+                with tempfile.TemporaryFile() as copy:
+                    shutil.copyfileobj(file, copy, _AT_ONCE)
+                    copy.flush()
+                    return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
+            return _unpacked(file, path)
     except OSError as error:
         raise InputError(f"{(error.strerror or str(error)).lower()}", path) from None
 
 
-def _unpacked(data: bytes, name: str) -> bytes:
+def _unpacked(stream: BinaryIO, name: str) -> bytes:
+    """All of a stream, unpacked and as UTF-8; InputError for one that is garbage or has no end."""
     try:
-        if data[:2] == _GZIP_MAGIC:
-            data = gzip.decompress(data)
+        start = stream.read(2)
+        whole = cast(BinaryIO, _Rest(start, stream))
+        data = _all_of(cast(BinaryIO, gzip.GzipFile(fileobj=whole)) if start == _GZIP_MAGIC else whole, name)
         return data.decode("utf-16").encode() if data[:2] in _UTF_16_MARKS else data
-    except (OSError, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-16 text: {error.reason}", name) from None
+
+
+class _Rest:
+    """A stream of which the first bytes were read already."""
+
+    def __init__(self, start: bytes, stream: BinaryIO) -> None:
+        self._start, self._stream = start, stream
+
+    def read(self, size: int = -1) -> bytes:
+        start, self._start = self._start, b""
+        return start + self._stream.read(size - len(start) if size >= 0 else size) if start else self._stream.read(size)
+
+
+def _all_of(stream: BinaryIO, name: str) -> bytes:
+    """What a stream holds, as far as `MAX_INPUT` allows; its first bytes show whether it is text at all."""
+    parts: list[bytes] = []
+    size = 0
+    while part := stream.read(_HEAD if not parts else _AT_ONCE):
+        if not parts and part[:2] not in _UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
+            raise _garbage(part, name)
+        size += len(part)
+        if size > MAX_INPUT.get():
+            raise _too_large(name)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _is_garbage(head: bytes, there_is_more: bool) -> bool:
+    """Whether what starts like this can be neither YAML nor JSON of objects.
+
+    Text without a colon is one long scalar to YAML; a large file of it is refused before that is found out.
+    """
+    is_json = head.lstrip()[:1] in (b"{", b"[")
+    return b"\0" in head or (there_is_more and b":" not in head and not is_json)
+
+
+def _too_large(name: str) -> InputError:
+    return InputError(f"has more than the {MAX_INPUT.get():,} bytes that are read; allow more with --max-input", name)
+
+
+def _garbage(head: bytes, name: str) -> InputError:
+    return InputError(f"neither YAML nor JSON of Kubernetes objects: starts with {_snippet(head)}", name)
 
 
 def _documents(text: Text, name: str, guess: bool = False) -> Iterator[Document]:
@@ -153,9 +218,8 @@ def _documents(text: Text, name: str, guess: bool = False) -> Iterator[Document]
             yield Document(f"{name} document 1", name, None, mapped=_mapped(text), listed=listed)
         return
     head = text[start : start + _HEAD]
-    # Text without a colon is one long scalar to YAML; a large file of it is refused before that is found out.
-    if b"\0" in head or (b":" not in head and len(text) > _HEAD):
-        raise InputError(f"neither YAML nor JSON of Kubernetes objects: starts with {_snippet(head)}", name)
+    if _is_garbage(head, len(text) > _HEAD):
+        raise _garbage(head, name)
     yield from _yaml(text, name)
 
 
@@ -197,6 +261,8 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
             raise _NotJSONError(_json_problem(error, text, position), position, number) from None
         number += 1
         end = start + length
+        if length <= LARGE:
+            refuse_duplicate_keys(bytes(view[start:end]), f"{name} document {number}")
         value = msgspec.Raw(view[start:end])
         yield Document(f"{name} document {number}", name, value, envelope, mapped=_mapped(text))
         start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]

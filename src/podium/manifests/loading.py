@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count as numbers
 from typing import TypeVar, overload
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from podium.collector import collector_paused
 from podium.errors import InputError
+from podium.manifests.api_names import refuse_unknown_version, unknown_fields, unknown_kind
 from podium.manifests.checks import check
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
@@ -21,13 +23,15 @@ from podium.manifests.decode import (
     effective_namespace,
     entries,
     full_name,
+    object_name,
     plain,
     type_of,
 )
 from podium.manifests.defaults import default_object, generated_suffix
 from podium.manifests.devices import V1BETA1, from_v1beta1
 from podium.manifests.files import STDIN, VALUES, Source, read_documents
-from podium.manifests.large_lists import GuessError
+from podium.manifests.large_lists import LARGE, GuessError
+from podium.manifests.pod_checks import refuse_null_containers
 from podium.manifests.references import missing_references
 from podium.manifests.stored_pods import Priorities, StoredPods
 from podium.model import KINDS, Node, Object, Pod
@@ -41,10 +45,10 @@ class Objects(Sequence[Object]):
 
     `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
     KubeSchedulerConfiguration the input carried, undecoded, or None; `namespace` is the one that names without a
-    namespace are in, None for any.
+    namespace are in, None for any; `unknown` are those of the warnings that speak of names Kubernetes does not know.
     """
 
-    __slots__ = ("_objects", "ignored", "namespace", "scheduler_config", "warnings")
+    __slots__ = ("_objects", "ignored", "namespace", "scheduler_config", "unknown", "warnings")
 
     def __init__(
         self,
@@ -54,8 +58,10 @@ class Objects(Sequence[Object]):
         ignored: Mapping[str, int] | None = None,
         scheduler_config: object | None = None,
         namespace: str | None = None,
+        unknown: Iterable[str] = (),
     ) -> None:
         self._objects = tuple(objects)
+        self.unknown = tuple(unknown)
         self.warnings = tuple(warnings)
         self.ignored = dict(ignored or {})
         self.scheduler_config = scheduler_config
@@ -93,25 +99,32 @@ class Objects(Sequence[Object]):
         )
 
 
-def load(*sources: Source) -> Objects:
+def load(*sources: Source, strict: bool = False) -> Objects:
     """Every object that scheduling reads in files, directories, stdin (`-`), dicts or lists of dicts.
 
     Objects come back in input order, as the API server would store them. InputError, one line, for input that cannot
-    be used or has no objects at all.
+    be used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
+    errors; they are looked for in YAML, and in JSON of up to 1 MiB.
     """
     with collector_paused():
         # What standard input says can be read only once.
-        loading = _Loading(guesses=STDIN not in sources)
+        loading = _Loading(guesses=STDIN not in sources, strict=strict)
         try:
             objects = loading.all_objects(sources)
         except (InputError, GuessError):
             if not loading.has_guessed:
                 raise
-            loading = _Loading(guesses=False)
+            loading = _Loading(guesses=False, strict=strict)
             objects = loading.all_objects(sources)
         if not objects:
             raise InputError(_nothing_found(sources, loading))
-        return assemble(objects, loading.warnings, ignored=loading.ignored, scheduler_config=loading.scheduler_config)
+        return assemble(
+            objects,
+            [*loading.unknown, *loading.warnings],
+            ignored=loading.ignored,
+            scheduler_config=loading.scheduler_config,
+            unknown=loading.unknown,
+        )
 
 
 def assemble(
@@ -121,6 +134,7 @@ def assemble(
     ignored: Mapping[str, int] | None = None,
     scheduler_config: object | None = None,
     namespace: str | None = None,
+    unknown: Sequence[str] = (),
 ) -> Objects:
     """Stored objects as one input: with the priorities of pods, and warnings for what is missing."""
     priorities = Priorities(objects)
@@ -133,6 +147,7 @@ def assemble(
         ignored=ignored,
         scheduler_config=scheduler_config,
         namespace=namespace,
+        unknown=unknown,
     )
 
 
@@ -143,12 +158,17 @@ RELEASED_AFTER = 4096
 class _Loading:
     """What has been seen so far, over all sources."""
 
-    def __init__(self, *, guesses: bool) -> None:
-        """With `guesses`, files that look like large lists are taken for that; GuessError if one is something else."""
+    def __init__(self, *, guesses: bool, strict: bool) -> None:
+        """With `guesses`, files that look like large lists are taken for that; GuessError if one is something else.
+
+        With `strict`, names that Kubernetes does not know are errors.
+        """
         self._guesses = guesses
+        self._strict = strict
         self.has_guessed = False
         """Whether anything that is said of the objects, errors included, may come of a wrong guess."""
         self.warnings: list[str] = []
+        self.unknown: list[str] = []
         self.ignored: Counter[str] = Counter()
         self.scheduler_config: object | None = None
         self.generated: Counter[tuple[str, str, str]] = Counter()
@@ -180,12 +200,17 @@ class _Loading:
         if kind is None:
             self._other(entry)
             return None
+        value = _manifest(entry)
+        if value is not None:
+            self._check_names(entry, value)
         if entry.api_version == V1BETA1:
             entry = entry._replace(value=from_v1beta1(entry.kind, plain(entry)))
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
         try:
+            if value is not None:
+                check(obj, manifest=True)
             obj = self._stored(obj)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
@@ -199,8 +224,28 @@ class _Loading:
         check(obj)
         return default_object(obj)
 
+    def _check_names(self, entry: Entry, value: object) -> None:
+        """InputError for a version there is not; a warning, or with `strict` an error, for fields there are not."""
+        where = f"{entry.document.file}: {object_name(entry.kind, value)}"
+        try:
+            refuse_unknown_version(entry.kind, entry.api_version)
+            if entry.kind == "Pod":
+                refuse_null_containers(value)
+        except InputError as error:
+            raise error.at(where) from None
+        for problem in unknown_fields(entry.kind, value):
+            self._unknown(f"{where}: {problem}")
+
+    def _unknown(self, problem: str) -> None:
+        if self._strict:
+            raise InputError(problem)
+        self.unknown.append(problem)
+
     def _other(self, entry: Entry) -> None:
         if entry.kind != SCHEDULER_CONFIGURATION:
+            problem = unknown_kind(entry.kind, entry.api_version) if entry.document.file != VALUES else None
+            if problem is not None:
+                self._unknown(f"{entry.document.file}: {object_name(entry.kind, plain(entry))}: {problem}")
             # Some groups have kinds of names that scheduling reads elsewhere: batch.volcano.sh has a Job.
             group = entry.api_version.rpartition("/")[0]
             self.ignored[f"{entry.kind}.{group}" if entry.kind in KINDS else entry.kind] += 1
@@ -238,6 +283,17 @@ class _Loading:
             raise InputError(f"{entry.kind} {obj.key} is {both}; keep one of them")
         self.warnings.append(f"{entry.kind} {obj.key} is {both}, the same: used once")
         return False
+
+
+def _manifest(entry: Entry) -> object | None:
+    """The value of an object that may be written by hand: one of a file that is not a large dump; else None.
+
+    Looking through a dump would take longer than reading it, and the API server has left unknown names out of it.
+    """
+    if entry.document.file == VALUES or entry.document.listed is not None:
+        return None
+    text = entry.document.value
+    return None if isinstance(text, Raw) and len(memoryview(text)) > LARGE else plain(entry)
 
 
 def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:

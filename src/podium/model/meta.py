@@ -18,6 +18,7 @@ ResourceList = dict[str, Quantity]
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 """The integers of the API, but for a few that are wider: what is larger is refused, as the API server does."""
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """How many there are of something."""
 

@@ -40,6 +40,7 @@ def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
         verb = "goes" if moved == 1 else "go"
         yield from wrapped(f"{moved:,} of {counted(pods, 'pod')} {verb} elsewhere with {names}.", width, style="bold")
         yield from wrapped(_responsible(comparison.moves), width)
+        yield from _differences(comparison.moves, width)
     for keys, name in (
         (comparison.only_before, comparison.before.name),
         (comparison.only_after, comparison.after.name),
@@ -55,6 +56,13 @@ def _responsible(moves: Sequence[Move]) -> str:
     knock_on = sum(move.cause.knock_on for move in moves)
     others = f" {knock_on:,} of them only because others went elsewhere first." if knock_on else ""
     return f"Responsible: {joined(parts)}.{others}"
+
+
+def _differences(moves: Sequence[Move], width: int) -> Iterator[Line]:
+    """Between two releases: the differences that move pods, that of most pods first."""
+    counts = Counter(each for move in moves for each in move.cause.differences)
+    for each, number in counts.most_common():
+        yield from wrapped(f"{each.release}: {each.sentence}", width, first=f"{number:>6,}  ", then=" " * 8)
 
 
 def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator[Line]:

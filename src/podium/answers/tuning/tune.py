@@ -258,8 +258,10 @@ def _told(tried: TrialOutcome, today: Trial) -> float:
 
 def _check_budget(trials: int | None, seconds: float | None, jobs: int | None) -> None:
     for name, number in (("trials", trials), ("seconds", seconds), ("jobs", jobs)):
-        if number is not None and not 0 < number < inf:
-            raise InputError(f"{name} must be more than 0 and not endless, not {number}")
+        if number is not None and not number > 0:
+            raise InputError(f"{name} must be more than 0, not {number}")
+        if number == inf:
+            raise InputError(f"{name} must be a number, or the search never ends, not {number}")
 
 
 def _optuna() -> ModuleType:

@@ -1,0 +1,176 @@
+"""Names that Kubernetes does not know, and what the API server refuses, each with its path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.errors import InputError
+from podium.manifests import load
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+CONTAINER = {"name": "c", "image": "i"}
+SELECTOR = {"matchLabels": {"app": "web"}}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [CONTAINER]}}
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    metadata = {"name": "web"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [CONTAINER], **spec}}
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    spec = {"selector": SELECTOR, "template": TEMPLATE, **spec}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def budget(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": spec}
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return pod(containers=[{**CONTAINER, **fields}])
+
+
+def written(folder: Path, *objects: dict[str, Any]) -> str:
+    path = folder / "input.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+    return str(path)
+
+
+UNKNOWN = {
+    "a field of a container": (
+        container(resorces={}),
+        "Pod default/web: spec.containers[0].resorces: unknown field; did you mean resources?",
+    ),
+    "a field of an affinity": (
+        pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecutoin": {}}}),
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecutoin: unknown field; did you mean "
+        "requiredDuringSchedulingIgnoredDuringExecution?",
+    ),
+    "a field of another letter case": (pod(nodename="n1"), "spec.nodename: unknown field; did you mean nodeName?"),
+    "a field that is like no other": (pod(zzz=1), "Pod default/web: spec.zzz: unknown field"),
+    "a field of a template": (
+        deployment(template={**TEMPLATE, "spce": {}}),
+        "Deployment default/web: spec.template.spce: unknown field; did you mean spec?",
+    ),
+    "a kind": (
+        {**deployment(), "kind": "Deploymnet"},
+        "Deploymnet default/web: kind 'Deploymnet' is unknown in apps/v1; did you mean Deployment?",
+    ),
+    "a group": (
+        {**deployment(), "apiVersion": "app/v1"},
+        "Deployment default/web: API group 'app' is unknown; did you mean apps?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("obj", "warning"), UNKNOWN.values(), ids=UNKNOWN)
+def test_an_unknown_name_is_a_warning(obj: dict[str, Any], warning: str, tmp_path: Path) -> None:
+    file = written(tmp_path, NODE, obj)
+
+    unknown = load(file).unknown
+
+    assert len(unknown) == 1
+    assert unknown[0].startswith(f"{file}: ")
+    assert unknown[0].endswith(warning)
+    with pytest.raises(InputError) as refused:
+        load(file, strict=True)
+    assert str(refused.value) == unknown[0]
+
+
+KNOWN = {
+    "fields of old releases": {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s", "selfLink": "/", "clusterName": "c"},
+        "spec": {"topologyKeys": ["*"], "ipFamily": "IPv4"},
+    },
+    "managed fields": {
+        **NODE,
+        "metadata": {"name": "n2", "managedFields": [{"manager": "k", "fieldsV1": {"f:x": {}}}]},
+    },
+    "labels and annotations": {**NODE, "metadata": {"name": "n2", "labels": {"a": "b"}, "annotations": {"c": "d"}}},
+    "a kind of somebody else's": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}},
+    "a kind that scheduling does not read": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+}
+
+
+@pytest.mark.parametrize("obj", KNOWN.values(), ids=KNOWN)
+def test_a_known_name_is_no_warning(obj: dict[str, Any], tmp_path: Path) -> None:
+    assert load(written(tmp_path, NODE, obj), strict=True).unknown == ()
+
+
+AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+WEIGHTLESS = {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+
+REFUSED = {
+    "no such version": ({**deployment(), "apiVersion": "apps/v9"}, "apiVersion: there is no Deployment in 'apps/v9'"),
+    "the version of another group": (
+        {**deployment(), "apiVersion": "v1"},
+        "apiVersion: there is no Deployment in 'v1'; use apps/v1",
+    ),
+    "no containers": (pod(containers=None), "spec.containers: is required"),
+    "no template": (deployment(template=None), "spec.template: is required"),
+    "a selector of other pods": (
+        deployment(selector={"matchLabels": {"app": "db"}}),
+        "spec.template.metadata.labels: must be labels that spec.selector matches",
+    ),
+    "a budget with both bounds": (
+        budget(minAvailable=1, maxUnavailable=1),
+        "spec: minAvailable and maxUnavailable cannot both be set",
+    ),
+    "a negative budget": (budget(minAvailable=-1), "spec.minAvailable: must be 0 or more, got -1"),
+    "a budget of more than all": (budget(maxUnavailable="101%"), "spec.maxUnavailable: must be a number or a perc"),
+    "a preference without a weight": (
+        pod(affinity={"nodeAffinity": {PREFERRED: [WEIGHTLESS]}}),
+        f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: must be between 1 and 100, got 0",
+    ),
+    "pod affinity without a topology key": (
+        pod(affinity={"podAffinity": {AFFINITY: [{"labelSelector": SELECTOR}]}}),
+        f"spec.affinity.podAffinity.{AFFINITY}[0].topologyKey: is required",
+    ),
+    "a port out of range": (
+        container(ports=[{"containerPort": 65536}]),
+        "spec.containers[0].ports[0].containerPort: must be between 1 and 65535, got 65536",
+    ),
+    "a host port out of range": (
+        container(ports=[{"containerPort": 1, "hostPort": -1}]),
+        "spec.containers[0].ports[0].hostPort: must be between 1 and 65535, got -1",
+    ),
+    "a request above its limit": (
+        container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
+        "spec.containers[0].resources.requests['cpu']: 2 is more than the limit, 1",
+    ),
+    "half a device": (
+        container(resources={"limits": {"nvidia.com/gpu": "500m"}}),
+        "spec.containers[0].resources.limits['nvidia.com/gpu']: must be a whole number, got 500m",
+    ),
+    "an image beyond 64 bits": (
+        {**NODE, "metadata": {"name": "n2"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63}]}},
+        "Node n2: status.images[0].sizeBytes: expected int <= 9223372036854775807",
+    ),
+}
+
+
+@pytest.mark.parametrize(("obj", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_the_api_server_refuses_is_refused(obj: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    file = written(tmp_path, NODE, obj)
+
+    with pytest.raises(InputError) as refused:
+        load(file)
+
+    assert str(refused.value).startswith(f"{file}: ")
+    assert problem in str(refused.value)
+
+
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "input.json"
+    file.write_text('{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "name": "n2"}}')
+
+    with pytest.raises(InputError, match="document 1: Node n2: key 'name' is set twice"):
+        load(str(file))

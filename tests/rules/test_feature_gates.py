@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from podium.errors import InputError
+from podium.rules import GATES, RELEASE_NAMES, gates_of, read_gates, rules_of
+from podium.rules.feature_gates import enabled_gates
+
+
+@pytest.mark.parametrize(
+    ("release", "gate", "expected"),
+    [
+        ("v1.32", "StorageCapacityScoring", None),
+        ("v1.33", "StorageCapacityScoring", (False, "alpha", False)),
+        ("v1.37", "StorageCapacityScoring", (True, "beta", False)),
+        ("v1.36", "NodeDeclaredFeatures", (True, "beta", False)),
+        ("v1.37", "NodeDeclaredFeatures", (True, "GA", True)),
+        ("v1.34", "DynamicResourceAllocation", (True, "GA", False)),
+        ("v1.35", "DynamicResourceAllocation", (True, "GA", True)),
+        ("v1.36", "CSIMigrationPortworx", None),
+    ],
+)
+def test_what_a_gate_is_in_a_release(release: str, gate: str, expected: tuple[bool, str, bool] | None) -> None:
+    stage = gates_of(release).get(gate)
+    assert (stage and (stage.default, stage.maturity, stage.locked)) == expected
+
+
+def test_a_removed_gate_leaves_its_feature_as_it_was() -> None:
+    assert enabled_gates("v1.36", {})["CSIMigrationPortworx"]
+    assert not enabled_gates("v1.36", {})["VolumeCapacityPriority"]
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "problem"),
+    [
+        ("v1.37", {"Nope": True}, "feature gate Nope is not one that v1.37 has"),
+        ("v1.32", {"StorageCapacityScoring": True}, "StorageCapacityScoring is not one that v1.32 has"),
+        ("v1.37", {"NodeDeclaredFeatures": False}, "NodeDeclaredFeatures is locked to true in v1.37"),
+    ],
+)
+def test_refused(release: str, gates: dict[str, bool], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        rules_of(release, gates)
+
+
+def test_a_locked_gate_may_be_given_its_value() -> None:
+    assert rules_of("v1.37", {"NodeDeclaredFeatures": True}).node_declared_features
+
+
+def test_a_gate_switches_its_rule() -> None:
+    assert not rules_of("v1.36").scores_storage_capacity
+    assert rules_of("v1.36", {"StorageCapacityScoring": True}).scores_storage_capacity
+    assert not rules_of("v1.37", {"StorageCapacityScoring": False}).scores_storage_capacity
+
+
+@pytest.mark.parametrize("text", ["", "A", "A=", "=true", "A=yes", "A=true,,B=false"])
+def test_gates_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(InputError, match="feature gates are written"):
+        read_gates(text)
+
+
+def test_gates_as_written_on_a_command_line() -> None:
+    assert read_gates("A=true, B=False") == {"A": True, "B": False}
+
+
+def test_stages_are_in_order_and_of_releases_that_there_are() -> None:
+    for gate in GATES.values():
+        places = [RELEASE_NAMES.index(stage.since) for stage in gate.stages]
+        assert places == sorted(set(places)), gate.name
+        assert not gate.removed or gate.removed in RELEASE_NAMES, gate.name
