@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-web test golden lint types layers unit live-test live-binaries web-test bench clean
+.PHONY: demo demo-web test golden lint types layers unit properties live-test live-binaries web-test bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -47,6 +47,13 @@ web-test: $(STAMP)
 		{ echo "make web-test needs Debian's chromium, which cannot be installed here: apt-get install chromium"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser
+
+# The properties with ten times the examples, other ones each time; takes some minutes.
+PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py tests/engine/test_agreement.py \
+	tests/timeline/test_full_clusters.py tests/timeline/test_properties.py
+
+properties: $(STAMP)
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto $(PROPERTIES)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)

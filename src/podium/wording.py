@@ -20,3 +20,10 @@ def listed(names: Sequence[str], most: int) -> str:
 def joined(parts: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def csv_cell(value: object) -> object:
+    """A value for a cell of CSV: control characters of names from the input are written as escapes."""
+    if isinstance(value, str) and not value.isprintable():
+        return "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
+    return value

@@ -74,6 +74,13 @@ def test_another_seed_tries_others() -> None:
     assert one[4:] != other[4:]
 
 
+def test_the_cost_of_nodes_is_what_their_label_says() -> None:
+    prices = {"dear": "0.9", "cheap": "0.2"}
+    nodes = [node(name, labels={"podium/price-per-hour": price}) for name, price in prices.items()]
+    cluster = Cluster.from_objects(load([*nodes, node("unlabelled"), pod("p", nodeName="dear"), pod("q")]))
+    assert OBJECTIVES["lowest-cost"](simulate(cluster, tie_break="first")) == pytest.approx(0.9 + 0.2)
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_is_lowered_or_kept(objective: str) -> None:
     found = tune(small(), objective, trials=4)

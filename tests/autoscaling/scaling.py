@@ -11,7 +11,7 @@ import yaml
 from cli.running import node, pod
 from podium import Timeline, load
 from podium.autoscaling import Autoscaler, read_node_groups
-from podium.autoscaling.groups import GROUP
+from podium.model.node import NODE_GROUP
 from podium.timeline import TimelineResult
 
 Manifest = dict[str, Any]
@@ -25,7 +25,7 @@ def group(name: str = "pool", cpu: int = 4, **fields: Any) -> Manifest:
 
 def member(name: str, its_group: str = "pool", **fields: Any) -> Manifest:
     """A node of a group that is there from the beginning."""
-    return node(name, labels={GROUP: its_group}, allocatable={"cpu": "4", "memory": "16Gi"}, **fields)
+    return node(name, labels={NODE_GROUP: its_group}, allocatable={"cpu": "4", "memory": "16Gi"}, **fields)
 
 
 def task(name: str, cpu: int = 1, **fields: Any) -> Manifest:

@@ -26,7 +26,7 @@ def test_something_does_not_fit() -> None:
     result = run("simulate", "-f", EXAMPLE)
 
     assert result.exit_code == 1
-    assert "2 pending pods: 1 fit, 1 do not." in result.stdout
+    assert "2 pending pods: 1 fits, 1 does not." in result.stdout
     assert "STAY PENDING\nml/train-0\n" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 

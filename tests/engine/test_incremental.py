@@ -41,13 +41,13 @@ def check(history: History) -> None:
             assert scheduler.decide(pod) == fresh.decide(pod)
 
 
-@settings(max_examples=settings().max_examples // 10, phases=PHASES)
+@settings(max_examples=settings().max_examples // 7, phases=PHASES)
 @given(histories)
 def test_decisions_after_events_equal_decisions_from_scratch(history: History) -> None:
     check(history)
 
 
-@settings(max_examples=settings().max_examples // 16, phases=PHASES)
+@settings(max_examples=settings().max_examples // 11, phases=PHASES)
 @given(histories)
 def test_the_same_when_everything_kept_is_forgotten_early(history: History) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -140,9 +140,10 @@ def test_volumes(volume: Fields, expected: Fields) -> None:
 
 def test_volumes_that_decide_nothing_are_left_out() -> None:
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
-    pod = pod_of({"volumes": [{"name": "tmp", "emptyDir": {}}, claim, {"name": "token", "projected": {"sources": []}}]})
+    local = {"name": "tmp", "emptyDir": {}}  # autoscalers do not evict pods with local data
+    pod = pod_of({"volumes": [local, claim, {"name": "token", "projected": {"sources": []}}]})
 
-    assert yaml_of(pod.spec.volumes) == [claim]
+    assert yaml_of(pod.spec.volumes) == [local, claim]
 
 
 def test_the_rest_of_the_spec() -> None:

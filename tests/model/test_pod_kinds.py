@@ -40,7 +40,10 @@ SPECS: dict[str, tuple[dict[str, Any], bool]] = {
     "a claim by name": ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, False),
     "an ephemeral volume": ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}, True),
     "a resource claim by name": ({"resource_claims": [{"name": "gpu", "resourceClaimName": "shared"}]}, False),
-    "a resource claim of its own": ({"resource_claims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}, True),
+    "a resource claim from a template": (
+        {"resource_claims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
+        False,
+    ),
 }
 
 

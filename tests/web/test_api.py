@@ -39,7 +39,7 @@ def test_answers_are_those_of_the_command_line(
     arguments: list[str], kind: str, question: dict[str, Any], caller: Caller, fleet_file: Path
 ) -> None:
     printed = run(*arguments, "-f", fleet_file, "-o", "json")
-    assert printed.stderr == ""
+    assert printed.exit_code in (0, 1), printed.stderr
     expected = json.loads(printed.stdout)
     assert caller.post(f"/api/v1/{kind}", question).json == expected
 

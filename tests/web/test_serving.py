@@ -88,7 +88,7 @@ def test_serve_answers_until_it_is_interrupted() -> None:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         url = f"http://127.0.0.1:{port}"
-        for _ in range(100):
+        for _ in range(600):
             try:
                 urllib.request.urlopen(f"{url}/livez", timeout=5).close()
                 break

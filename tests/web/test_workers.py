@@ -55,13 +55,22 @@ def test_many_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "said"),
-    [(b"sleep 30", "no answer within 0.3 s"), (b"die", "not enough memory"), (b"other", "not enough memory")],
+    ("question", "seconds", "said"),
+    [
+        (b"sleep 60", 0.3, "no answer within 0.3 s"),
+        (b"die", 30.0, "not enough memory"),
+        (b"other", 30.0, "not enough memory"),
+    ],
 )
-def test_one_that_ends_without_an_answer_says_so(question: bytes, said: str) -> None:
-    with workers(seconds=0.3) as made:
-        with pytest.raises(EndedError, match=said):
-            asyncio.run(made.ask(question))
+def test_one_that_ends_without_an_answer_says_so(question: bytes, seconds: float, said: str) -> None:
+    with workers(seconds=seconds) as made, pytest.raises(EndedError, match=said):
+        asyncio.run(made.ask(question))
+
+
+def test_one_that_ends_does_not_take_the_others_with_it() -> None:
+    with workers() as made:
+        with pytest.raises(EndedError):
+            asyncio.run(made.ask(b"die"))
         assert asyncio.run(made.ask(b"echo still there")) == b"still there"
 
 

@@ -15,10 +15,8 @@ from podium.errors import InputError
 from podium.manifests import load
 from podium.manifests.located import LocatedDocument, Section
 from podium.model import Node
-from podium.model.node import HOSTNAME
+from podium.model.node import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 
-GROUP = "podium/node-group"
-"""The label of a node that says which group it belongs to."""
 STRATEGIES = ("cluster-autoscaler", "karpenter")
 EXPANDERS = ("least-waste", "price", "priority", "most-pods", "random")
 POLICIES = ("WhenEmptyOrUnderutilized", "WhenEmpty")
@@ -40,7 +38,8 @@ class NodeGroup:
     def node(self, number: int | str) -> Node:
         """A node of the group; no two have the same number."""
         name = f"{self.name}-{number}"
-        labels = {**self.template.metadata.labels, GROUP: self.name, HOSTNAME: name}
+        own = {NODE_GROUP: self.name, PRICE_PER_HOUR: f"{self.price_per_hour:g}", HOSTNAME: name}
+        labels = {**self.template.metadata.labels, **own}
         return replace(self.template, metadata=replace(self.template.metadata, name=name, labels=labels))
 
 
@@ -77,7 +76,7 @@ class NodeGroups:
 
     def of(self, node: Node) -> NodeGroup | None:
         """The group a node belongs to."""
-        name = node.metadata.labels.get(GROUP)
+        name = node.metadata.labels.get(NODE_GROUP)
         return next((group for group in self.groups if group.name == name), None)
 
 

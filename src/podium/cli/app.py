@@ -73,6 +73,8 @@ class Commands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         try:
+            if sys.stderr is None:  # the shell's `2>&-`
+                sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
             if sys.stdout is None:  # the shell's `>&-`
                 raise PodiumError("stdout is closed; there is nowhere to write to")
             code = super().main(args, standalone_mode=False, **extra) or 0

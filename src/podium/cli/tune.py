@@ -29,8 +29,8 @@ def tune(
         typer.Option(
             "--objective",
             metavar="NAME|MODULE:FUNCTION",
-            help="fewest-nodes, lowest-imbalance, most-spread, least-fragmentation, or a function that is given a "
-            "Simulation and gives a number to minimise.",
+            help="fewest-nodes, lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a function that is "
+            "given a Simulation and gives a number to minimise.",
         ),
     ] = "fewest-nodes",
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,

@@ -14,6 +14,7 @@ import numpy as np
 from podium.cluster.columns import PODS, Columns, Interned, Ints
 from podium.cluster.recently_used import RecentlyUsed
 from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
+from podium.model.pod_kinds import has_objects_of_its_own
 from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
 from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
 from podium.rules import NEWEST_RULES, Rules
@@ -195,6 +196,7 @@ class PodInfo:
 
     __slots__ = (
         "_cohorts",
+        "has_own_objects",
         "labels",
         "memo",
         "namespace",
@@ -221,6 +223,8 @@ class PodInfo:
         self.varies = counts_by_release(pod) or (self.terms is not NO_TERMS and _names_label_keys(pod))
         """Whether it may be another one in another release."""
         self.used: Ints = used_vector(self.resources, columns)
+        self.has_own_objects = has_objects_of_its_own(pod)
+        """Whether the pods use objects that go by their names, so that each of them fits for itself."""
         self._cohorts: dict[bool, int] = {}
         self.memo: dict[Hashable, Any] = {}
         """What plugins worked out from the spec, under keys of their choice."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, NodeInfo, PodInfo
+from podium.cluster.change_log import LogReader
+from podium.cluster.recently_used import RecentlyUsed
 from podium.engine.attempt import Diagnosis
 from podium.engine.decision import Decision
+from podium.engine.evaluation import Evaluation
 from podium.engine.nominations import Nominations
+from podium.engine.plan.plan import Plan
+from podium.engine.plan.results import filters_by_node
+from podium.engine.recheck import is_fixed
+from podium.engine.row_changes import RowChangeLog
 from podium.extenders import Extender
-from podium.framework import Framework, Plugin
+from podium.framework import SUCCESS, Code, Framework, Plugin, Status
+from podium.framework import return_values as returned
 from podium.model import Pod
-from podium.model.pod_kinds import has_objects_of_its_own
+from podium.plugins.default_preemption import DefaultPreemption
 from podium.plugins.dynamic_resources.pod_claims import claims_key
 
 
@@ -20,19 +28,110 @@ from podium.plugins.dynamic_resources.pod_claims import claims_key
 class FailedKind:
     """A kind of pod that fits nowhere, with the explanations that somebody has asked for so far."""
 
+    as_of: Hashable
+    """The state of the cluster in which it is known to fit nowhere."""
     decision: Decision | None = None
     """Why it fits nowhere."""
     diagnosis: Diagnosis | None = None
     """The same, with what PostFilter can do about it: nothing."""
+    statuses: RowStatuses | None = None
+    """Why each row rejects it, where that can be checked row by row: then it holds until one of them changes."""
+
+
+class RowStatuses:
+    """Why every row rejects the pods of one kind, and whether rows that changed still do so for the same reason.
+
+    That is enough to know that the diagnosis is the same, provided that no pod on these rows can be evicted.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        statuses: Mapping[int, Status],
+        policy: DefaultPreemption | None,
+        changes: RowChangeLog,
+    ) -> None:
+        self.plan = evaluation.plan
+        self._statuses, self._policy, self._changes = statuses, policy, changes
+        self._pod, self._state, self._cluster = evaluation.pod, evaluation.state, evaluation.cluster
+        running = [plugin for plugin in self.plan.outline.filter if plugin.name not in evaluation.skipped]
+        self._filters = [(plugin, is_fixed(plugin)) for plugin in running]
+        changes.catch_up()
+        self._epoch, self._reader = changes.epoch, LogReader([changes.log])
+        self._reader.catch_up()
+
+    @classmethod
+    def of(
+        cls, evaluation: Evaluation, decision: Decision, framework: Framework, changes: RowChangeLog
+    ) -> RowStatuses | None:
+        """The statuses behind a decision; None where they do not tell whether the diagnosis still holds."""
+        plan, rows = evaluation.plan, evaluation.cluster.rows
+        outline = plan.outline
+        # A plugin that skips Filter has nothing to do with the pod, in PostFilter neither.
+        concerned = [plugin for plugin in framework.post_filter if plugin.name not in evaluation.skipped]
+        policy = concerned[0] if concerned else None
+        if (
+            evaluation.looked_at is not None
+            or len(decision.rejected) < evaluation.cluster.node_count
+            or plan.conduct.collects_all_reasons
+            or outline.varying_filter
+            or outline.varying_pre_filter
+            or not all(is_fixed(plugin) or filters_by_node(plugin) for plugin in outline.filter)
+            or len(concerned) > 1
+            or not (policy is None or isinstance(policy, DefaultPreemption))
+        ):
+            return None
+        statuses = {rows[name]: status for name, status in decision.rejected.items()}
+        found = cls(evaluation, statuses, policy, changes)
+        return found if not any(map(found._has_victims, statuses)) else None
+
+    def still_hold(self) -> bool:
+        """Whether the rows that changed since the last time reject the pod as before."""
+        self._changes.catch_up()
+        rows = self._reader.read()
+        if rows is None or self._epoch != self._changes.epoch:
+            return False
+        return all(self._holds(row) and not self._has_victims(row) for row in set(rows.tolist()))
+
+    def _holds(self, row: int) -> bool:
+        before = self._statuses.get(row)
+        if before is None:
+            return False
+        node = NodeInfo(self._cluster, row)
+        for plugin, stays in self._filters:
+            if stays:
+                # It says the same as before, and so do all those before it.
+                if plugin.name == before.plugin:
+                    return True
+                continue
+            status = plugin.filter_node(self._state, self._pod, node)
+            if status is not SUCCESS:
+                status = returned.status(plugin.name, status)
+            if status != SUCCESS:
+                return status.code is before.code and status.reasons == before.reasons and plugin.name == before.plugin
+            if plugin.name == before.plugin:
+                return False
+        return False
+
+    def _has_victims(self, row: int) -> bool:
+        """Whether a pod on the row may be evicted for the pod, which then may fit."""
+        if self._policy is None or self._statuses[row].code is not Code.UNSCHEDULABLE:
+            return False
+        may_evict, pod = self._policy.may_evict, self._pod
+        return any(may_evict(other, pod) for other in self._cluster.pods_on(row))
 
 
 class FailedKinds:
-    """Remembers which kinds of pods do not fit, until the cluster or a nomination changes.
+    """Remembers which kinds of pods do not fit, as long as nothing changes that may make them fit.
 
     A kind is a compiled spec under one profile, with what the pod's claims for devices ask for. Nothing is remembered
     of a pod that others of its kind do not stand for: one with objects that go by its name, one that is nominated to a
     node, one that an extender is asked about, and one whose profile has a plugin that does not say what it reads.
     """
+
+    MOST_KINDS = 1 << 12
+    MOST_CELLS = 1 << 20
+    """Bounds memory: kinds times nodes."""
 
     def __init__(
         self,
@@ -40,46 +139,69 @@ class FailedKinds:
         nominations: Nominations,
         frameworks: Mapping[str, Framework],
         extenders: Sequence[Extender],
+        plan_of: Callable[[PodInfo, str], Plan],
+        changes: RowChangeLog,
     ) -> None:
+        """`plan_of` gives the plan of pods with a compiled spec under a profile."""
         self._cluster, self._nominations, self._extenders = cluster, nominations, extenders
+        self._frameworks, self._plan_of, self._changes = frameworks, plan_of, changes
         self._profiles = {name for name, framework in frameworks.items() if _goes_by_kind(framework)}
-        self._known: dict[Hashable, FailedKind] = {}
-        self._as_of: Hashable = None
+        most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), self.MOST_KINDS)
+        self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
 
     def find(self, pod: Pod) -> FailedKind | None:
         """What is known of the pod's kind: that it fits nowhere now. None if that is not known."""
         if not self._known:
             return None
-        if self._as_of != self._state():
-            self._known.clear()
+        info = self._cluster.info_of(pod)
+        known: FailedKind | None = self._known[self._kind(pod, info)]
+        if known is None or not self._stands_for_its_kind(pod, info):
             return None
-        known = self._known.get(self._kind(pod))
-        return known if known is not None and self._stands_for_its_kind(pod) else None
+        state = self._state()
+        if known.as_of != state:
+            if not self._still_holds(known, info, pod.spec.scheduler_name):
+                return None
+            known.as_of = state
+        return known
 
     def add(self, pod: Pod) -> FailedKind:
         """Note that the pod fits nowhere now; the record is kept only if it holds for all pods of its kind."""
-        failed = FailedKind()
-        if self._stands_for_its_kind(pod):
-            state = self._state()
-            if self._as_of != state:
-                self._known.clear()
-                self._as_of = state
-            self._known[self._kind(pod)] = failed
+        failed, info = FailedKind(self._state()), self._cluster.info_of(pod)
+        if self._stands_for_its_kind(pod, info):
+            self._known[self._kind(pod, info)] = failed
         return failed
+
+    def diagnosed(
+        self, failed: FailedKind, diagnosis: Diagnosis, decision: Decision, evaluation: Evaluation | None
+    ) -> None:
+        """Note the diagnosis of a kind, and what it takes to see whether it holds in other states of the cluster."""
+        failed.diagnosis = diagnosis
+        if evaluation is not None and not self._nominations:
+            framework = self._frameworks[evaluation.pod.spec.scheduler_name]
+            failed.statuses = RowStatuses.of(evaluation, decision, framework, self._changes)
+
+    def _still_holds(self, known: FailedKind, info: PodInfo, profile: str) -> bool:
+        statuses, known.statuses = known.statuses, None
+        if statuses is None or self._nominations or statuses.plan is not self._plan_of(info, profile):
+            return False
+        if not statuses.still_hold():
+            return False
+        known.statuses = statuses
+        return True
 
     def _state(self) -> Hashable:
         return self._cluster.version, self._nominations.version
 
-    def _kind(self, pod: Pod) -> Hashable:
-        cluster = self._cluster
-        return cluster.info_of(pod), pod.spec.scheduler_name, claims_key(pod, cluster.store)
+    def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
+        claims = claims_key(pod, self._cluster.store) if pod.spec.resource_claims else None
+        return info, pod.spec.scheduler_name, claims
 
-    def _stands_for_its_kind(self, pod: Pod) -> bool:
+    def _stands_for_its_kind(self, pod: Pod, info: PodInfo) -> bool:
         return (
             pod.spec.scheduler_name in self._profiles
-            and not has_objects_of_its_own(pod)
+            and not info.has_own_objects
             and not self._nominations.node_of(pod)
-            and not any(extender.is_interested(pod) for extender in self._extenders)
+            and not (self._extenders and any(extender.is_interested(pod) for extender in self._extenders))
         )
 
 

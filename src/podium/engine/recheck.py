@@ -47,7 +47,7 @@ class Recheck:
     ) -> None:
         self._state, self._pod, self._cluster, self._nominations = state, pod, cluster, nominations
         running = [plugin for plugin in plan.outline.filter if plugin.name not in skipped]
-        self._steps = [_Step(each, plan.filter_results(each) if _is_fixed(each) else None) for each in running]
+        self._steps = [_Step(each, plan.filter_results(each) if is_fixed(each) else None) for each in running]
         self._changing = [step for step in self._steps if step.results is None]
         self._passes_fixed = np.ones(cluster.columns.size, dtype=np.bool_)
         for _, results in self._steps:
@@ -132,7 +132,8 @@ class Recheck:
         return found
 
 
-def _is_fixed(plugin: FilterPlugin) -> bool:
+def is_fixed(plugin: FilterPlugin) -> bool:
+    """Whether no pod that comes to a node or leaves it changes what the filter says of the node."""
     return plugin.reads is not None and not plugin.reads & CHANGED_BY_PODS
 
 

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import Ints
 from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine.attempt import Attempt, Diagnosis
@@ -18,6 +18,7 @@ from podium.engine.feasible_rows import Ranking
 from podium.engine.nominations import Nominations
 from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.plan.cache import Plans
+from podium.engine.plan.plan import Plan
 from podium.engine.plugin_faults import PLUGIN_FAULTS
 from podium.engine.preemption.post_filter import Preemption
 from podium.engine.recheck import NominatedPodsCheck
@@ -63,12 +64,12 @@ class Scheduler:
         self._sampling = Sampling(settings, adaptive=options.sampling == "upstream" and conduct.samples_nodes)
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
         """The pods that wait for a node; pending pods of the cluster may say so in their status."""
+        changes = RowChangeLog(cluster, self.nominations)
         self._failed = (
-            FailedKinds(cluster, self.nominations, self.frameworks, self.extenders)
+            FailedKinds(cluster, self.nominations, self.frameworks, self.extenders, self._plan_of, changes)
             if options.equivalence_cache
             else None
         )
-        changes = RowChangeLog(cluster, self.nominations)
         self._nominated_pods_check = NominatedPodsCheck(self.nominations, changes)
         self._preemption = Preemption(self.nominations, changes, self.extenders, self._tie_break, options.seed)
 
@@ -177,12 +178,17 @@ class Scheduler:
         if failed and failed.diagnosis:
             return failed.diagnosis
         sampled = self._sampling.save()
-        decision, _ = self._explained(pod, preempt=True)
+        decision, evaluation = self._explained(pod, preempt=True)
         self._sampling.restore(sampled)
         diagnosis = Diagnosis.of(decision)
-        if failed and diagnosis.nominated is None and not diagnosis.is_error:
-            failed.diagnosis = diagnosis
+        if self._failed and failed and diagnosis.nominated is None and not diagnosis.is_error:
+            self._failed.diagnosed(failed, diagnosis, decision, evaluation)
         return diagnosis
+
+    def known_diagnosis(self, pod: Pod) -> Diagnosis | None:
+        """What `diagnose` would say of a pod that is known to fit nowhere now; None if that is not known."""
+        failed = self._failed.find(pod) if self._failed else None
+        return failed.diagnosis if failed else None
 
     def save(self) -> tuple[Any, ...]:
         """What later choices depend on besides the cluster, to be given to `restore`."""
@@ -346,8 +352,7 @@ class Scheduler:
         # Schedulers of several releases may take turns on one cluster.
         self.cluster.count_as(self.setup.rules)
         info = self.cluster.info_of(pod)
-        plan = self._plans[framework.profile.scheduler_name].of(info)
-        evaluation = Evaluation(plan, info, pod, self.cluster)
+        evaluation = Evaluation(self._plan_of(info, pod.spec.scheduler_name), info, pod, self.cluster)
         self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
         if nominated:
@@ -357,6 +362,9 @@ class Scheduler:
         self._sampling.apply(evaluation, framework, self.extenders)
         extended.filter(evaluation)
         return evaluation, extended
+
+    def _plan_of(self, info: PodInfo, profile: str) -> Plan:
+        return self._plans[profile].of(info)
 
     def _check_queue(self, pod: Pod, framework: Framework) -> None:
         for plugin in framework.pre_enqueue:

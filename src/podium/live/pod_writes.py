@@ -169,10 +169,12 @@ class PodStatuses:
 
     async def stop(self, within: float) -> None:
         """Write what waits, for so many seconds at most."""
-        if self._tasks:
+        if self._tasks and within:
             await asyncio.wait(self._tasks.values(), timeout=within)
-        for task in list(self._tasks.values()):
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _patch_status(client: ApiClient, pod: Pod, status: dict[str, Any]) -> None:

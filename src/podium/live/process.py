@@ -88,6 +88,7 @@ async def _run_elected(scheduler: LiveScheduler, election: Election, stop: async
         await asyncio.wait({holding, working}, return_when=asyncio.FIRST_COMPLETED)
         if holding.done():
             working.cancel()
+            await asyncio.wait({working})
             holding.result()
         await working
     except LeadershipLostError:

@@ -99,8 +99,10 @@ class LiveScheduler:
                 if not self._schedule(loop):
                     await self._rest(loop, stop)
                 await asyncio.sleep(0)
+            await self._finish(FINISH_WITHIN)
         finally:
-            await self._finish()
+            # Who is no longer the leader must not write: what is under way then is given up.
+            await self._finish(0.0)
             loop.close()
 
     def _begin(self) -> SchedulerLoop:
@@ -161,14 +163,17 @@ class LiveScheduler:
         except TimeoutError:
             return
 
-    async def _finish(self) -> None:
-        if self._tasks:
+    async def _finish(self, within: float) -> None:
+        """Let what is under way finish for so many seconds, then give up the rest."""
+        if self._tasks and within:
             logger.info("stopping: %d writes are under way", len(self._tasks))
-            await asyncio.wait(self._tasks, timeout=FINISH_WITHIN)
-        for task in list(self._tasks):
+            await asyncio.wait(self._tasks, timeout=within)
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await self._statuses.stop(1.0)
-        await self._recorder.stop(5.0)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._statuses.stop(min(within, 1.0))
+        await self._recorder.stop(min(within, 5.0))
 
     # -- carrying out ------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from podium.cluster import Cluster
+from podium.cluster import Cluster, PodInfo
 from podium.engine.attempt import Diagnosis
 from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.scheduler import Scheduler
@@ -238,9 +238,31 @@ class SchedulerLoop:
         instructions: list[Instruction] = []
         for waiting in self.waiting.take_ready(now):
             instructions += self._stop_waiting(waiting, now)
-        queued = self.queue.pop()
+        failed = self._fail_known(now)
+        queued = None if failed else self.queue.pop()
         if queued is not None:
             instructions += self._scheduling_cycle(queued, now)
+        return instructions + failed
+
+    def _fail_known(self, now: float) -> list[Instruction]:
+        """Fail the next pods of the queue that are known to fit nowhere; nothing changes between their attempts."""
+        queue, nominations = self.queue, self.scheduler.nominations
+        instructions: list[Instruction] = []
+        known: dict[tuple[PodInfo, str], tuple[Diagnosis, tuple[str, ...]]] = {}
+        while (queued := queue.first()) is not None:
+            pod, kind = queued.pod, (queued.info, queued.pod.spec.scheduler_name)
+            if pod.terminating or self.pods.get(queued.key) is not pod:
+                break
+            is_alone = self.scheduler.extenders or nominations.node_of(pod) or pod.spec.resource_claims
+            found = None if is_alone else known.get(kind)
+            if found is None:
+                diagnosis = self.scheduler.known_diagnosis(pod)
+                if diagnosis is None or not diagnosis.unschedulable_plugins:
+                    break
+                plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
+                found = known[kind] = diagnosis, plugins
+            queue.reject_first(found[0], now)
+            instructions.append(Unschedulable(pod, found[0].message, found[1], False))
         return instructions
 
     def _scheduling_cycle(self, queued: QueuedPod, now: float) -> list[Instruction]:

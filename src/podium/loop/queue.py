@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from enum import IntEnum
 
 from podium.cluster import Cluster
+from podium.engine.attempt import Diagnosis
 from podium.framework import SUCCESS, Framework, Plugin, Status
 from podium.framework.events import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import pod_changes
 from podium.loop.hints import PluginHints
-from podium.loop.queued_pod import WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
+from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
-from podium.model.pod_kinds import has_objects_of_its_own
 
 FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
@@ -56,7 +56,7 @@ class UnschedulablePods:
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, or move it to the group it belongs to now."""
-        key = queued.pod.key
+        key = queued.key
         self.remove(key)
         group, due = self._group_of(queued), self._due(queued)
         self._pods[key] = queued, group, due
@@ -140,6 +140,8 @@ class SchedulingQueue:
             for name, framework in frameworks.items()
         }
         self._interested: dict[Hashable, tuple[PluginHints, ...]] = {}
+        self._by_spec: dict[tuple[str, frozenset[str]], bool] = {}
+        """Per profile and rejecting plugins, whether all of these go by the spec of a pod in their hints."""
         self.arrivals = 0
         """How many pods came so far."""
 
@@ -204,8 +206,26 @@ class SchedulingQueue:
         queued = self.active.pop() or (self.backoff.rejected.pop() if self._pops_early else None)
         if queued is not None:
             queued.attempts += 1
-            self.in_flight.start(queued.pod.key)
+            self.in_flight.start(queued.key)
         return queued
+
+    def first(self) -> QueuedPod | None:
+        """The pod that `pop` would take."""
+        if self.active:
+            return self.active.first()
+        return self.backoff.rejected.first() if self._pops_early else None
+
+    def reject_first(self, diagnosis: Diagnosis, now: float) -> None:
+        """Take the first pod and put it back at once, as plugins have rejected it: what `pop` and `put_back` do."""
+        queued = self.active.pop() if self.active else self.backoff.rejected.pop()
+        if queued is not None:
+            queued.attempts += 1
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+            queued.unschedulable_plugins = diagnosis.unschedulable_plugins
+            queued.pending_plugins, queued.gating_plugin = diagnosis.pending_plugins, ""
+            queued.timestamp, queued.flushed_at = now, NEVER
+            self.unschedulable.put(queued)
 
     def done(self, key: str) -> None:
         """A pod that was taken needs the queue no more."""
@@ -221,14 +241,14 @@ class SchedulingQueue:
         queued.timestamp = now
         queued.flushed_at = float("-inf")
         strategy = self._strategy_for_returning(queued)
-        self.in_flight.done(queued.pod.key)
+        self.in_flight.done(queued.key)
         self._requeue(queued, strategy, now)
 
     def _strategy_for_returning(self, queued: QueuedPod) -> Strategy:
         """What the events while the pod was tried mean to it; whom no plugin rejected tries again anyway."""
         if not queued.rejectors:
             return Strategy.AFTER_BACKOFF
-        events = self.in_flight.events_for(queued.pod.key)
+        events = self.in_flight.events_for(queued.key)
         return max((self._worth_requeueing(queued, event) for event in events), default=Strategy.SKIP)
 
     # -- things happen -----------------------------------------------------------------------------------------------
@@ -268,7 +288,7 @@ class SchedulingQueue:
             self.unschedulable.put(queued)
         elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
             if self._passes_gates(queued):
-                self.unschedulable.remove(queued.pod.key)
+                self.unschedulable.remove(queued.key)
                 self.backoff.add(queued)
         else:
             self._move_to_active(queued)
@@ -276,16 +296,18 @@ class SchedulingQueue:
     def _move_to_active(self, queued: QueuedPod) -> bool:
         if not self._passes_gates(queued):
             return False
-        self.unschedulable.remove(queued.pod.key)
+        self.unschedulable.remove(queued.key)
         self.active.push(queued)
         return True
 
     def _passes_gates(self, queued: QueuedPod) -> bool:
         """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
-        for plugin in sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin):
+        if queued.gating_plugin:
+            plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin)
+        for plugin in plugins:
             status: Status = plugin.pre_enqueue_in(queued.pod, self._cluster)
-            if status != SUCCESS:
+            if status is not SUCCESS and status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name
                 self.unschedulable.put(queued)
@@ -323,10 +345,12 @@ class SchedulingQueue:
 
     def _group_of(self, queued: QueuedPod) -> Hashable:
         """Pods of one spec, rejected by the same plugins, are helped by the same events; else each is on its own."""
-        pod = queued.pod
-        profile, rejectors = pod.spec.scheduler_name, queued.rejectors
-        known = self._hints[profile]
-        by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
+        profile, rejectors = queued.pod.spec.scheduler_name, queued.rejectors
+        by_spec = self._by_spec.get((profile, rejectors))
+        if by_spec is None:
+            known = self._hints[profile]
+            by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
+            self._by_spec[profile, rejectors] = by_spec
         # Claims for devices are a pod's own.
-        by_spec = by_spec and not has_objects_of_its_own(pod) and not pod.spec.resource_claims
-        return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, "" if by_spec else pod.key
+        is_alone = not by_spec or queued.info.has_own_objects or queued.pod.spec.resource_claims
+        return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, queued.key if is_alone else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.cluster import PodInfo
@@ -28,7 +28,9 @@ class BackoffQueue:
     def __init__(
         self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any], *, window: float = WINDOW
     ) -> None:
-        self._initial, self._longest, self._window = initial, longest, window
+        # Doubled for each failure; beyond sixty of them the limit is long reached.
+        self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
+        self._window = window
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
         """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
         self.failed = Heap(self.until)
@@ -44,11 +46,9 @@ class BackoffQueue:
     def until(self, queued: QueuedPod) -> float:
         """The window in which a pod's backoff ends; minus infinity for a pod that has none."""
         count = queued.consecutive_errors or queued.unschedulable_count
-        if not count or not self._longest:
+        if not count or not self._durations:
             return NEVER
-        # Doubled for each failure; beyond sixty of them the limit is long reached.
-        duration = min(self._initial * 2.0 ** min(count - 1, 60), self._longest)
-        return self._begin(queued.timestamp + duration)
+        return self._begin(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
         return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
@@ -132,7 +132,12 @@ class QueuedPod:
     """Who asked it to wait, and lets it skip its backoff when the time comes."""
     gating_plugin: str = ""
     """Who keeps it from being tried at all."""
-    flushed_at: float = float("-inf")
+    flushed_at: float = NEVER
+    key: str = field(init=False)
+    """Namespace and name of the pod."""
+
+    def __post_init__(self) -> None:
+        self.key = self.pod.key
 
     @property
     def rejectors(self) -> frozenset[str]:
@@ -169,14 +174,14 @@ class Heap:
     def push(self, queued: QueuedPod) -> None:
         """Add a pod, or put it where it belongs now."""
         self._pushed += 1
-        self._versions[queued.pod.key] = self._pushed, queued
+        self._versions[queued.key] = self._pushed, queued
         heapq.heappush(self._entries, (self._order(queued), queued.number, self._pushed, queued))
 
     def first(self) -> QueuedPod | None:
         """The pod that is next, without taking it."""
         while self._entries:
             _, _, version, queued = self._entries[0]
-            if self._versions.get(queued.pod.key, (0,))[0] == version:
+            if self._versions.get(queued.key, (0,))[0] == version:
                 return queued
             heapq.heappop(self._entries)
         return None
@@ -185,7 +190,7 @@ class Heap:
         queued = self.first()
         if queued is not None:
             heapq.heappop(self._entries)
-            del self._versions[queued.pod.key]
+            del self._versions[queued.key]
         return queued
 
     def remove(self, key: str) -> QueuedPod | None:

@@ -179,7 +179,8 @@ class _Rest:
 
 def _all_of(stream: BinaryIO, name: str) -> bytes:
     """What a stream holds, as far as `MAX_INPUT` allows; its first bytes show whether it is text at all."""
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     while part := stream.read(_HEAD if not parts else _AT_ONCE):
         if not parts and part[:2] not in _UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
             raise _garbage(part, name)

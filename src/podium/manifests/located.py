@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import yaml
@@ -24,7 +25,8 @@ class LocatedDocument:
         self.file = file
         self.value: object = documents[0][1]
         self._lines: dict[Path, int] = {}
-        with open(file, "rb") as text:
+        # Whatever can be read has lines, unless it is packed, comes from stdin or refers to itself.
+        with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
             self._locate(yaml.compose(text, yaml.CSafeLoader), ())
 
     def _locate(self, node: yaml.Node | None, path: Path) -> None:

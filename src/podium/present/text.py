@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podium.wording import csv_cell
 
 API_VERSION = "podium/v1"
 """The version of the documents that `-o json` and `-o yaml` write; docs/output.md says what is in them."""
@@ -30,7 +31,7 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return text.getvalue().rstrip("\n")
 
 

@@ -103,6 +103,8 @@ class _Loading:
                     self.note(file.read_bytes())
         except OSError as error:
             self.spec.document.refuse(where, f"{path}: {(error.strerror or str(error)).lower()}")
+        except ValueError as error:
+            self.spec.document.refuse(where, f"is not the path of a file: {error}")
 
     def clusters(self) -> dict[str, Objects]:
         found = {}

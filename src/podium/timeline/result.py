@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.loop.cycle import SchedulerLoop
+from podium.wording import csv_cell
 
 Record = dict[str, Any]
 
@@ -147,7 +148,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 

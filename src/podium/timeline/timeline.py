@@ -169,14 +169,15 @@ class Timeline:
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
+            # First, as on a full cluster nearly all instructions are of this kind.
+            case Unschedulable(pod, message, _, _):
+                self.history.unschedulable(pod.key, message, self.clock.now)
             case Bind(pod, node, attempts):
                 self.world.bind(pod, node, attempts)
             case Evict(pod, by, node):
                 self.world.preempt(pod, by, node)
             case Nominate(pod, node):
                 self.world.nominate(pod, node)
-            case Unschedulable(pod, message, _, _):
-                self.history.unschedulable(pod.key, message, self.clock.now)
             case Wait(pod, node, plugins, _):
                 self.history.remark(self.clock.now, "wait", pod=pod.key, node=node, plugins=plugins)
 

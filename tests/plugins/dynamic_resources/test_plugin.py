@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import decide, make_config, make_node, make_pod, scores
 from device_objects import DRIVER, exactly, made, make_claim, make_class, make_slice, using
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
-from podium.model import Object
+from podium.model import NodeSelector, NodeSelectorTerm, Object, ResourceClaim, SelectorRequirement
+from podium.model.devices import AllocationResult, ResourceClaimConsumerReference, ResourceClaimStatus
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 
@@ -249,6 +251,27 @@ def test_postfilter_speaks_up_before_v1_37() -> None:
 
     assert "still not schedulable" in said["v1.36"]
     assert "still not schedulable" not in said["v1.37"]
+
+
+@pytest.mark.parametrize(
+    ("reserved_for", "said"),
+    [([], "deallocation of ResourceClaim completed"), (["someone"], "still not schedulable")],
+)
+def test_postfilter_takes_devices_from_a_claim_that_nobody_has(reserved_for: list[str], said: str) -> None:
+    selector = NodeSelector(
+        node_selector_terms=[
+            NodeSelectorTerm(match_fields=[SelectorRequirement(key="metadata.name", operator="In", values=["gone"])])
+        ]
+    )
+    consumers = [ResourceClaimConsumerReference(resource="pods", name=name, uid=name) for name in reserved_for]
+    claim = make_claim("c")
+    assert isinstance(claim, ResourceClaim)
+    status = ResourceClaimStatus(allocation=AllocationResult(node_selector=selector), reserved_for=consumers)
+
+    decision = decided(make_node("a"), replace(claim, status=status), release="v1.36", preempt=True)
+
+    assert decision.rejected["a"].reasons == ("resourceclaim not available on the node",)
+    assert said in decision.message
 
 
 def test_it_can_be_disabled() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,14 +15,14 @@ from multiprocessing import get_context
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
-from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use, spread
+from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use, rows_in_use, spread
 from podium.answers.tuning.search_space import SearchSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.engine.release import AnyRelease
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.model.node import ZONE
+from podium.model.node import PRICE_PER_HOUR, ZONE
 from podium.model.resources import CPU, MEMORY
 
 Objective = Callable[[Simulation], float]
@@ -47,11 +48,20 @@ def least_fragmentation(simulation: Simulation) -> float:
     return fragmentation(simulation.cluster)
 
 
+def lowest_cost(simulation: Simulation) -> float:
+    """What the nodes in use cost per hour, by their label for that; a node without it counts as 1."""
+    cluster = simulation.cluster
+    names = zip(cluster.nodes.names, rows_in_use(cluster), strict=True)
+    used = [cluster.node(name).metadata.labels for name, is_in_use in names if is_in_use]
+    return math.fsum(float(labels.get(PRICE_PER_HOUR, 1)) for labels in used)
+
+
 OBJECTIVES: Mapping[str, Objective] = {
     "fewest-nodes": fewest_nodes,
     "lowest-imbalance": lowest_imbalance,
     "most-spread": most_spread,
     "least-fragmentation": least_fragmentation,
+    "lowest-cost": lowest_cost,
 }
 
 

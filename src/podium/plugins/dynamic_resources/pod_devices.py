@@ -64,6 +64,8 @@ class PodDevices:
         """What stands for the claim of extended resources, whose requests differ from node to node."""
         self._on_node: dict[Delegated, ExtendedRequests] = {}
         self._errors: list[AllocationError] = []
+        self._in_the_way: dict[str, ResourceClaim] = {}
+        """Claims whose devices cannot be used on a node that could do otherwise."""
         self._reserved: list[PendingAllocation] = []
         self._bound: list[tuple[ResourceClaim | None, ResourceClaim]] = []
         """Claims before and after the pod was bound; None for one that was made for it."""
@@ -101,8 +103,11 @@ class PodDevices:
                 self._errors.append(results.errors[int(rows[place])])
                 found[place] = -len(self._errors)
             codes[places] = found
-        if self.claims:
-            codes[unavailable & (codes == 0)] = NOT_AVAILABLE
+        passing = codes == 0
+        for claim, mask in unavailable:
+            if (mask & passing).any():
+                codes[mask & passing] = NOT_AVAILABLE
+                self._in_the_way[claim.name] = claim
         return codes
 
     def error_text(self, code: int) -> str:
@@ -112,18 +117,20 @@ class PodDevices:
         claims = [*self.to_allocate, *([self.special] if self.special else [])]
         return f"claim {claims[error.claim].key}, {error.message}"
 
-    def _unavailable(self, nodes: Nodes, now: float, binding_timeout: float) -> Mask:
-        """Where devices that the pod's claims have cannot be used."""
-        unavailable = np.zeros(len(nodes), dtype=np.bool_)
+    def _unavailable(self, nodes: Nodes, now: float, binding_timeout: float) -> list[tuple[ResourceClaim, Mask]]:
+        """Per claim with devices, the nodes where they cannot be used."""
+        found = []
         for claim in self.claims:
             allocation = claim.status.allocation
             if allocation is None:
                 continue
+            unavailable = np.zeros(len(nodes), dtype=np.bool_)
             if allocation.node_selector is not None:
-                unavailable |= ~nodes.matching(NodeMatcher((), node_terms(allocation.node_selector)))
+                unavailable = ~nodes.matching(NodeMatcher((), node_terms(allocation.node_selector)))
             if self._rules.device_binding_conditions and is_unusable(claim, now, binding_timeout):
                 unavailable[:] = True
-        return unavailable
+            found.append((claim, unavailable))
+        return found
 
     def _by_delegated(self, nodes: Nodes) -> list[tuple[Delegated | None, Ints]]:
         """The nodes by the extended resources that devices must serve there; None where nothing can."""
@@ -268,7 +275,10 @@ class PodDevices:
             self._bound.append((before, after))
 
     def to_deallocate(self) -> ResourceClaim | None:
-        return None
+        """A claim whose devices keep the pod from nodes, and that nobody else has: the first, where any would do."""
+        uid = self._pod.metadata.uid
+        unneeded = (c for c in self._in_the_way.values() if all(each.uid == uid for each in c.status.reserved_for))
+        return next(unneeded, None)
 
     def details(self, node_name: str) -> Mapping[str, Any]:
         pending = self.allocations_on(node_name)

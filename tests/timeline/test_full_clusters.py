@@ -1,0 +1,85 @@
+"""On clusters with too little room, failures that are remembered give the same history as attempts made in full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from builders import make_node
+from podium.timeline import Timeline, TimelineResult
+from timeline.test_timeline import at, node, pod
+
+ZONE = "topology.kubernetes.io/zone"
+SPECS: tuple[dict[str, Any], ...] = (
+    {"cpu": "1"},
+    {"cpu": "2"},
+    {"cpu": "1500m"},
+    {"cpu": "1", "priority": 5},
+    {"cpu": "2", "priority": 9, "preemptionPolicy": "Never"},
+    {"cpu": "9"},
+    {"cpu": "0", "nodeSelector": {"disk": "ssd"}},
+    {"cpu": "1", "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]},
+    {
+        "cpu": "1",
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": ZONE,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ],
+        "owner": "ReplicaSet/web",
+    },
+)
+arrivals = st.lists(
+    st.tuples(st.integers(0, 60), st.sampled_from(SPECS), st.sampled_from([5, 20, 60])), min_size=5, max_size=30
+)
+happenings = st.lists(st.tuples(st.integers(0, 90), st.sampled_from(["drain", "fail", "uncordon", "add", "remove"])))
+
+
+def history(result: TimelineResult) -> bytes:
+    """Everything a simulation says, as it is written."""
+    return msgspec.json.encode([list(result.log), result.to_dict()])
+
+
+def events(pods: list[tuple[int, dict[str, Any], int]], others: list[tuple[int, str]]) -> list[dict[str, Any]]:
+    found = [
+        at(time, "add", pod(f"p{number}", **spec), lifetime=lifetime)
+        for number, (time, spec, lifetime) in enumerate(pods)
+    ]
+    for number, (time, event) in enumerate(others):
+        if event == "add":
+            found.append(at(time, "add", node(f"extra{number}", cpu="2")))
+        elif event == "remove":
+            found.append(at(61 + time, "delete", pod(f"p{number % len(pods)}")))
+        else:
+            found.append(at(time, event, node("n0", cpu="3")))
+    return sorted(found, key=lambda each: each["time"])
+
+
+def run(happens: list[dict[str, Any]], node_count: int, **options: Any) -> bytes:
+    nodes = [make_node(f"n{number}", cpu="3", pods=4, labels={ZONE: "ab"[number % 2]}) for number in range(node_count)]
+    return history(Timeline(nodes, happens, **options).run(until=600))
+
+
+@settings(max_examples=settings().max_examples // 4, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(arrivals, happenings, st.integers(1, 4))
+def test_the_same_history_as_with_nothing_remembered(
+    pods: list[tuple[int, dict[str, Any], int]], others: list[tuple[int, str]], node_count: int
+) -> None:
+    happens = events(pods, others)
+
+    assert run(happens, node_count) == run(happens, node_count, equivalence_cache=False)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_full_day_of_few_kinds(seed: int) -> None:
+    pods = [(number * 7 % 60, SPECS[(number * (seed + 3)) % 4], 20 + number % 40) for number in range(80)]
+    happens = events(pods, [])
+
+    assert run(happens, 3) == run(happens, 3, equivalence_cache=False)
