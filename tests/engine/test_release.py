@@ -62,6 +62,7 @@ def test_a_current_release_does_not_load_the_old_ones() -> None:
     program = (
         "import sys\n"
         "from podium import Cluster, Scheduler, load\n"
+        "import podium.answers, podium.cli.inputs\n"
         "node = {'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'a'}}\n"
         "Scheduler(Cluster.from_objects(load([node])), release='v1.33')\n"
         "print([name for name in sys.modules if name.startswith('podium.releases')])\n"

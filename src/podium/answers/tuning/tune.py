@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from podium.answers.compare import Comparison, Way, compare, ready
-from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
 from podium.answers.tuning.search_space import (
     SHAPE_AT,
     ConfigurationSpace,
@@ -36,7 +35,6 @@ from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.plugins import IN_TREE
-from podium.releases.policy import is_policy
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -195,6 +193,10 @@ def _space(
     chosen = release_of(release)
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
+    # Loaded where an old release is tuned.
+    from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
+    from podium.releases.policy import is_policy
+
     if config is None or is_policy(config):
         return PolicySpace(config, registry, profile, chosen.name)
     return V1Alpha2Space(config, registry, profile, chosen.name)

@@ -22,7 +22,6 @@ from podium.errors import InputError
 from podium.framework import Registry, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE
-from podium.releases import LegacyConfiguration
 
 MOST = 5
 """How many suggestions are looked for unless told otherwise."""
@@ -120,8 +119,11 @@ def undecided(pod: Pod, profile: str | None = None) -> Pod:
 
 def _until_one_rejects(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """The same decisions, but for a release that has every filter look at every node: one rejection is one filter's."""
-    if not isinstance(config, LegacyConfiguration):
+    if not config.old_release:
         return config
+    from podium.releases import LegacyConfiguration  # loaded where an old release decides
+
+    assert isinstance(config, LegacyConfiguration)
     return replace_data(config, conduct=replace_data(config.conduct, collects_all_reasons=False))
 
 
