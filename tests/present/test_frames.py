@@ -111,7 +111,7 @@ def test_a_decision_shows_scores_and_rejections() -> None:
     decision = decided()
     cells = Cells(decision._repr_html_()).cells
 
-    assert {"NodeResourcesFit", f"{decision.totals['n2']}", "NodeResourcesFit: Insufficient cpu"} <= {*cells}
+    assert {"Fit", f"{decision.totals['n2']}", "NodeResourcesFit: Insufficient cpu"} <= {*cells}
 
 
 def test_a_simulation_shows_where_pods_go_and_why_others_wait() -> None:
