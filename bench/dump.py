@@ -42,8 +42,8 @@ def _digest(seed: int) -> str:
     return f"sha256:{seed * 2654435761 % (1 << 64):064x}"
 
 
-def _condition(kind: str, status: str = "True") -> Fields:
-    return {"lastHeartbeatTime": CREATED, "lastTransitionTime": CREATED, "status": status, "type": kind}
+def _condition(kind: str, status: str = "True", seen: str = "lastHeartbeatTime") -> Fields:
+    return {seen: CREATED, "lastTransitionTime": CREATED, "status": status, "type": kind}
 
 
 # -- nodes ---------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def _pod_status(k: int) -> Fields:
     }
     address = f"10.{k >> 16}.{k >> 8 & 255}.{k & 255}"
     return {
-        "conditions": [_condition(kind) for kind in kinds],
+        "conditions": [_condition(kind, seen="lastProbeTime") for kind in kinds],
         "containerStatuses": [container],
         "hostIP": "10.0.0.1",
         "phase": "Running",
