@@ -46,7 +46,7 @@ web-test: $(STAMP)
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null || \
 		{ echo "make web-test needs Debian's chromium, which cannot be installed here: apt-get install chromium"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
-	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser
+	$(BIN)/pytest -o addopts="-q --strict-markers" tests/browser $(WEB)
 
 # The properties with ten times the examples, other ones each time; takes some minutes.
 PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py tests/engine/test_agreement.py \
