@@ -85,12 +85,13 @@ def test_etcd_is_stopped(fresh_plane: ControlPlane) -> None:
 
 
 def test_watches_are_cut_at_random(fresh_plane: ControlPlane) -> None:
-    with FaultProxy(fresh_plane) as proxy, running(fresh_plane, server=proxy.url):
-        proxy.faults(cutWatchesAfter=2)
-        create_pods(fresh_plane, POD_COUNT // 2, "early")
-        wait_until(lambda: proxy.counts().get("cut", 0) > 5)  # a quick machine would be done before that
-        create_pods(fresh_plane, POD_COUNT - POD_COUNT // 2, "late")
-        check(fresh_plane, POD_COUNT)
+    with FaultProxy(fresh_plane) as proxy:
+        proxy.faults(cutWatchesAfter=2)  # before any watch is opened: each is cut within two seconds
+        with running(fresh_plane, server=proxy.url):
+            create_pods(fresh_plane, POD_COUNT // 2, "early")
+            wait_until(lambda: proxy.counts().get("cut", 0) > 5)
+            create_pods(fresh_plane, POD_COUNT - POD_COUNT // 2, "late")
+            check(fresh_plane, POD_COUNT)
 
 
 def test_watches_are_too_old(fresh_plane: ControlPlane) -> None:

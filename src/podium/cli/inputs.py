@@ -16,6 +16,7 @@ from podium.errors import InputError
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
 from podium.model.quantity import parse_quantity
+from podium.wording import counted
 
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
@@ -33,7 +34,7 @@ class Reading(NamedTuple):
 
 _USUAL = Reading()
 READING: ContextVar[Reading] = ContextVar("READING", default=_USUAL)
-MOST_WARNINGS = 20
+MOST_WARNINGS = 40
 """How many are shown of one input."""
 
 FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
@@ -117,7 +118,7 @@ def _warn_of(warnings: Sequence[str]) -> None:
     for warning in warnings[:MOST_WARNINGS]:
         warn(warning)
     if len(warnings) > MOST_WARNINGS:
-        warn(f"{len(warnings) - MOST_WARNINGS} more of the kind")
+        warn(f"{counted(len(warnings) - MOST_WARNINGS, 'more warning')}, not shown")
 
 
 def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
