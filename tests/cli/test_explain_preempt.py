@@ -65,3 +65,13 @@ def test_a_pod_that_may_not_evict_anything(tmp_path: Path) -> None:
 
 def test_nothing_is_evicted_unless_asked(tmp_path: Path) -> None:
     assert "CANDIDATE" not in run(tmp_path, "big")
+
+
+def test_old_releases_do_not_preempt(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"kind": "List", "items": CLUSTER}))
+
+    result = CliRunner().invoke(app, ["explain", "big", "--preempt", "--release", "v1.14", "-f", str(file)])
+
+    assert result.exit_code == 2
+    assert "preemption as v1.14 did it is not there" in result.output

@@ -63,6 +63,7 @@ def explain(
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
+    from podium.errors import InputError
     from podium.present.explanation import explain_pod
 
     registry = registry_with(plugins)
@@ -73,6 +74,10 @@ def explain(
         which = "its only pod" if len(siblings) == 1 else f"one of its {len(siblings):,} pods"
         remark(f"{pod}: {found.key}, {which}")
     chosen = choose_release(release, feature_gates, objects)
+    if preempt and chosen.is_old:
+        raise InputError(
+            f"preemption as {chosen.name} did it is not there; leave out --preempt, or name a release from v1.29 on"
+        )
     scheduler = Scheduler(
         Cluster.from_objects(objects),
         read_config(config, objects, registry, chosen),
