@@ -22,9 +22,9 @@ from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
 from bench.shapes import case
 from podium.answers import capacity
 from podium.cluster import Cluster
-from podium.collector import collector_relaxed
 from podium.engine import Scheduler
 from podium.manifests import load
+from podium.memory import collector_relaxed
 from podium.model import Object, Pod
 from podium.timeline import Timeline
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podium.collector import collector_paused, collector_relaxed
+from podium.memory import collector_paused, collector_relaxed
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 from answers.losing import budget, drained, failed, fates, nodes, replica_set, web
 from podium.answers import Fate
-from podium.answers.disruption.budgets import Budgets
+from podium.answers.lost_pods import Budgets
 from podium.cluster import Cluster
 
 HEALTH: dict[str, tuple[dict[str, Any], int, tuple[int, int, int], int]] = {

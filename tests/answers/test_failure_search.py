@@ -10,7 +10,7 @@ import pytest
 from answers.losing import failed, nodes, web
 from builders import ZONE, make_node
 from podium.answers import Fate, fail, nodes_matching, worst_domain, worst_nodes
-from podium.answers.disruption.disruption import NAMES
+from podium.answers.disruption import NAMES
 from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.example.fleet import fleet

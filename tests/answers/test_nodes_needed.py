@@ -8,7 +8,7 @@ import pytest
 
 from builders import HOSTNAME, ZONE, affinity, make_node, make_object, make_pod, pod_term, spread
 from podium.answers import NodesNeeded, NodeTemplate, nodes_needed
-from podium.answers.nodes_needed import add_nodes
+from podium.answers.capacity import add_nodes
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError

@@ -11,7 +11,7 @@ import yaml
 from cli.running import node, pod
 from podium import Timeline, load
 from podium.autoscaling import Autoscaler, read_node_groups
-from podium.model.node import NODE_GROUP
+from podium.model.objects import NODE_GROUP
 from podium.timeline import TimelineResult
 
 Manifest = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 
 from podium.cel import V1_36, V1_37, CelError, Device, DeviceSelector, Environment, parse_version
 from podium.cel.checker import Checker
-from podium.cel.environment import device_fields, functions_of
+from podium.cel.device import device_fields, functions_of
 from podium.cel.parser import parse
 from podium.cel.planner import Planner
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_node, make_object, make_pod
 from podium.cluster import Aspect, Cluster
-from podium.cluster.change_log import ROW_ASPECTS, ChangeLog
+from podium.cluster.columns import ROW_ASPECTS, ChangeLog
 
 
 def rows_since(log: ChangeLog, cursor: int) -> list[int] | None:

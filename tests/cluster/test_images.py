@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from builders import make_node
-from podium.cluster.images import Images
+from podium.cluster.store import Images
 
 
 def known(images: Images) -> dict[str, tuple[int, set[int]]]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pickle
 
-from podium.cluster.recently_used import RecentlyUsed
+from podium.memory import RecentlyUsed
 
 
 def test_it_travels_to_another_process() -> None:

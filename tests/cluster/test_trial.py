@@ -10,7 +10,7 @@ from builders import HOSTNAME, ZONE, make_node
 from cluster.facts import facts
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
-from podium.cluster.trial import Trial
+from podium.cluster.cluster import Trial
 
 KINDS = [kind for kind in POD_KINDS if kind != "on n3"]
 

@@ -8,12 +8,12 @@ from hypothesis import Phase, given, settings
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
 from podium.cluster.census import Census
-from podium.cluster.change_log import ChangeLog
-from podium.cluster.node_groups import ResourceStates
+from podium.cluster.columns import ChangeLog
+from podium.cluster.nodes import ResourceStates
 from podium.cluster.pods import PodInfos
 from podium.config import parse_config
 from podium.engine import Scheduler
-from podium.engine.plan.cache import Plans
+from podium.engine.plan.plan import Plans
 from profiles import CONFIG, REGISTRY, SCHEDULERS
 from world import History, World, histories
 

@@ -8,8 +8,7 @@ import pytest
 from builders import make_node, make_object, make_pod
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.known_crashes import known_crashes
-from podium.engine.release import release_of, release_of_nodes
+from podium.engine.release import known_crashes, release_of, release_of_nodes
 from podium.errors import InputError
 from podium.model import Node
 from podium.rules import rules_of

@@ -19,7 +19,7 @@ import pytest
 from live.cluster_objects import PODS
 from live.commands import BIN, Run
 from live.control_plane import ADMIN, BINARIES, NOBODY, ControlPlane, free_port, kubeconfig_document
-from podium.live.resources import RESOURCES
+from podium.live.reading import RESOURCES
 
 QUESTIONS = {
     "explain": ["explain", "web", "-o", "json"],

@@ -9,8 +9,7 @@ import pytest
 
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
-from podium.live.anonymize import anonymize
-from podium.live.dump import documents
+from podium.live.reading import anonymize, documents
 from podium.manifests import load
 from podium.model import Pod
 from podium.recorded import Case, read_records

@@ -22,8 +22,7 @@ from builders import (
 from podium.cluster import Cluster
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent, WaitingPod
-from podium.loop.events import node_changes, object_change, pod_changes
-from podium.loop.hints import PluginHints
+from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
 from podium.model import (
     Node,
     NodeAffinity,

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import InputError
-from podium.manifests import large_lists as module
+from podium.manifests import files as module
 from podium.manifests import load, load_documents
-from podium.manifests.large_lists import LargeList, ListedPod
+from podium.manifests.files import LargeList, ListedPod
 
 Fields = dict[str, Any]
 PODS = [

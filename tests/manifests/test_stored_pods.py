@@ -6,7 +6,7 @@ import pytest
 
 from podium.errors import InputError
 from podium.manifests import load
-from podium.manifests.stored_pods import StoredPods
+from podium.manifests.defaults import StoredPods
 from podium.model import Pod
 
 from .objects import Fields, doc, yaml_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.model.names import (
+from podium.model.meta import (
     dns_subdomain_errors,
     extended_resource_errors,
     label_value_errors,

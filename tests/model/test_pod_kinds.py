@@ -8,7 +8,7 @@ import pytest
 
 from builders import make_object, make_pod
 from podium.model import Pod
-from podium.model.pod_kinds import belongs_to_node, has_objects_of_its_own, is_static
+from podium.model.pod import belongs_to_node, has_objects_of_its_own, is_static
 
 
 def mirror() -> Pod:

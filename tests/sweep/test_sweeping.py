@@ -154,7 +154,7 @@ def test_the_command_says_which_runs_failed(tmp_path: Path) -> None:
 def test_workers_that_cannot_be_had_are_one_line(
     tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podium.sweep.workers.CONNECT_WITHIN", 1)
+    monkeypatch.setattr("podium.sweep.running.CONNECT_WITHIN", 1)
     done = run("sweep", write_sweep(tmp_path), "--out", tmp_path / "o", *arguments)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr

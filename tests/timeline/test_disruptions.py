@@ -9,7 +9,7 @@ import pytest
 from builders import make_object, make_pod
 from podium.errors import InputError
 from podium.model import Pod, PodDisruptionBudget
-from podium.timeline.disruptions import Disruptions
+from podium.timeline.controllers import Disruptions
 
 
 def budget(app: str = "web", **fields: Any) -> PodDisruptionBudget:

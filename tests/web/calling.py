@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from podium.web.guard import App
+from podium.web.serving import App
 
 Fields = Mapping[str, Any]
 

@@ -19,8 +19,7 @@ from podium.extenders import messages
 from podium.framework import Registry
 from podium.model import Node, Pod
 from podium.plugins import IN_TREE
-from podium.web.extender_app import ExtenderServer, extender_application
-from podium.web.plugin_verbs import PluginVerbs, extender_framework
+from podium.web.extender import ExtenderServer, PluginVerbs, extender_application, extender_framework
 from web.calling import Caller
 
 

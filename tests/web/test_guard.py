@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.web.guard import Guard
+from podium.web.serving import Guard
 from web.calling import Caller
 
 TOKEN = "0123456789abcdef0123"

@@ -15,10 +15,9 @@ from podium.manifests import load
 from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
 from podium.web import questions
-from podium.web.configuration import turned
 from podium.web.questions import ScoreSettings
-from podium.web.subject import Subject, served_subject
 from podium.web.views import Views
+from podium.web.what_if import Subject, served_subject, turned
 from web.calling import Caller
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from podium.errors import PodiumError
-from podium.web.workers import BusyError, EndedError, Workers
+from podium.web.answering import BusyError, EndedError, Workers
 
 
 def _answer(question: bytes) -> bytes:

@@ -1,19 +1,36 @@
 """Answers to the questions people have about a cluster, each a function with a typed result."""
 
 from podium.answers.audit import Audit, Audited, Finding, audit
-from podium.answers.capacity import Capacity, Fits, capacity, pods_of, without_nodes
+from podium.answers.capacity import (
+    Capacity,
+    Fits,
+    NodeMix,
+    NodesNeeded,
+    NodeTemplate,
+    capacity,
+    nodes_needed,
+    pods_of,
+    without_nodes,
+)
 from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, compare
-from podium.answers.conditions import Condition
-from podium.answers.disruption.disruption import BudgetImpact, Disrupted, Disruption, Fate, Settings, drain, fail
-from podium.answers.disruption.failure_search import WorstCase, worst_domain, worst_nodes
-from podium.answers.measures import Measures, measure
-from podium.answers.node_lookup import find_node, find_nodes, nodes_matching
-from podium.answers.nodes_needed import NodeMix, NodesNeeded, NodeTemplate, nodes_needed
-from podium.answers.spec_constraints import SpecConstraint
-from podium.answers.tuning.trials import OBJECTIVES
-from podium.answers.tuning.tune import Trial, Tuning, tune
+from podium.answers.disruption import (
+    BudgetImpact,
+    Disrupted,
+    Disruption,
+    Fate,
+    Settings,
+    WorstCase,
+    drain,
+    fail,
+    worst_domain,
+    worst_nodes,
+)
+from podium.answers.lookup import find_node, find_nodes, nodes_matching
+from podium.answers.measures import Condition, Measures, measure
+from podium.answers.tuning.tune import OBJECTIVES, Trial, Tuning, tune
 from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_not import Change, Suggestion
+from podium.answers.why_not.candidate_changes import SpecConstraint
 from podium.answers.why_not.why_not import WhyNot, why_not
 
 __all__ = [

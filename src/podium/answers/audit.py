@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from podium.answers.capacity import put_back
 from podium.answers.compare import points_of
-from podium.answers.placement import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
@@ -23,7 +23,7 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Pod
-from podium.model.pod_kinds import belongs_to_node, is_static
+from podium.model.pod import belongs_to_node, is_static
 from podium.plugins import IN_TREE
 
 STATIC = "a static pod: its node runs it"

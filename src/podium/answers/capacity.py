@@ -1,9 +1,9 @@
-"""How many more pods fit: pods of a template, or of several in a mix, placed one by one until one does not fit."""
+"""How many more pods fit, placed one by one until one does not, and how many nodes the rest needs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
@@ -11,18 +11,53 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.answers.node_lookup import find_nodes
-from podium.answers.placement import with_claims
-from podium.cluster import Cluster
+from podium.answers.lookup import find_nodes
+from podium.cluster import Cluster, NodeInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.engine.select import TieBreak
-from podium.errors import InputError
+from podium.engine.simulation import in_queue_order
+from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.model import Pod, PodStatus
+from podium.manifests.expansion import claims_for
+from podium.manifests.workloads import daemon_tolerations, should_run
+from podium.model import DaemonSet, Node, ObjectMeta, Pod, PodStatus, ResourceClaim, ResourceClaimTemplate
+from podium.model.objects import HOSTNAME
+from podium.model.resources import pod_resources
 from podium.plugins import IN_TREE
 from podium.wording import counted
+
+
+def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
+    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
+
+    `held` are the claims that its end changed, as they were before.
+    """
+    if pod.spec.node_name:
+        cluster.add(pod)
+    else:
+        cluster.assume(pod, node)
+    for claim in held:
+        cluster.update(claim)
+
+
+def with_claims(pod: Pod, cluster: Cluster) -> Pod:
+    """A new pod with the claims that are made from templates for it; they are in the cluster from now on."""
+    if not pod.spec.resource_claims:
+        return pod
+    pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
+    for claim in claims:
+        cluster.update(claim)
+    return pod
+
+
+def place(scheduler: Scheduler, pod: Pod) -> str | None:
+    """Put the pod on its node; None if it fits nowhere or cannot be decided: `Scheduler.message` says why."""
+    try:
+        return scheduler.schedule(pod)
+    except (InputError, PluginError, ExtenderError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +194,272 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
     if any(number < 1 for number in mix):
         raise InputError(f"a mix of {':'.join(map(str, mix))}; each number must be at least 1")
     return tuple(mix)
+
+
+MOST_TRIALS, MOST_DECISIONS = 400, 60_000
+"""How many mixes are tried at most, and how many pods are decided for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """A node that can be had any number of times, for a price each."""
+
+    node: Node
+    price: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMix:
+    """So many nodes of each template, what they cost, and which of the pods do not fit even then."""
+
+    counts: Mapping[str, int]
+    """Per template that is needed at all, by name."""
+    price: float
+    left: tuple[str, ...] = ()
+    """The pods that stay pending, as namespace/name."""
+
+    @property
+    def nodes(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def fits(self) -> bool:
+        return not self.left
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"nodes": dict(self.counts), "count": self.nodes, "price": self.price, "left": list(self.left)}
+
+
+@dataclass(frozen=True, slots=True)
+class NodesNeeded:
+    """How many nodes the pods need that fit nowhere now."""
+
+    pods: int
+    """How many pods do not fit now."""
+    alone: Mapping[str, NodeMix]
+    """Per template, by name, how many nodes it takes of it alone; if no number of them suffices, how many help."""
+    best: NodeMix
+    """The cheapest mix found with which all pods fit; if there is none, with which as few as possible are left."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "pods": self.pods,
+            "best": self.best.to_dict(),
+            "alone": {name: mix.to_dict() for name, mix in self.alone.items()},
+        }
+
+
+def nodes_needed(
+    cluster: Cluster,
+    pods: Sequence[Pod],
+    templates: Sequence[NodeTemplate],
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    *,
+    registry: Registry = IN_TREE,
+    release: AnyRelease = CURRENT,
+    tie_break: TieBreak | str = "first",
+    seed: int = 0,
+) -> NodesNeeded:
+    """How many nodes of the templates it takes until all pods have a node; the cluster stays as it is.
+
+    What fits now is placed first, then nodes come for the rest, which is decided anew in its order. New nodes run the
+    pods of the DaemonSets of the cluster that are meant for them. Pods that wait for something else than a node, a
+    scheduling gate or another scheduler, are left out.
+    """
+    names = [template.name for template in templates]
+    if len(set(names)) < len(names):
+        raise InputError(f"node templates {', '.join(names)}: each must have a name of its own")
+    cluster = cluster.fork()
+
+    def scheduler_on(nodes: Cluster) -> Scheduler:
+        return Scheduler(nodes, config, registry=registry, release=release, tie_break=tie_break, seed=seed)
+
+    with closing(scheduler_on(cluster)) as scheduler:
+        waiting = [pod for pod in pods if _waits_for_a_node(pod, scheduler)]
+        rest = [pod for pod in in_queue_order(waiting, scheduler) if scheduler.schedule(pod) is None]
+
+    def left(counts: Counts) -> tuple[str, ...]:
+        trial = cluster.fork()
+        for number, template in zip(counts, templates, strict=True):
+            add_nodes(trial, template.node, number)
+        with closing(scheduler_on(trial)) as scheduler:
+            return tuple(pod.key for pod in rest if scheduler.schedule(pod) is None)
+
+    if not rest:
+        return NodesNeeded(0, {}, NodeMix({}, 0.0))
+    return _Search(templates, _Room(cluster, rest, templates), len(rest), left).run()
+
+
+def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
+    return not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.frameworks
+
+
+def add_nodes(cluster: Cluster, template: Node, number: int) -> list[str]:
+    """Add so many nodes of a template, each with the daemon pods meant for it; their names."""
+    daemon_sets, added = list(cluster.store.of(DaemonSet)), []
+    for node in _numbered_nodes(template, cluster, number):
+        cluster.add(node)
+        added.append(node.name)
+        for daemon_set in daemon_sets:
+            pod = _daemon_pod(daemon_set, node)
+            if pod is not None:
+                cluster.add(pod)
+    return added
+
+
+def _numbered_nodes(template: Node, cluster: Cluster, number: int) -> Iterator[Node]:
+    names = (name for name in (f"{template.name}-{each}" for each in count(1)) if name not in cluster.rows)
+    for _, name in zip(range(number), names, strict=False):
+        labels = template.metadata.labels
+        # A hostname label names the node; no two nodes share it.
+        own = {**labels, HOSTNAME: name} if HOSTNAME in labels else labels
+        metadata = replace(template.metadata, name=name, uid=f"Node/{name}", labels=own)
+        yield replace(template, metadata=metadata)
+
+
+def _daemon_pod(daemon_set: DaemonSet, node: Node) -> Pod | None:
+    template = daemon_set.spec.template
+    spec = replace(template.spec, tolerations=daemon_tolerations(template.spec))
+    if not should_run(replace(template, spec=spec), node):
+        return None
+    name = f"{daemon_set.name}-{node.name}"
+    metadata = ObjectMeta(name=name, namespace=daemon_set.namespace, labels=template.metadata.labels)
+    return Pod(metadata=metadata, spec=replace(spec, node_name=node.name))
+
+
+Counts = tuple[int, ...]
+"""How many nodes of each template."""
+
+
+class _Room:
+    """What the pods ask for together, and what a new node of each template has for them."""
+
+    def __init__(self, cluster: Cluster, pods: Sequence[Pod], templates: Sequence[NodeTemplate]) -> None:
+        self._asked: Counter[str] = Counter()
+        for pod in pods:
+            self._asked.update(pod_resources(pod).requests)
+        self._offers = [self._offer(cluster.fork(), template.node) for template in templates]
+
+    def _offer(self, cluster: Cluster, template: Node) -> dict[str, int]:
+        (node,) = add_nodes(cluster, template, 1)
+        info = NodeInfo(cluster, cluster.rows[node])
+        return {name: info.allocatable(name) - info.requested(name) for name in self._asked}
+
+    def may_suffice(self, counts: Counts) -> bool:
+        """Whether the nodes have as much of everything as the pods ask for: if not, trying them is idle."""
+        return all(
+            sum(number * offer[name] for number, offer in zip(counts, self._offers, strict=True)) >= asked
+            for name, asked in self._asked.items()
+        )
+
+
+class _Search:
+    """Looks for the cheapest counts with which nothing is left, or as little as can be; tries each at most once."""
+
+    def __init__(
+        self, templates: Sequence[NodeTemplate], room: _Room, pods: int, left: Callable[[Counts], tuple[str, ...]]
+    ) -> None:
+        self._templates, self._room, self._pods, self._try = templates, room, pods, left
+        self._known: dict[Counts, tuple[str, ...]] = {}
+
+    def run(self) -> NodesNeeded:
+        nothing = (0,) * len(self._templates)
+        alone = [self._fewest(nothing, place) for place in range(len(self._templates))]
+        together = tuple(map(sum, zip(*alone, strict=True)))
+        starts = [nothing, *alone, together]
+        self._goal = min(map(self._left, starts))
+        starts += self._greedy()
+        best = self._improved(min((start for start in starts if self._left(start) <= self._goal), key=self._rank))
+        each = {template.name: self._mix(counts) for template, counts in zip(self._templates, alone, strict=True)}
+        return NodesNeeded(self._pods, each, self._mix(best))
+
+    def _fewest(self, base: Counts, place: int) -> Counts:
+        """`base` with as few nodes of one template more as leave nothing, or as leave as little as any number does."""
+        high = 1
+        while self._left(_plus(base, place, high)) and high < self._pods:
+            high = min(2 * high, self._pods)
+        goal = self._left(_plus(base, place, high))
+        if self._left(base) <= goal:
+            return base
+        low = 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._left(_plus(base, place, middle)) <= goal:
+                high = middle
+            else:
+                low = middle
+        return _plus(base, place, high)
+
+    def _greedy(self) -> list[Counts]:
+        """Node by node the one that places most pods for its price; nothing if that comes to no good end."""
+        counts: Counts = (0,) * len(self._templates)
+        left = self._left(counts)
+        while left > self._goal and not self._is_tired:
+            gains = [
+                ((left - self._left(_plus(counts, place, 1))) / template.price, -template.price, -place)
+                for place, template in enumerate(self._templates)
+            ]
+            gain, _, place = max(gains)
+            if gain <= 0:
+                return []
+            counts = _plus(counts, -place, 1)
+            left = self._left(counts)
+        return [counts] if left <= self._goal else []
+
+    def _improved(self, counts: Counts) -> Counts:
+        """Give up some nodes for fewer or cheaper ones of another template, as long as that gets cheaper."""
+        improving = True
+        while improving and not self._is_tired:
+            improving = False
+            for cheaper in self._neighbours(counts):
+                if self._left(cheaper) <= self._goal:
+                    counts, improving = cheaper, True
+                    break
+                if self._is_tired:
+                    break
+        return counts
+
+    def _neighbours(self, counts: Counts) -> Iterator[Counts]:
+        """Fewer nodes of one template, with as many of another as its price allows; the cheapest first."""
+        found: list[Counts] = []
+        for place, number in enumerate(counts):
+            for fewer in range(1, number + 1):
+                less = _plus(counts, place, -fewer)
+                found.append(less)
+                for other, template in enumerate(self._templates):
+                    if other != place:
+                        most = int(fewer * self._templates[place].price / template.price)
+                        found += [_plus(less, other, more) for more in range(1, most + 1)]
+        by_price = sorted(dict.fromkeys(found), key=self._rank)
+        cheaper = (each for each in by_price if self._rank(each) < self._rank(counts))
+        return (each for each in cheaper if self._goal or self._room.may_suffice(each))
+
+    @property
+    def _is_tired(self) -> bool:
+        return len(self._known) >= min(MOST_TRIALS, max(MOST_DECISIONS // self._pods, 20))
+
+    def _left(self, counts: Counts) -> int:
+        if counts not in self._known:
+            self._known[counts] = self._try(counts)
+        return len(self._known[counts])
+
+    def _rank(self, counts: Counts) -> tuple[float, int, Counts]:
+        """Cheaper is better, then fewer nodes, then more of the templates named first."""
+        return self._price(counts), sum(counts), tuple(-number for number in counts)
+
+    def _price(self, counts: Counts) -> float:
+        total = sum(number * each.price for number, each in zip(counts, self._templates, strict=True))
+        return round(total, 6)
+
+    def _mix(self, counts: Counts) -> NodeMix:
+        needed = {each.name: number for each, number in zip(self._templates, counts, strict=True) if number}
+        return NodeMix(needed, self._price(counts), self._known[counts])
+
+
+def _plus(counts: Counts, place: int, number: int) -> Counts:
+    return (*counts[:place], counts[place] + number, *counts[place + 1 :])

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 from podium.cluster import Cluster
 from podium.model import DeviceClass, ResourceClaim
 from podium.model.quantity import format_quantity
-from podium.plugins.dynamic_resources.counters import CounterUse
-from podium.plugins.dynamic_resources.devices import DeviceID, PooledDevice
+from podium.plugins.dynamic_resources.constraints import CounterUse
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
-from podium.plugins.dynamic_resources.pools import Candidate
-from podium.plugins.dynamic_resources.requests import expressions_of
-from podium.plugins.dynamic_resources.selection import SelectionError, selects
+from podium.plugins.dynamic_resources.pools import Candidate, DeviceID, PooledDevice
+from podium.plugins.dynamic_resources.requests import SelectionError, expressions_of, selects
 from podium.rules import NEWEST_RULES, Rules
 
 MANY_NODES = "(several nodes)"

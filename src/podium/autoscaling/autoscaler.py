@@ -1,20 +1,144 @@
-"""An autoscaler in simulated time: it looks at the cluster every so often, and lets groups grow and shrink."""
+"""An autoscaler in simulated time: groups grow for pods that fit nowhere, and shrink as with cluster-autoscaler
+or Karpenter.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from podium.autoscaling import scale_up
-from podium.autoscaling.consolidation import Consolidation
-from podium.autoscaling.fleet import NEVER, Fleet
-from podium.autoscaling.groups import NodeGroups
-from podium.autoscaling.scale_down import ScaleDown
-from podium.autoscaling.what_if import WhatIf
+import numpy as np
+
+from podium.autoscaling.fleet import NEVER, Fleet, Member, WhatIf, may_leave, without
+from podium.autoscaling.groups import NodeGroup, NodeGroups
 from podium.model import Pod
+from podium.model.resources import CPU, MEMORY, pod_resources
 from podium.timeline import Timeline
+
+
+class Consolidation:
+    """Deletes nodes or replaces them by cheaper ones, one command at a time: the next when the last is carried out."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet, self._settings = fleet, fleet.settings
+        self._since: dict[str, tuple[frozenset[str], float]] = {}
+        """The pods on each node, and since when they are the ones."""
+        self._tried = fleet.what_if()
+
+    def timers(self) -> Iterator[float]:
+        """When nodes have been unchanged for long enough."""
+        yield from (since + self._settings.consolidate_after for _, since in self._since.values())
+
+    def update(self, tried: WhatIf) -> None:
+        """Note which nodes changed. `tried` is the cluster with the pods that wait where they fit."""
+        self._tried, found = tried, {}
+        for one in self._fleet.members():
+            pods = frozenset(pod.key for pod in one.pods)
+            before, since = self._since.get(one.name, (None, 0.0))
+            found[one.name] = pods, since if before == pods else self._fleet.now
+        self._since = found
+
+    def act(self) -> bool:
+        """Delete or replace what can be; whether there is anything."""
+        fleet, settings = self._fleet, self._settings
+        is_busy = bool(fleet.leaving) or any(boot.replaces for boot in fleet.booting)
+        if not settings.scale_down_enabled or is_busy:
+            return False
+        oldest, spare = fleet.now - settings.consolidate_after, fleet.spare()
+        due = [m for m in fleet.members() if self._since[m.name][1] <= oldest and m.name not in self._tried.claimed]
+        due = [one for one in due if may_leave(one, settings, fleet.world.disruptions)]
+        gone = False
+        for one in due:
+            if one.is_empty and spare[one.group.name] > 0:
+                spare[one.group.name] -= 1
+                fleet.remove(one, "empty")
+                gone = True
+        if gone or settings.consolidation_policy == "WhenEmpty":
+            return gone
+        candidates = sorted((one for one in due if not one.is_empty), key=lambda one: len(one.pods))
+        return any(self._consolidate(one, self._tried, spare[one.group.name]) for one in candidates)
+
+    def _consolidate(self, one: Member, tried: WhatIf, spare: int) -> bool:
+        """Delete a node whose pods fit elsewhere, or replace it by a cheaper one on which they do."""
+        fleet = self._fleet
+        if spare > 0 and without(tried, one) is not None:
+            fleet.remove(one, "underutilized")
+            return True
+        room = fleet.room()
+        for group in sorted(fleet.groups, key=lambda group: group.price_per_hour):
+            if group.price_per_hour >= one.group.price_per_hour or spare <= 0:
+                return False
+            if room[group.name] > 0 and without(tried, one, [group.node("instead")]) is not None:
+                fleet.note("replace", node=one.name, group=group.name)
+                fleet.boot(group, replaces=one.name)
+                return True
+        return False
+
+
+class ScaleDown:
+    """Notes since when nodes are not needed, and takes those away that have not been for long enough."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet, self._settings = fleet, fleet.settings
+        self._since: dict[str, float] = {}
+
+    def timers(self) -> Iterator[float]:
+        """When nodes that are not needed may go."""
+        if self._settings.scale_down_enabled:
+            long_enough = self._settings.scale_down_unneeded_time
+            yield from (max(since + long_enough, self._cooled) for since in self._since.values())
+
+    @property
+    def _cooled(self) -> float:
+        """When enough time has passed since nodes came or went."""
+        settings, fleet = self._settings, self._fleet
+        return max(
+            fleet.last_add + settings.scale_down_delay_after_add,
+            fleet.last_delete + settings.scale_down_delay_after_delete,
+        )
+
+    def update(self, tried: WhatIf) -> None:
+        """Find the nodes that are little used and whose pods fit elsewhere, all of them taken away together.
+
+        `tried` is the cluster with the pods that wait where they fit: nodes that are to get one are needed.
+        """
+        settings, fleet = self._settings, self._fleet
+        threshold, claimed = settings.scale_down_utilization_threshold, tried.claimed
+        little_used = [m for m in fleet.members() if m.utilization < threshold and m.name not in claimed]
+        little_used.sort(key=lambda one: (one.name not in self._since, not one.is_empty, one.utilization))
+        spare, non_empty = fleet.spare(), 0
+        unneeded: dict[str, float] = {}
+        for one in little_used:
+            if non_empty >= settings.scale_down_non_empty_candidates_count and not one.is_empty:
+                continue
+            if spare[one.group.name] <= 0 or not may_leave(one, settings, fleet.world.disruptions):
+                continue
+            non_empty += not one.is_empty
+            trial = without(tried, one)
+            if trial is not None:
+                tried = trial
+                spare[one.group.name] -= 1
+                unneeded[one.name] = self._since.get(one.name, fleet.now)
+        self._since = unneeded
+
+    def act(self) -> bool:
+        """Take away nodes that have not been needed for long enough; whether there are any."""
+        settings, fleet = self._settings, self._fleet
+        if not settings.scale_down_enabled or fleet.now < self._cooled:
+            return False
+        oldest = fleet.now - settings.scale_down_unneeded_time
+        due = [one for one in fleet.members() if self._since.get(one.name, fleet.now + 1) <= oldest]
+        empty = [one for one in due if one.is_empty][: settings.max_scale_down_parallelism]
+        drained = [one for one in due if not one.is_empty][
+            : max(settings.max_drain_parallelism - len(fleet.leaving), 0)
+        ]
+        for one in (*empty, *drained):
+            self._since.pop(one.name)
+            fleet.remove(one, "empty" if one.is_empty else "underutilized")
+        return bool(empty or drained)
 
 
 class Autoscaler:
@@ -93,10 +217,10 @@ class Autoscaler:
         settings, current = self._settings, self._timeline.history.current
         old_enough = self._timeline.now - settings.new_pod_scale_up_delay
         helpless = [pod for pod in waiting if current[pod.key].arrived <= old_enough]
-        found = scale_up.options(helpless, tried, self._fleet.room(), self._fleet.groups) if helpless else []
+        found = options(helpless, tried, self._fleet.room(), self._fleet.groups) if helpless else []
         if not found:
             return False
-        option = scale_up.choose(found, settings.expander, self._rng)
+        option = choose(found, settings.expander, self._rng)
         self._fleet.note("scale-up", group=option.group.name, nodes=option.nodes, pods=len(option.pods))
         self._fleet.boot(option.group, option.nodes)
         return True
@@ -112,3 +236,77 @@ class Autoscaler:
     def report(self) -> dict[str, Any]:
         """What the nodes of groups cost until now, and how many came and went, in all and by group."""
         return self._fleet.report()
+
+
+@dataclass(frozen=True)
+class Option:
+    """A group that could grow by some nodes, and the pods that would fit then."""
+
+    group: NodeGroup
+    nodes: int
+    pods: tuple[Pod, ...]
+    waste: float
+    """The share of cpu and memory of the new nodes that these pods leave unused, from 0 to 1."""
+
+    @property
+    def price(self) -> float:
+        """Per hour, for each pod that is helped."""
+        return self.group.price_per_hour * self.nodes / len(self.pods)
+
+
+def options(
+    waiting: Sequence[Pod], tried: WhatIf, room: Mapping[str, int], groups: Sequence[NodeGroup]
+) -> list[Option]:
+    """What each group could do for pods that fit nowhere in `tried`; `room` is how many nodes it may still get."""
+    ordered = sorted(waiting, key=_size, reverse=True)
+    found = (_option(group, ordered, tried.copy(), room[group.name]) for group in groups if room[group.name] > 0)
+    return [option for option in found if option is not None]
+
+
+def _size(pod: Pod) -> tuple[int, int]:
+    requests = pod_resources(pod).requests
+    return requests.get(CPU, 0), requests.get(MEMORY, 0)
+
+
+def _option(group: NodeGroup, pods: Sequence[Pod], tried: WhatIf, room: int) -> Option | None:
+    """Add nodes of a group one by one, each for a pod that does not fit on those there are."""
+    helped: list[Pod] = []
+    added = 0
+    hopeless: set[object] = set()
+    for pod in pods:
+        kind = tried.cluster.infos.of(pod)
+        if tried.fits(pod):
+            helped.append(pod)
+        elif added < room and kind not in hopeless:
+            node = group.node(f"new-{added}")
+            tried.add(node)
+            if tried.fits(pod):
+                helped.append(pod)
+                added += 1
+            else:
+                hopeless.add(kind)
+                tried.remove(node)
+    if not added:
+        return None
+    nodes = [tried.cluster.rows[group.node(f"new-{number}").name] for number in range(added)]
+    return Option(group, added, tuple(helped), _waste(tried, nodes))
+
+
+def _waste(tried: WhatIf, rows: Sequence[int]) -> float:
+    nodes = tried.cluster.nodes.of(np.array(rows))
+    used = [nodes.requested(resource).sum() / max(nodes.allocatable(resource).sum(), 1) for resource in (CPU, MEMORY)]
+    return 1 - float(sum(used)) / len(used)
+
+
+def choose(found: Sequence[Option], expander: str, rng: random.Random) -> Option:
+    """The option an expander prefers; of equals the one whose group stands first."""
+    match expander:
+        case "price":
+            return min(found, key=lambda option: option.price)
+        case "priority":
+            return max(found, key=lambda option: option.group.priority)
+        case "most-pods":
+            return max(found, key=lambda option: len(option.pods))
+        case "random":
+            return rng.choice(found)
+    return min(found, key=lambda option: option.waste)

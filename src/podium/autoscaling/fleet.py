@@ -1,17 +1,181 @@
-"""The nodes of all groups: those there are, those on their way in or out, and what they cost."""
+"""The nodes of all groups, what they cost and how full they are; which pods may move, and would they fit with
+other nodes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from podium.autoscaling.groups import NodeGroup, NodeGroups
-from podium.autoscaling.shrinking import Member, member
-from podium.autoscaling.what_if import WhatIf
-from podium.model import Node, Pod
+from msgspec.structs import replace
+
+from podium.autoscaling.groups import NodeGroup, NodeGroups, Settings
+from podium.cluster import Cluster, NodeInfo
+from podium.engine import Scheduler
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.model import Node, Object, Pod, PodStatus
+from podium.model.resources import CPU, MEMORY
 from podium.timeline import TimedEvent, Timeline, Verb
+from podium.timeline.controllers import Disruptions
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+MIRROR = "kubernetes.io/config.mirror"
+SYSTEM = "kube-system"
+MEMORY_MEDIUM = "Memory"
+
+
+def goes_along(pod: Pod) -> bool:
+    """Whether a pod goes with its node and nobody minds: of a DaemonSet, a mirror pod, or one that ends anyway."""
+    owner = pod.metadata.controller
+    return pod.terminating or MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == "DaemonSet")
+
+
+def may_move(pod: Pod, settings: Settings, may_evict: Callable[[Pod], bool]) -> bool:
+    """Whether a pod may be evicted so that its node can go; `may_evict` asks the PodDisruptionBudgets."""
+    annotations = pod.metadata.annotations
+    if annotations.get(SAFE_TO_EVICT) == "false" or annotations.get(DO_NOT_DISRUPT) == "true":
+        return False
+    if not may_evict(pod):
+        return False
+    if annotations.get(SAFE_TO_EVICT) == "true":
+        return True
+    if pod.metadata.controller is None:
+        # Nobody would make it anew.
+        return False
+    if settings.skip_nodes_with_system_pods and pod.namespace == SYSTEM:
+        return False
+    return not (settings.skip_nodes_with_local_storage and _has_local_storage(pod))
+
+
+def may_go(node: Node) -> bool:
+    """Whether a node lets itself be removed."""
+    annotations = node.metadata.annotations
+    return annotations.get(SCALE_DOWN_DISABLED) != "true" and annotations.get(DO_NOT_DISRUPT) != "true"
+
+
+def _has_local_storage(pod: Pod) -> bool:
+    return any(
+        volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != MEMORY_MEDIUM)
+        for volume in pod.spec.volumes
+    )
+
+
+class WhatIf:
+    """A copy of a cluster to try something on. `daemons` gives the pods that a new node gets at once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scheduler_on: Callable[[Cluster], Scheduler],
+        daemons: Callable[[Node], Iterable[Object]],
+    ) -> None:
+        self._original, self._scheduler_on, self._daemons = cluster, scheduler_on, daemons
+        self.claimed: set[str] = set()
+        """The nodes that pods were put on by `fits`."""
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The copy: made when it is needed, as often nothing is tried."""
+        return self._original.fork()
+
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        return self._scheduler_on(self.cluster)
+
+    def copy(self) -> WhatIf:
+        return WhatIf(self.cluster, self._scheduler_on, self._daemons)
+
+    def add(self, node: Node) -> None:
+        """A node joins, with its daemon pods."""
+        self.cluster.add(node)
+        for item in self._daemons(node):
+            if isinstance(item, Pod):
+                self._place(item)
+
+    def remove(self, node: Node) -> None:
+        """A node leaves; its pods are nowhere."""
+        for pod in self.cluster.pods_on(self.cluster.rows[node.name]):
+            self.cluster.end(pod)
+        self.cluster.remove(node)
+
+    def fits(self, pod: Pod) -> bool:
+        """Whether a pod finds a node; it is on that node from now on."""
+        node = self._place(pod)
+        if node is not None:
+            self.claimed.add(node)
+        return node is not None
+
+    def fit(self, pods: Sequence[Pod]) -> bool:
+        """Whether all pods find nodes."""
+        return all(map(self.fits, pods))
+
+    def _place(self, pod: Pod) -> str | None:
+        try:
+            node = self._scheduler.schedule(pod)
+        except (InputError, PluginError, ExtenderError):
+            return None
+        return node
+
+
+def made_anew(pod: Pod) -> Pod:
+    """The pod as its controller would make it once more: without a node."""
+    metadata = replace(pod.metadata, name=f"{pod.name}-anew", deletion_timestamp=None)
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of a group."""
+
+    node: Node
+    group: NodeGroup
+    pods: tuple[Pod, ...]
+    """Those that would have to move."""
+    utilization: float
+    """The larger share of cpu and memory that is requested, from 0 to 1."""
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.pods
+
+
+def member(cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[str], Pod], settings: Settings) -> Member:
+    """A node as it is now; `current` gives a pod by its key."""
+    row = cluster.rows[node.name]
+    pods = [current(placed.pod.key) for placed in cluster.placed_on(row)]
+    info = NodeInfo(cluster, row)
+    ignored = [p for p in pods if settings.ignore_daemonsets_utilization and goes_along(p) and not p.terminating]
+    shares = []
+    for resource in (CPU, MEMORY):
+        offered = info.allocatable(resource)
+        requested = info.requested(resource) - sum(cluster.info_of(p).resources.used.get(resource, 0) for p in ignored)
+        shares.append(requested / offered if offered else 0.0)
+    return Member(node, group, tuple(pod for pod in pods if not goes_along(pod)), max(shares))
+
+
+def may_leave(one: Member, settings: Settings, disruptions: Disruptions) -> bool:
+    """Whether nothing on a node keeps it: no annotation, no pod that must not be moved, no budget."""
+    movable = all(may_move(pod, settings, disruptions.may_evict) for pod in one.pods)
+    return may_go(one.node) and movable and disruptions.may_evict_all(one.pods)
+
+
+def without(tried: WhatIf, one: Member, instead: Sequence[Node] = ()) -> WhatIf | None:
+    """The cluster without a node, its pods on others or on those that come instead; None if they do not fit."""
+    trial = tried.copy()
+    trial.remove(one.node)
+    for node in instead:
+        trial.add(node)
+    return trial if trial.fit([made_anew(pod) for pod in one.pods]) else None
+
 
 HOUR = 3600.0
 NEVER = float("-inf")

@@ -15,7 +15,7 @@ from podium.errors import InputError
 from podium.manifests import load
 from podium.manifests.located import LocatedDocument, Section
 from podium.model import Node
-from podium.model.node import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
+from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 
 STRATEGIES = ("cluster-autoscaler", "karpenter")
 EXPANDERS = ("least-waste", "price", "priority", "most-pods", "random")

@@ -6,8 +6,17 @@ selector = DeviceSelector('device.driver == "gpu.example.com"')
 selector.matches("gpu.example.com", {"model": "h100"}, {"memory": "80Gi"})
 """
 
-from podium.cel.device import AttributeValue, CapacityValue, Device, DeviceSelector, parse_version
-from podium.cel.environment import V1_34, V1_36, V1_37, Environment
+from podium.cel.device import (
+    V1_34,
+    V1_36,
+    V1_37,
+    AttributeValue,
+    CapacityValue,
+    Device,
+    DeviceSelector,
+    Environment,
+    parse_version,
+)
 from podium.cel.values import Semver
 from podium.errors import CelError
 

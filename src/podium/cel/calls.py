@@ -1,16 +1,63 @@
-"""Calls of functions: which overload carries one out, with which checks, and what it costs."""
+"""The closures that calls and lookups such as `device.attributes["gpu.example.com"].?model` compile to, and the
+cost they add up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from podium.cel import cost
-from podium.cel.overloads import Cost, Overload
-from podium.cel.steps import Run, Slots, Step, charge, constant
+from podium.cel import types
 from podium.cel.syntax import Call, Literal, Node, Select, is_index
-from podium.cel.types import DEVICE, STRING, Type, has_variable
-from podium.cel.values import EvalError, Format, Semver, Uint, Value, equal, fits, to_key
+from podium.cel.types import DEVICE, STRING, Cost, Overload, Type, has_variable
+from podium.cel.values import (
+    KEY_TYPES,
+    NONE,
+    DomainMap,
+    EvalError,
+    Format,
+    Optional,
+    Semver,
+    Uint,
+    Value,
+    equal,
+    fits,
+    to_key,
+    type_name,
+)
 from podium.errors import CelError
+
+COST_LIMIT = 1_000_000
+
+# What one evaluation works on: the cost so far, the device, and the variables.
+Slots = list[Any]
+Run = Callable[[Slots], Value]
+
+
+class CostLimitError(Exception):
+    """The evaluation cost more than the limit; nothing absorbs this."""
+
+
+class Step(NamedTuple):
+    """The closure of a node. `constant`: it stands for `value`, also to cel-go; `folded`: it always gives `value`."""
+
+    run: Run
+    constant: bool = False
+    value: Value = None
+    folded: bool = False
+
+
+def constant(value: Value) -> Step:
+    """A step that gives a value known when it is compiled."""
+    return Step(lambda _slots: value, True, value)
+
+
+def charge(slots: Slots, cost: int) -> None:
+    """Add to the cost of the evaluation; raises CostLimitError beyond the limit."""
+    slots[0] += cost
+    if slots[0] > COST_LIMIT:
+        raise CostLimitError
+
 
 _SIMPLE = frozenset({bool, int, Uint, float, str})
 
@@ -118,7 +165,7 @@ def member_of_constants(steps: list[Step]) -> Step | None:
 
 def price_of(node: Call) -> Cost:
     """What the call costs; one that may reach several overloads costs by the name of its function, or 1."""
-    return node.overloads[0].cost if len(node.overloads) == 1 or node.function in cost.BY_NAME else cost.unit
+    return node.overloads[0].cost if len(node.overloads) == 1 or node.function in types.BY_NAME else types.unit
 
 
 def applied(implementation: Callable[..., Value], runs: list[Run]) -> Run:
@@ -158,3 +205,100 @@ def counted(implementation: Callable[..., Value], runs: list[Run], price: Cost) 
         return result
 
     return run
+
+
+Charge = Callable[[Slots, int], None] | None
+_MISSING = object()
+
+
+class Qualifier(NamedTuple):
+    """One step of a chain: the key, its value where it is constant, and how absence is treated."""
+
+    run: Run
+    constant: Value
+    optional: bool
+    test_only: bool
+
+
+def plan_attribute(root: Run, qualifiers: list[Qualifier], on_device: bool, charge: Charge) -> Run:
+    """The closure of a chain. The keys of a device and of constant text, the most common, have shorter ways."""
+    names = [each.constant for each in qualifiers]
+    plain = not any(each.test_only or each.optional for each in qualifiers[:-1])
+    if charge is None and on_device and plain and all(type(name) is str for name in names):
+        if len(names) == 3:
+            return _of_device(names, qualifiers[-1])
+        if len(names) == 1 and not qualifiers[0].test_only and not qualifiers[0].optional:
+            (name,) = names
+            return lambda slots: slots[1][name]
+    return _chain(root, qualifiers, charge)
+
+
+def _of_device(names: list[str], last: Qualifier) -> Run:
+    """`device.attributes["domain"].name`, also with `?` or in has()."""
+    group, domain, name = names
+    if last.test_only:
+        return lambda slots: name in slots[1][group][domain]
+    if last.optional:
+
+        def optional(slots: Slots) -> Value:
+            found = slots[1][group][domain]
+            return Optional(True, found[name]) if name in found else NONE
+
+        return optional
+
+    def run(slots: Slots) -> Value:
+        try:
+            return slots[1][group][domain][name]
+        except KeyError:
+            raise EvalError(f"no such key: {name}") from None
+
+    return run
+
+
+def _chain(root: Run, qualifiers: list[Qualifier], charge: Charge) -> Run:
+    test_only = qualifiers[-1].test_only
+
+    def run(slots: Slots) -> Value:
+        value = root(slots)
+        optional = type(value) is Optional
+        if optional:
+            if not value.present:
+                return False if test_only else value
+            value = value.value
+        for each in qualifiers:
+            key = each.run(slots)
+            optional = optional or each.optional
+            found = find(value, key)
+            if charge is not None and (found is not _MISSING or each.test_only or not optional):
+                charge(slots, 1)
+            if each.test_only:
+                return found is not _MISSING
+            if found is _MISSING:
+                if optional:
+                    return False if test_only else NONE
+                raise EvalError(f"index out of bounds: {key}" if type(value) is list else f"no such key: {key}")
+            value = found
+        return Optional(True, value) if optional else value
+
+    return run
+
+
+def find(container: Value, key: Value) -> Value:
+    """The element of a list or map, or _MISSING; a value that is neither has none."""
+    kind = type(container)
+    if kind is dict:
+        return container.get(to_key(key), _MISSING) if type(key) in KEY_TYPES else _MISSING
+    if kind is DomainMap:
+        return container[key] if type(key) is str else {}
+    if kind is list:
+        index = _list_index(key)
+        return container[index] if 0 <= index < len(container) else _MISSING
+    return _MISSING
+
+
+def _list_index(key: Value) -> int:
+    if type(key) is int or type(key) is Uint:
+        return key
+    if type(key) is float and key.is_integer():
+        return int(key)
+    raise EvalError(f"unsupported index type '{type_name(key)}' in list")

@@ -1,25 +1,17 @@
-"""Finds the type of every part of an expression and the overloads a call may reach; refuses what cannot be right."""
+"""Finds the type of every part of an expression and the overloads a call may reach; refuses expressions that can
+never be right.
+"""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from podium.cel import types as t
-from podium.cel.lexer import fail
-from podium.cel.overloads import Library, Overload
-from podium.cel.syntax import (
-    Call,
-    Fold,
-    Ident,
-    ListLiteral,
-    Literal,
-    MapLiteral,
-    Node,
-    Select,
-    qualified_name,
-)  # fmt: skip
-from podium.cel.types import Substitution, Type, list_of, map_of, optional_of, unwrap_optional
-from podium.cel.values import TypeValue, type_name
+from podium.cel.functions.strings import CLAUSES, clauses
+from podium.cel.regex import compile_pattern
+from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, fail, qualified_name
+from podium.cel.types import Library, Overload, Substitution, Type, list_of, map_of, optional_of, unwrap_optional
+from podium.cel.values import EvalError, TypeValue, type_name
 
 # Names of types that may be written in an expression, and what they describe.
 _TYPES: dict[str, Type] = {each.name: each for each in (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.NULL)}
@@ -234,3 +226,75 @@ class Checker:
     def demand(self, node: Node, wanted: Type) -> None:
         if not self.bound.assign((wanted,), (node.type,)):
             self.fail(node, f"expected type '{wanted}' but found '{node.type}'")
+
+
+def validate(text: str, root: Node) -> None:
+    """Refuse an expression with an invalid duration, timestamp or pattern, or a list or map of mixed types."""
+    _visit(text, root, False)
+
+
+def _visit(text: str, node: Node, in_format: bool) -> None:
+    if isinstance(node, Call):
+        if node.arguments and isinstance(literal := node.arguments[0], Literal):
+            _literal(text, node, literal)
+        if node.function == "format":
+            in_format = True
+            _format(text, node)
+    elif isinstance(node, ListLiteral) and not in_format:
+        _same(text, [(each, _inside(text, each, index in node.optional)) for index, each in enumerate(node.elements)])
+    elif isinstance(node, MapLiteral) and not in_format:
+        _same(text, [(key, key.type) for key, _, _ in node.entries])
+        _same(text, [(value, _inside(text, value, optional)) for _, value, optional in node.entries])
+    for child in node.children():
+        _visit(text, child, in_format)
+
+
+def _inside(text: str, node: Node, optional: bool) -> Type:
+    inside, was_optional = unwrap_optional(node.type)
+    if optional and not was_optional:
+        fail(text, node.at, f"expected type 'optional_type({inside})' but found '{inside}'")
+    return inside if optional else node.type
+
+
+def _same(text: str, types: list[tuple[Node, Type]]) -> None:
+    for node, found in types[1:]:
+        if found != types[0][1]:
+            fail(text, node.at, f"expected type '{types[0][1]}' but found '{found}'")
+
+
+def _literal(text: str, call: Call, literal: Literal) -> None:
+    try:
+        if call.function == "matches" and isinstance(literal.value, str):
+            compile_pattern(literal.value)
+        elif call.function in ("duration", "timestamp") and len(call.overloads) == 1:
+            call.overloads[0].run(literal.value)
+    except EvalError:
+        fail(text, literal.at, f"invalid {call.function} argument")
+
+
+def _format(text: str, call: Call) -> None:
+    """Check a constant format against the types of the arguments written out for it."""
+    if not isinstance(call.target, Literal) or not isinstance(call.arguments[0], ListLiteral):
+        return
+    arguments = call.arguments[0].elements
+    used = 0
+    try:
+        for _, letter, _ in clauses(call.target.value):
+            if letter and used >= len(arguments):
+                raise EvalError(f"index {used} out of range")
+            if letter:
+                _clause(text, arguments[used], letter)
+                used += 1
+    except EvalError as error:
+        fail(text, call.at, str(error))
+    if used < len(arguments):
+        message = f"too many arguments supplied to string.format (expected {used}, got {len(arguments)})"
+        fail(text, call.at, message)
+
+
+def _clause(text: str, argument: Node, letter: str) -> None:
+    if argument.type.name != "dyn" and argument.type.name not in CLAUSES[letter]:
+        fail(text, argument.at, f"error during formatting: %{letter} cannot be used with {argument.type}")
+    if letter == "s" and isinstance(argument, (ListLiteral, MapLiteral)):
+        for child in argument.children():
+            _clause(text, child, letter)

@@ -1,22 +1,72 @@
-"""Device selectors: CEL expressions over one device, as DeviceClasses and ResourceClaims carry them."""
+"""Device selectors: CEL expressions over one device, and what each release of Kubernetes declares for them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
-from podium.cel.checker import Checker
-from podium.cel.environment import V1_37, Environment, device_fields, functions_of
-from podium.cel.functions import kubernetes
+from podium.cel import types as t
+from podium.cel.calls import CostLimitError, Run
+from podium.cel.checker import Checker, validate
+from podium.cel.functions import conversions, kubernetes, standard, strings
 from podium.cel.parser import parse
 from podium.cel.planner import Planner
-from podium.cel.steps import CostLimitError, Run
 from podium.cel.syntax import Call, Fold, ListLiteral, Node, walk
-from podium.cel.types import BOOL
-from podium.cel.validators import validate
+from podium.cel.types import BOOL, Library, Type, map_of
 from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
 from podium.errors import CelError
+
+
+class Environment(NamedTuple):
+    """How the expressions of a release differ from another's.
+
+    `list_attributes`: attributes have the type dyn and not any, so that loops over them compile.
+    `includes`: the function `value.includes(element)` is there.
+    `includes_limit`: how many elements of a list it looks at before it fails; 0 for all.
+    `newer_cel`: cel-go 0.29 and not 0.26, which reads names in backquotes and checks more arguments.
+    """
+
+    list_attributes: bool = True
+    includes: bool = True
+    includes_limit: int = 0
+    newer_cel: bool = True
+
+    @property
+    def attribute_type(self) -> Type:
+        """The type of an attribute of a device."""
+        return t.DYN if self.list_attributes else t.ANY
+
+
+V1_37 = Environment()
+V1_36 = Environment(list_attributes=False, includes_limit=48, newer_cel=False)
+# And v1.35.
+V1_34 = Environment(list_attributes=False, includes=False, newer_cel=False)
+
+_LIBRARY = standard.library.merged(
+    conversions.library, strings.library, kubernetes.library,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def functions_of(environment: Environment) -> Library:
+    """All functions of a release."""
+    library = _LIBRARY.merged(standard.cel_library(environment.newer_cel))
+    if not environment.includes:
+        return library
+    return library.merged(standard.includes_library(environment.includes_limit))
+
+
+def device_fields(environment: Environment) -> dict[str, Type]:
+    """The fields of `device` and their types."""
+    return {
+        "driver": t.STRING,
+        "allowMultipleAllocations": t.BOOL,
+        "attributes": map_of(t.STRING, map_of(t.STRING, environment.attribute_type)),
+        "capacity": map_of(t.STRING, map_of(t.STRING, t.QUANTITY)),
+    }
+
 
 AttributeScalar = bool | int | str | Semver
 AttributeValue = AttributeScalar | list[bool] | list[int] | list[str] | list[Semver]

@@ -9,11 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from podium.cel.attributes import Qualifier, plan_attribute
-from podium.cel.calls import applied, counted, dispatch, equality, instantiated, member_of_constants, price_of
-from podium.cel.macros import ACCUMULATOR
+from podium.cel.calls import (
+    Qualifier,
+    Run,
+    Slots,
+    Step,
+    applied,
+    charge,
+    constant,
+    counted,
+    dispatch,
+    equality,
+    instantiated,
+    member_of_constants,
+    plan_attribute,
+    price_of,
+)
+from podium.cel.parser import ACCUMULATOR
 from podium.cel.regex import compile_pattern
-from podium.cel.steps import Run, Slots, Step, charge, constant
 from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, is_index
 from podium.cel.values import EvalError, Optional, Value, from_key, to_key
 

@@ -1,15 +1,359 @@
-"""Regular expressions with the syntax and meaning of RE2, matched in time proportional to the text.
-
-Python's `re` knows more (and would accept what Kubernetes refuses) and backtracks (and would hang where RE2 does
-not), so patterns are parsed here and run as a set of states, remembered per character.
-"""
+"""Regular expressions with the syntax and meaning of RE2, matched in time proportional to the text."""
 
 from __future__ import annotations
 
+import re
+import sys
+import unicodedata
 from functools import lru_cache
+from typing import NamedTuple, NoReturn
 
-from podium.cel.regex_syntax import Instruction, assemble
 from podium.cel.values import EvalError
+
+MAX_REPEAT = 1_000
+_ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
+_GROUP_NAME = re.compile(r"P?<([A-Za-z0-9_]+)>")
+_FLAGS = re.compile(r"([imsU]*)(?:-([imsU]+))?([:)])")
+_PERL = {
+    "d": [("0", "9")],
+    "w": [("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")],
+    "s": [("\t", "\n"), ("\f", "\r"), (" ", " ")],
+}
+_POSIX = {
+    "alnum": ["09", "AZ", "az"], "alpha": ["AZ", "az"], "ascii": ["\x00\x7f"], "blank": ["\t\t", "  "],
+    "cntrl": ["\x00\x1f", "\x7f\x7f"], "digit": ["09"], "graph": ["!~"], "lower": ["az"], "print": [" ~"],
+    "punct": ["!/", ":@", "[`", "{~"], "space": ["\t\r", "  "], "upper": ["AZ"], "word": ["09", "AZ", "az", "__"],
+    "xdigit": ["09", "AF", "af"],
+}  # fmt: skip
+
+
+class Characters:
+    """A set of characters."""
+
+    def __init__(self, ranges: list[tuple[str, str]], negated: bool = False, fold: bool = False) -> None:
+        self.ranges = ranges
+        self.negated = negated
+        self.fold = fold
+
+    def __contains__(self, character: str) -> bool:
+        variants = {character, character.lower(), character.upper()} if self.fold else {character}
+        return any(low <= each <= high for each in variants for low, high in self.ranges) != self.negated
+
+
+class Instruction(NamedTuple):
+    """`read` a character, `split` into two ways, `match`, or go on where an assertion holds."""
+
+    kind: str
+    next: int = 0
+    other: int = 0
+    characters: Characters = Characters([])
+
+
+class _Node(NamedTuple):
+    """A part of a pattern: its kind, its parts, and the bounds of a repetition."""
+
+    kind: str
+    parts: tuple[_Node, ...] = ()
+    characters: Characters = Characters([])
+    least: int = 0
+    most: int = -1
+    greedy: bool = True
+
+
+class _Flags(NamedTuple):
+    fold: bool = False
+    lines: bool = False
+    dot_all: bool = False
+    ungreedy: bool = False
+
+
+class _Reader:
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.flags = _Flags()
+        self.names: set[str] = set()
+
+    def fail(self, problem: str) -> NoReturn:
+        raise EvalError(f"error parsing regexp: {problem} in `{self.pattern}`")
+
+    @property
+    def rest(self) -> str:
+        return self.pattern[self.at :]
+
+    def alternatives(self) -> _Node:
+        choices = [self.sequence()]
+        while self.rest.startswith("|"):
+            self.at += 1
+            choices.append(self.sequence())
+        return _Node("choice", tuple(choices)) if len(choices) > 1 else choices[0]
+
+    def sequence(self) -> _Node:
+        parts: list[_Node] = []
+        repeated = False
+        while self.rest and self.rest[0] not in "|)":
+            if self.rest.startswith("\\Q"):
+                text, _, after = self.pattern[self.at + 2 :].partition("\\E")
+                self.at = len(self.pattern) - len(after)
+                parts += [self.literal(each) for each in text]
+                repeated = False
+                continue
+            bounds = self.repetition()
+            if bounds is None:
+                if (atom := self.atom()) is not None:
+                    parts.append(atom)
+                    repeated = False
+                continue
+            if not parts:
+                self.fail("missing argument to repetition operator")
+            if repeated:
+                self.fail("invalid nested repetition operator")
+            greedy = not self.flags.ungreedy
+            if self.rest.startswith("?"):
+                self.at += 1
+                greedy = not greedy
+            node = _Node("repeat", (parts[-1],), least=bounds[0], most=bounds[1], greedy=greedy)
+            if _repeats(node) > MAX_REPEAT:
+                self.fail("invalid repeat count")
+            parts[-1] = node
+            repeated = True
+        return _Node("sequence", tuple(parts)) if len(parts) != 1 else parts[0]
+
+    def repetition(self) -> tuple[int, int] | None:
+        """The bounds of a repetition operator, if one comes next; -1 for no upper bound."""
+        first = self.rest[0]
+        if first in "*+?":
+            self.at += 1
+            return {"*": (0, -1), "+": (1, -1), "?": (0, 1)}[first]
+        match = _REPEAT.match(self.pattern, self.at) if first == "{" else None
+        if match is None:
+            return None
+        # Nine digits are too many as well.
+        least = int(match[1][:9])
+        most = least if match[2] is None else int(match[3][:9]) if match[3] else -1
+        if least > MAX_REPEAT or most > MAX_REPEAT or 0 <= most < least:
+            self.fail("invalid repeat count")
+        self.at = match.end()
+        return least, most
+
+    def literal(self, character: str) -> _Node:
+        return _Node("read", characters=Characters([(character, character)], fold=self.flags.fold))
+
+    def atom(self) -> _Node | None:
+        first = self.rest[0]
+        if first == "(":
+            return self.group()
+        if first == "[":
+            return _Node("read", characters=self.bracket())
+        if first == "\\":
+            return self.escape()
+        self.at += 1
+        if first == ".":
+            return _Node("read", characters=Characters([] if self.flags.dot_all else [("\n", "\n")], negated=True))
+        if first == "^":
+            return _Node("begin line" if self.flags.lines else "begin text")
+        if first == "$":
+            return _Node("end line" if self.flags.lines else "end text")
+        return self.literal(first)
+
+    def group(self) -> _Node | None:
+        outer = self.flags
+        self.at += 1
+        if self.rest.startswith("?"):
+            self.at += 1
+            if (match := _GROUP_NAME.match(self.pattern, self.at)) is not None:
+                if match[1] in self.names:
+                    self.fail("duplicate capture group name")
+                self.names.add(match[1])
+                self.at = match.end()
+            elif not self.set_flags():
+                return None
+        node = self.alternatives()
+        if not self.rest.startswith(")"):
+            self.fail("missing closing )")
+        self.at += 1
+        self.flags = outer
+        return _Node("sequence", (node,))
+
+    def set_flags(self) -> bool:
+        """Read flags; returns whether a group follows, to which alone they apply."""
+        match = _FLAGS.match(self.pattern, self.at)
+        if match is None or (match[3] == ")" and not match[1] and not match[2]):
+            self.fail("invalid or unsupported Perl syntax")
+        names = {"i": "fold", "m": "lines", "s": "dot_all", "U": "ungreedy"}
+        self.flags = self.flags._replace(**{names[each]: True for each in match[1]})
+        self.flags = self.flags._replace(**{names[each]: False for each in match[2] or ""})
+        self.at = match.end()
+        return match[3] == ":"
+
+    def escape(self) -> _Node:
+        letter = self.rest[1:2]
+        assertions = {"A": "begin text", "z": "end text", "b": "word boundary", "B": "no word boundary"}
+        if letter in assertions:
+            self.at += 2
+            return _Node(assertions[letter])
+        if (known := self.named_class()) is not None:
+            return _Node("read", characters=Characters(known.ranges, known.negated, self.flags.fold))
+        return self.literal(self.escaped_character())
+
+    def named_class(self) -> Characters | None:
+        """`\\d`, `\\pL` and the like, if one comes next."""
+        letter = self.rest[1:2]
+        if letter and letter.lower() in _PERL:
+            self.at += 2
+            return Characters(_PERL[letter.lower()], letter.isupper())
+        if letter not in ("p", "P") or not letter:
+            return None
+        match = re.compile(r"\\[pP](?:\{(\^?)(\w+)\}|(\w))").match(self.pattern, self.at)
+        ranges = _category(match[2] or match[3]) if match is not None else None
+        if match is None or ranges is None:
+            self.fail("invalid character class range")
+        self.at = match.end()
+        return Characters(ranges, (letter == "P") != bool(match[1]))
+
+    def escaped_character(self) -> str:
+        text = self.rest[1:]
+        if not text:
+            self.fail("trailing backslash at end of expression")
+        if match := re.match(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]+)\}", text):
+            code = int(match[1] or match[2], 16)
+        elif match := re.match(r"0[0-7]{0,2}|[1-7][0-7]{1,2}", text):
+            code = int(match[0], 8)
+        elif text[0] in _ESCAPES or (text[0].isascii() and not text[0].isalnum()):
+            self.at += 2
+            return _ESCAPES.get(text[0], text[0])
+        else:
+            self.fail("invalid escape sequence")
+        if code > sys.maxunicode:
+            self.fail("invalid escape sequence")
+        self.at += 1 + match.end()
+        return chr(code)
+
+    def bracket(self) -> Characters:
+        """A class in brackets."""
+        self.at += 1
+        negated = self.rest.startswith("^")
+        self.at += negated
+        ranges: list[tuple[str, str]] = []
+        first = True
+        while first or not self.rest.startswith("]"):
+            first = False
+            if not self.rest:
+                self.fail("missing closing ]")
+            if match := re.match(r"\[:(\^?)(\w*):\]", self.rest):
+                if match[2] not in _POSIX:
+                    self.fail("invalid character class range")
+                named = Characters([(each[0], each[1]) for each in _POSIX[match[2]]], bool(match[1]))
+                self.at += match.end()
+            elif self.rest[0] != "\\" or (known := self.named_class()) is None:
+                ranges.append(self.character_range())
+                continue
+            else:
+                named = known
+            ranges += _complement(named.ranges) if named.negated else named.ranges
+        self.at += 1
+        return Characters(ranges, negated, self.flags.fold)
+
+    def character_range(self) -> tuple[str, str]:
+        low = high = self.bracket_character()
+        if self.rest.startswith("-") and not self.rest.startswith("-]") and len(self.rest) > 1:
+            self.at += 1
+            high = self.bracket_character()
+            if high < low:
+                self.fail("invalid character class range")
+        return low, high
+
+    def bracket_character(self) -> str:
+        if not self.rest:
+            self.fail("missing closing ]")
+        if self.rest[0] == "\\":
+            return self.escaped_character()
+        self.at += 1
+        return self.pattern[self.at - 1]
+
+
+def _repeats(node: _Node) -> int:
+    """How often the innermost part is written out, at most."""
+    inner = max((_repeats(part) for part in node.parts), default=1)
+    return inner * max(node.least, node.most, 1) if node.kind == "repeat" else inner
+
+
+def _complement(ranges: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    result: list[tuple[str, str]] = []
+    code = 0
+    for low, high in sorted(ranges):
+        if code < ord(low):
+            result.append((chr(code), chr(ord(low) - 1)))
+        code = max(code, ord(high) + 1)
+    return [*result, (chr(code), chr(sys.maxunicode))]
+
+
+@lru_cache(maxsize=64)
+def _category(name: str) -> list[tuple[str, str]] | None:
+    """The characters of a Unicode category such as L or Lu. Scripts are not known."""
+    ranges: list[tuple[str, str]] = []
+    if name == "Any":
+        return [(chr(0), chr(sys.maxunicode))]
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if unicodedata.category(character).startswith(name):
+            if ranges and ord(ranges[-1][1]) == code - 1:
+                ranges[-1] = (ranges[-1][0], character)
+            else:
+                ranges.append((character, character))
+    return ranges or None
+
+
+def assemble(pattern: str) -> list[Instruction]:
+    """The instructions of a pattern; the first one is where it begins."""
+    reader = _Reader(pattern)
+    tree = reader.alternatives()
+    if reader.rest:
+        reader.fail("unexpected )")
+    program = [Instruction("split")]
+    program.append(Instruction("match"))
+    begin = _emit(program, tree, 1)
+    program[0] = Instruction("split", begin, begin)
+    return program
+
+
+def _emit(program: list[Instruction], node: _Node, after: int) -> int:
+    """Add the instructions of a node that goes on at `after`; returns where it begins."""
+    if node.kind == "sequence":
+        for part in reversed(node.parts):
+            after = _emit(program, part, after)
+        return after
+    if node.kind == "choice":
+        begin = _emit(program, node.parts[-1], after)
+        for part in node.parts[-2::-1]:
+            program.append(Instruction("split", _emit(program, part, after), begin))
+            begin = len(program) - 1
+        return begin
+    if node.kind == "repeat":
+        return _emit_repeat(program, node, after)
+    program.append(Instruction(node.kind, after, characters=node.characters))
+    return len(program) - 1
+
+
+def _emit_repeat(program: list[Instruction], node: _Node, after: int) -> int:
+    (part,) = node.parts
+    if node.most < 0:
+        loop = len(program)
+        program.append(Instruction("split"))
+        body = _emit(program, part, loop)
+        program[loop] = Instruction("split", *((body, after) if node.greedy else (after, body)))
+        begin = loop
+    else:
+        begin = after
+        for _ in range(node.most - node.least):
+            body = _emit(program, part, begin)
+            program.append(Instruction("split", *((body, after) if node.greedy else (after, body))))
+            begin = len(program) - 1
+    for _ in range(node.least):
+        begin = _emit(program, part, begin)
+    return begin
+
 
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 _END = ""

@@ -1,15 +1,20 @@
-"""The nodes of a parsed expression. The checker fills in `type`, and for calls the overloads that may apply."""
+"""The tokens of an expression and the nodes it is parsed into. The checker fills in `type`, and for calls the
+overloads that apply.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from podium.cel.types import DYN, Type
+from podium.cel.values import MAX_INT, MAX_UINT, MIN_INT, Uint
+from podium.errors import CelError
 
 if TYPE_CHECKING:
-    from podium.cel.overloads import Overload
+    from podium.cel.types import Overload
     from podium.cel.values import Value
 
 
@@ -129,3 +134,119 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children():
         yield from walk(child)
+
+
+class Token(NamedTuple):
+    """A piece of the text. `kind` is the text itself for operators and words of the language."""
+
+    kind: str
+    text: str
+    at: int
+
+
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPES |= {each: each for each in "\"'\\?`"}
+_ESCAPE = r"\\(?:[abfnrtv\"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+_STRING = (
+    rf'[rR]"""(?s:.*?)"""|[rR]\'\'\'(?s:.*?)\'\'\'|[rR]"[^"\n\r]*"|[rR]\'[^\'\n\r]*\''
+    rf'|"""(?:{_ESCAPE}|[^\\])*?"""|\'\'\'(?:{_ESCAPE}|[^\\])*?\'\'\''
+    rf'|"(?:{_ESCAPE}|[^\\"\n\r])*"|\'(?:{_ESCAPE}|[^\\\'\n\r])*\''
+)
+_TOKENS = re.compile(
+    rf"""(?P<space>[\t \r\n\f]+|//[^\n]*)
+    |(?P<bytes>[bB](?:{_STRING}))
+    |(?P<string>{_STRING})
+    |(?P<double>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
+    |(?P<uint>0x[0-9a-fA-F]+[uU]|[0-9]+[uU])
+    |(?P<int>0x[0-9a-fA-F]+|[0-9]+)
+    |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<escaped>`[A-Za-z0-9_.\-/\ ]+`)
+    |(?P<operator>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])""",
+    re.VERBOSE,
+)
+_WORDS = frozenset({"in", "true", "false", "null"})
+
+
+def fail(text: str, at: int, message: str) -> NoReturn:
+    """Refuse the expression, with the place marked as cel-go does."""
+    line = text.count("\n", 0, at)
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    column = at - start
+    shown = text[start:] if end < 0 else text[start:end]
+    place = f"ERROR: <input>:{line + 1}:{column + 1}: {message}"
+    raise CelError(f"compilation failed: {place}\n | {shown}\n | {'.' * column}^")
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens of an expression, and one of the kind `end` after them."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKENS.match(text, at)
+        if match is None:
+            fail(text, at, f"Syntax error: token recognition error at: {text[at]!r}")
+        kind = str(match.lastgroup)
+        if kind != "space":
+            if kind == "operator" or (kind == "name" and match[0] in _WORDS):
+                kind = match[0]
+            tokens.append(Token(kind, match[0], at))
+        at = match.end()
+    tokens.append(Token("end", "<EOF>", len(text)))
+    return tokens
+
+
+def literal_value(token: Token, text: str, negative: bool) -> Value:
+    """The value of a literal token; `negative` for a number with a minus sign before it."""
+    sign = -1 if negative else 1
+    if token.kind == "double":
+        return sign * float(token.text)
+    if token.kind in ("int", "uint"):
+        digits = token.text.rstrip("uU")
+        hexadecimal = digits.startswith("0x")
+        digits = digits.removeprefix("0x").lstrip("0") or "0"
+        # Any number of that many digits is too large.
+        number = sign * int(digits[:30], 16 if hexadecimal else 10)
+        if token.kind == "int" and MIN_INT <= number <= MAX_INT:
+            return number
+        if token.kind == "uint" and number <= MAX_UINT:
+            return Uint(number)
+        fail(text, token.at, f"Syntax error: invalid {token.kind} literal")
+    if token.kind == "string":
+        return _unquote(token, text, False)
+    if token.kind == "bytes":
+        return _unquote(Token("bytes", token.text[1:], token.at), text, True)
+    return {"true": True, "false": False, "null": None}[token.kind]
+
+
+def _unquote(token: Token, text: str, as_bytes: bool) -> Value:
+    body = token.text
+    raw = body[0] in "rR"
+    body = body[1:] if raw else body
+    quote = 3 if body[:3] in ('"""', "'''") else 1
+    body = body[quote:-quote].replace("\r\n", "\n").replace("\r", "\n")
+    if raw:
+        return body.encode() if as_bytes else body
+    parts: list[str | bytes] = []
+    last = 0
+    for match in re.finditer(_ESCAPE, body):
+        parts += [body[last : match.start()], _escaped(match[0], token, text, as_bytes)]
+        last = match.end()
+    parts.append(body[last:])
+    if as_bytes:
+        return b"".join(part.encode() if isinstance(part, str) else part for part in parts)
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _escaped(escape: str, token: Token, text: str, as_bytes: bool) -> str | bytes:
+    """What one escape stands for: in bytes, octal and \\x are a byte and the others a code point in UTF-8."""
+    kind = escape[1]
+    if kind in _ESCAPES:
+        return _ESCAPES[kind]
+    if kind in "xX" or kind.isdigit():
+        code = int(escape[2:], 16) if kind in "xX" else int(escape[1:], 8)
+        return bytes([code]) if as_bytes else chr(code)
+    code = int(escape[2:], 16)
+    if as_bytes or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        fail(text, token.at, "Syntax error: invalid unicode code point" if not as_bytes else "invalid bytes literal")
+    return chr(code)

@@ -15,29 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
-from podium.cli import (
-    audit,
-    bench,
-    capacity,
-    compare,
-    devices,
-    disruption,
-    dump,
-    example,
-    explain,
-    extender,
-    import_trace,
-    options,
-    recorded,
-    run,
-    serve,
-    shadow,
-    simulate,
-    sweep,
-    tune,
-    upgrade,
-    why_not,
-)
+from podium.cli import capacity, compare, disruption, explain, live, options, recorded, run, serve, simulate, sweep
 from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
 from podium.errors import PodiumError
 
@@ -221,25 +199,25 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
 
 app.command(cls=Command)(reading(explain.explain))
 app.command(cls=Command)(reading(simulate.simulate))
-app.command(cls=Command)(reading(why_not.why_not))
+app.command(cls=Command)(reading(explain.why_not))
 app.command(cls=Command)(reading(capacity.capacity))
 app.command(cls=Command)(reading(compare.compare))
-app.command(cls=Command)(reading(upgrade.upgrade))
+app.command(cls=Command)(reading(compare.upgrade))
 app.command(cls=Command)(reading(disruption.drain))
 app.command(cls=Command)(reading(disruption.fail))
-app.command(cls=Command)(reading(audit.audit))
-app.command(cls=Command)(reading(devices.devices))
-app.command(cls=Command)(reading(tune.tune))
-app.command(cls=Command)(reading(dump.dump))
-app.command(cls=Command)(shadow.shadow)
+app.command(cls=Command)(reading(disruption.audit))
+app.command(cls=Command)(reading(capacity.devices))
+app.command(cls=Command)(reading(compare.tune))
+app.command(cls=Command)(reading(live.dump))
+app.command(cls=Command)(run.shadow)
 app.command(cls=Command)(run.run)
 app.command(cls=Command)(reading(serve.serve))
-app.command(cls=Command)(reading(extender.extender))
+app.command(cls=Command)(reading(serve.extender))
 app.command(cls=Command)(sweep.sweep)
-app.command("import", cls=Command)(import_trace.import_trace)
+app.command("import", cls=Command)(sweep.import_trace)
 app.command(cls=Command)(recorded.decide)
 app.command(cls=Command)(recorded.verify)
-app.command(cls=Command)(bench.bench)
-app.command(cls=Command)(upgrade.releases)
-app.command(cls=Command)(example.demo)
-app.command(cls=Command)(example.example)
+app.command(cls=Command)(recorded.bench)
+app.command(cls=Command)(compare.releases)
+app.command(cls=Command)(recorded.demo)
+app.command(cls=Command)(recorded.example)

@@ -1,4 +1,6 @@
-"""`podium capacity`: how many more pods fit, and how many nodes the rest needs."""
+"""`podium capacity` and `podium devices`: how many more pods fit, how many nodes the rest needs, and which
+devices are left.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from podium.cli import options
-from podium.cli.output import Format
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Capacity, NodesNeeded, NodeTemplate
     from podium.manifests import Objects
     from podium.model import Pod
-
 
 CLUSTER_CAPACITY = "cluster-capacity"
 MOST_PODS = 1_000_000
@@ -161,7 +162,7 @@ def _read_mix(text: str) -> list[int]:
 
 
 def _page(answer: Capacity | None, needed: NodesNeeded | None, at_least: int) -> str:
-    from podium.present.html.placements import capacity_page
+    from podium.present.html.reports import capacity_page
 
     return capacity_page(answer, needed, at_least=at_least)
 
@@ -194,3 +195,34 @@ def _show(
         return [*lines, *([Line("")] if lines and more else []), *more]
 
     emit(form, lines=text, document=lambda: to_document(answer, needed), rows=lambda: to_rows(answer, needed))
+
+
+def devices(
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+    output: Output = Format.TABLE,
+    everything: Annotated[bool, typer.Option("--all", help="List every device, also those that are free.")] = False,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """List the devices that claims can ask for: by node and class, who holds them, and what is free.
+
+    They stand in the ResourceSlices of the input, and who holds them in its ResourceClaims.
+    """
+    from podium.answers.devices import devices as find
+    from podium.cli.inputs import choose_release, mention, read_objects
+    from podium.cli.output import emit, text_width
+    from podium.cluster import Cluster
+    from podium.present.devices import to_document, to_lines, to_rows
+
+    objects = read_objects(files, kubeconfig, context)
+    mention(objects, verbose=verbose)
+    found = find(Cluster.from_objects(objects), choose_release(release, feature_gates, objects).rules)
+    emit(
+        output,
+        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
+        document=lambda: to_document(found),
+        rows=lambda: to_rows(found),
+    )

@@ -1,4 +1,6 @@
-"""`podium drain` and `podium fail`: what becomes of the pods when nodes go."""
+"""`podium drain`, `podium fail` and `podium audit`: what becomes of running pods when nodes go, and where they
+would go now.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,9 @@ from podium.cli import options
 from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
-    from podium.answers import Condition, Disruption, Settings, WorstCase
+    from podium.answers import Audit, Condition, Disruption, Settings, WorstCase
     from podium.cluster import Cluster
     from podium.present.text import Line
-
 
 Preempt = Annotated[
     bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
@@ -60,7 +61,7 @@ def drain(
     Exit code 1 if a pod does not find another node, or is blocked, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption.disruption import NAMES
+    from podium.answers.disruption import NAMES
     from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
@@ -108,7 +109,7 @@ def fail(
     Exit code 1 if a pod does not find another node, or has no controller; with --fail-if, if that holds.
     """
     from podium import answers
-    from podium.answers.disruption.disruption import NAMES
+    from podium.answers.disruption import NAMES
     from podium.cli.output import exit_code, progress, read_conditions
     from podium.errors import InputError
 
@@ -136,9 +137,9 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
 
 def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
     from podium import answers
-    from podium.answers.disruption.failure_search import trials_needed
+    from podium.answers.disruption import trials_needed
+    from podium.answers.lookup import SHORT_KEYS
     from podium.answers.measures import domains
-    from podium.answers.node_lookup import SHORT_KEYS
     from podium.cli.output import progress
     from podium.errors import InputError
 
@@ -188,7 +189,7 @@ def _show(
     from podium.answers import WorstCase
     from podium.cli.output import emit, text_width, with_conditions, write_report
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
-    from podium.present.html.disruptions import disruption_page
+    from podium.present.html.reports import disruption_page
 
     if write_report(html, lambda: disruption_page(found)):
         return
@@ -204,4 +205,60 @@ def _show(
         lines=lines,
         document=lambda: with_conditions(to_document(found), conditions, disruption.values),
         rows=lambda: to_rows(disruption),
+    )
+
+
+def audit(
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+    config: options.Config = None,
+    fail_if: FailIf = [],  # noqa: B006
+    output: Output = Format.TABLE,
+    everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
+    release: options.Releases = options.CURRENT,
+    feature_gates: options.FeatureGates = None,
+    plugins: options.Plugins = [],  # noqa: B006
+    html: options.Html = None,
+    verbose: options.Verbose = False,
+) -> int:
+    """Decide every running pod again, and say which are where they would go now, which drifted, which no longer fit.
+
+    A node that is as good as the best agrees. Exit code 1 if a pod no longer fits; with --fail-if, if that holds.
+    """
+    from podium import answers
+    from podium.answers.audit import NAMES
+    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
+    from podium.cli.output import exit_code, progress, read_conditions, write_report
+    from podium.cluster import Cluster
+
+    conditions = read_conditions(fail_if, NAMES)
+    registry = registry_with(plugins)
+    objects = read_objects(files, kubeconfig, context)
+    mention(objects, verbose=verbose)
+    chosen = choose_release(release, feature_gates, objects)
+    settings = read_config(config, objects, registry, chosen)
+    cluster = Cluster.from_objects(objects)
+    with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
+        found = answers.audit(cluster, settings, registry=registry, release=chosen, on_decided=advance)
+    if not write_report(html, lambda: _page(found)):
+        _audit_show(found, conditions, output, everything=everything)
+    return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))
+
+
+def _page(found: Audit) -> str:
+    from podium.present.html.reports import audit_page
+
+    return audit_page(found)
+
+
+def _audit_show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
+    from podium.cli.output import emit, text_width, with_conditions
+    from podium.present.audit import to_document, to_lines, to_rows
+
+    emit(
+        output,
+        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
+        document=lambda: with_conditions(to_document(found), conditions, found.values),
+        rows=lambda: to_rows(found),
     )

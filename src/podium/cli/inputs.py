@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.answers import NodeTemplate
-from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_after
+from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after
 from podium.cli.output import remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
@@ -130,8 +130,7 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
 def choose_release(name: str, feature_gates: str | None, objects: Iterable[Object]) -> Release:
     """The release of a name with feature gates switched; `auto` is the newest one that a kubelet is of, and is told."""
     from podium.cli.options import AUTO
-    from podium.engine.known_crashes import known_crashes
-    from podium.engine.release import release_of, release_of_nodes
+    from podium.engine.release import known_crashes, release_of, release_of_nodes
     from podium.rules import read_gates
 
     if name == AUTO:
@@ -204,7 +203,7 @@ def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Give
 
 def _mention_uncallable(config: KubeSchedulerConfiguration, where: str) -> None:
     """What kube-scheduler starts with though no call can succeed."""
-    from podium.config.extenders import uncallable
+    from podium.config.parse import uncallable
 
     for extender in uncallable(config.extenders):
         from podium.extenders.transport import public_url

@@ -1,12 +1,15 @@
-"""A live cluster as the input of a command."""
+"""A live cluster as the input of a command, and `podium dump`, which writes it to a file."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from podium.cli import options
 from podium.cli.output import remark
 
 if TYPE_CHECKING:
@@ -116,3 +119,35 @@ def _said_by(body: bytes) -> str:
         return str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+def dump(
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; `-` for stdout.")],
+    files: options.Files = [],  # noqa: B006
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+    anonymous: Annotated[
+        bool,
+        typer.Option("--anonymize", help="Put words for names, labels and images; decisions stay as they are."),
+    ] = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Write everything that scheduling reads of a cluster into one file of JSON, for `-f`.
+
+    Other fields of the objects, such as environment variables, are left out.
+    """
+    import sys
+
+    from podium.cli.inputs import mention, read_objects
+    from podium.cli.output import write_text
+    from podium.live.reading import anonymize, documents
+    from podium.live.reading import dump as encode
+
+    objects = read_objects(files, kubeconfig, context)
+    mention(objects, verbose=verbose)
+    items = documents(objects)
+    text = encode(anonymize(items) if anonymous else items)
+    if out == "-":
+        sys.stdout.write(text.decode())
+    else:
+        write_text(out, text.decode())

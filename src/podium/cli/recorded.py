@@ -1,13 +1,17 @@
-"""`podium verify`: recorded decisions, decided again and compared."""
+"""`podium verify`, `decide` and `bench`, `podium demo` and `example`: recorded decisions, speed, and the embedded
+clusters.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from podium.cli import options
 from podium.cli.options import CURRENT, EquivalenceCache, FeatureGates, Plugins, ReleasesOfCases
 from podium.cli.output import progress
 
@@ -79,3 +83,110 @@ def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> Non
         print(f"  {difference}")
     if len(shown) < len(differences):
         print(f"  and {len(differences) - len(shown)} more differences; see them with --limit 0")
+
+
+def bench(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
+    release: ReleasesOfCases = CURRENT,
+    feature_gates: FeatureGates = None,
+) -> None:
+    """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
+    import gc
+    import json
+    import time
+
+    from podium.cli.inputs import choose_release
+    from podium.errors import PodiumError
+    from podium.memory import collector_relaxed
+    from podium.recorded import prepare, read_case
+
+    scheduler, pods = prepare(read_case(case), release=choose_release(release, feature_gates, ()))
+    for pod in pods:
+        if not pod.spec.node_name:
+            scheduler.cluster.add(pod)  # they wait in the cluster, as they do where a scheduler runs
+    scheduled = 0
+    gc.collect()
+    gc.freeze()  # what was loaded stays, so there is no use in looking through it again and again
+    start = time.perf_counter()
+    with collector_relaxed():
+        for pod in pods:
+            try:
+                scheduled += scheduler.schedule(pod) is not None
+            except PodiumError:
+                continue  # a pod that cannot be decided, such as one with a scheduling gate, has failed
+    seconds = time.perf_counter() - start
+    result = {
+        "scheduled": scheduled,
+        "failed": len(pods) - scheduled,
+        "seconds": round(seconds, 3),
+        "pods_per_s": round(len(pods) / seconds, 1) if pods else 0.0,
+    }
+    print(json.dumps(result))
+
+
+PLACED = "shop/web-5f7c9-new"
+STUCK = "ml/train-0"
+KUBECTL = (
+    "kubectl get nodes,pods,namespaces,services,rs,sts,priorityclasses,pdb,pv,pvc,sc,csinodes,csidrivers,"
+    "csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,resourceslices,deviceclasses "
+    "-A -o json > cluster.json"
+)
+"""The dump that holds everything Podium reads."""
+NEXT = """\
+Now with a cluster of your own:
+  {kubectl}
+  podium explain POD -f cluster.json"""
+
+
+def demo(release: options.Releases = options.CURRENT, feature_gates: options.FeatureGates = None) -> None:
+    """Explain two pods of an example cluster that comes with Podium."""
+    from importlib.resources import as_file, files
+
+    from podium.cli.inputs import choose_release
+    from podium.cli.output import print_lines, text_width
+    from podium.cluster import Cluster
+    from podium.engine import Scheduler
+    from podium.manifests import load
+    from podium.model import Pod
+    from podium.present.explanation import explain_pod, to_lines
+    from podium.present.text import Line
+
+    with as_file(files("podium.example") / "cluster.yaml") as path:
+        objects = load(path)
+    cluster = Cluster.from_objects(objects)
+    pods = {pod.key: pod for pod in objects.of(Pod)}
+    chosen = choose_release(release, feature_gates, objects)
+    scheduler = Scheduler(cluster, release=chosen)
+    print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
+    extra = "" if release == options.CURRENT else f" --release {chosen.name}"
+    for key in (PLACED, STUCK):
+        print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
+        print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))
+    print(f"\n{NEXT.format(kubectl=KUBECTL)}")
+
+
+class Cluster(StrEnum):
+    FLEET = "fleet"
+    GPUS = "gpus"
+    SHOP = "shop"
+
+
+class Format(StrEnum):
+    YAML = "yaml"
+    JSON = "json"
+
+
+def example(
+    cluster: Annotated[
+        Cluster,
+        typer.Argument(
+            help="`fleet` has 63 nodes and some 400 pods; `shop` is what `podium demo` explains; `gpus` has devices."
+        ),
+    ],
+    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.YAML,
+) -> None:
+    """Write an example cluster to stdout, for the commands that take -f."""
+    from podium.example.fleet import fleet_text, gpus_text, shop_text
+
+    text = {Cluster.FLEET: fleet_text, Cluster.GPUS: gpus_text, Cluster.SHOP: shop_text}[cluster]
+    sys.stdout.write(text(json=output is Format.JSON))

@@ -1,4 +1,6 @@
-"""`podium sweep`: many runs, on many processes or machines."""
+"""`podium sweep` and `podium import`: many runs on many processes or machines, and published traces as their
+input.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def sweep(
 
 
 def _workers(jobs: int | None, dask: str | None, runs: int) -> AbstractContextManager[Workers]:
-    from podium.answers.tuning.trials import cores
+    from podium.answers.tuning.tune import cores
     from podium.sweep import dask_cluster, in_process, local_processes
 
     if dask is not None:
@@ -75,7 +77,7 @@ def _workers(jobs: int | None, dask: str | None, runs: int) -> AbstractContextMa
 def _write(result: SweepResult, folder: str) -> None:
     from podium.cli.output import warn, write_text
     from podium.errors import InputError
-    from podium.present.sweep_plot import sweep_plot
+    from podium.present.plot import sweep_plot
 
     write_text(f"{folder}/rows.csv", result.to_csv())
     write_text(f"{folder}/summary.csv", result.summary_csv())
@@ -99,3 +101,30 @@ def _show(result: SweepResult, output: Format, folder: str) -> None:
             print(to_json(to_document(result)))
         case Format.TABLE:
             print_lines(to_lines(result, folder))
+
+
+def import_trace(
+    kind: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="openb, alibaba-2018, google-2019, simkube or kwok-record.")
+    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="The files of the trace, plain or gzip.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="The directory to write to.")],
+) -> int:
+    """Turn a trace into cluster.json, pods.json (all pending at once) and events.jsonl (as they come and go).
+
+    `podium import openb NODES.csv PODS.csv --out DIR`, then `podium simulate -f DIR/cluster.json -f DIR/pods.json` or
+    `podium simulate -f DIR/cluster.json --timeline DIR/events.jsonl`. What had to be assumed or left out is said.
+    """
+    from podium.cli.output import progress
+    from podium.traces import read_trace, write_trace
+    from podium.traces.trace import size
+    from podium.wording import counted
+
+    with progress("reading", size(files)) as advance:
+        trace = read_trace(kind, files, advance)
+        written = write_trace(trace, out)
+    amounts = (counted(written.nodes, "node"), counted(written.pods, "pod"), counted(written.events, "event"))
+    print(f"{out}: {', '.join(amounts)}")
+    for sentence in trace.assumed:
+        print(f"- {sentence}")
+    return 0

@@ -1,7 +1,7 @@
 """A cluster as columns: what the engine reads."""
 
-from podium.cluster.change_log import Aspect
 from podium.cluster.cluster import Cluster
+from podium.cluster.columns import Aspect
 from podium.cluster.nodes import NodeInfo, Nodes
 from podium.cluster.pods import PodInfo
 

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from podium.cluster.change_log import ChangeLog, LogReader
-from podium.cluster.columns import Codes, Columns, Interned, Ints, Mask, lowest
+from podium.cluster.columns import ChangeLog, Codes, Columns, Interned, Ints, LogReader, Mask, lowest
 from podium.cluster.pods import NO_TERMS, Cohort, Term, hashed_once
 from podium.model.selectors import Labels, Selector, SelectorIndex, selecting_pair
 

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from podium.cluster.columns import PODS, Columns, Interned, Ints
-from podium.cluster.recently_used import RecentlyUsed
+from podium.memory import RecentlyUsed
 from podium.model import Affinity, Pod, PodAffinity, PodAffinityTerm
-from podium.model.pod_kinds import has_objects_of_its_own
+from podium.model.pod import has_objects_of_its_own
 from podium.model.resources import ALWAYS, PodResources, counts_by_release, pod_resources, resize_infeasible
 from podium.model.selectors import Labels, Selector, label_selector, with_label_keys_merged
 from podium.rules import NEWEST_RULES, Rules

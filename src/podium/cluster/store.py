@@ -1,13 +1,18 @@
-"""The objects that are neither nodes nor pods: namespaces, services, owners, volumes, budgets."""
+"""The objects that are neither nodes nor pods: namespaces, services, owners, volumes, budgets, images, and the
+device claims of pods.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from podium.model import Object
+from msgspec.structs import replace
+
+from podium.model import Node, Object, Pod, ResourceClaim
+from podium.model.devices import ResourceClaimStatus
 
 T = TypeVar("T", bound=Object)
 
@@ -95,3 +100,97 @@ class Shelf(Generic[T]):
         twin: Shelf[T] = Shelf()
         twin._namespaces = {namespace: items.copy() for namespace, items in self._namespaces.items()}
         return twin
+
+
+class ImageState:
+    """One image name: its size in bytes, as the first node that had it said, and the rows that have it."""
+
+    __slots__ = ("rows", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rows: set[int] = set()
+
+
+class Images:
+    """The images of all nodes, by name."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, ImageState] = {}
+
+    def add(self, row: int, node: Node) -> None:
+        states = self.states
+        for image in node.status.images:
+            for name in image.names:
+                state = states.get(name)
+                if state is None:
+                    state = states[name] = ImageState(image.size_bytes)
+                state.rows.add(row)
+
+    def remove(self, row: int, node: Node) -> None:
+        for image in node.status.images:
+            for name in image.names:
+                state = self.states.get(name)
+                if state is not None:
+                    state.rows.discard(row)
+                    if not state.rows:
+                        del self.states[name]
+
+    def copy(self) -> Images:
+        twin = Images()
+        for name, state in self.states.items():
+            copied = twin.states[name] = ImageState(state.size)
+            copied.rows = state.rows.copy()
+        return twin
+
+
+EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+"""The annotation of a claim that the scheduler makes for extended resources of a pod."""
+
+
+def extended_claim_name(pod: Pod) -> str:
+    """The name of the claim that stands for a pod's extended resources."""
+    status = pod.status.extended_resource_claim_status
+    return f"{pod.name}-extended-resources" if status is None else status.resource_claim_name
+
+
+def claim_names(pod: Pod) -> Iterator[str]:
+    """The names of the claims that a pod uses, or might: those that it says itself and those that were made for it."""
+    for reference in pod.spec.resource_claims:
+        if reference.resource_claim_name is not None:
+            yield reference.resource_claim_name
+    for status in pod.status.resource_claim_statuses:
+        if status.resource_claim_name is not None:
+            yield status.resource_claim_name
+    yield extended_claim_name(pod)
+
+
+def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim was made for a pod, and goes with it."""
+    owner = claim.metadata.controller
+    return owner is not None and owner.uid == pod.metadata.uid
+
+
+class Release(NamedTuple):
+    """What becomes of a claim when a pod that used it ends."""
+
+    before: ResourceClaim
+    after: ResourceClaim
+    """Without the pod; and without devices, if nobody else has it."""
+
+
+def releases(pod: Pod, store: Store) -> list[Release]:
+    """What becomes of the claims that a pod held."""
+    found = []
+    for name in claim_names(pod):
+        claim = store.of(ResourceClaim).get(name, pod.namespace)
+        if claim is None:
+            continue
+        others = [each for each in claim.status.reserved_for if each.uid != pod.metadata.uid]
+        was_reserved = len(others) < len(claim.status.reserved_for)
+        is_alone = not others and (was_reserved or is_owned_by(claim, pod))
+        if is_alone and claim.status != ResourceClaimStatus():
+            found.append(Release(claim, replace(claim, status=ResourceClaimStatus())))
+        elif was_reserved:
+            found.append(Release(claim, replace(claim, status=replace(claim.status, reserved_for=others))))
+    return found

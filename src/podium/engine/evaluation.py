@@ -1,24 +1,30 @@
-"""One pod against one cluster: PreFilter, Filter, PreScore, Score and NormalizeScore, in kube-scheduler's order."""
+"""One pod against one cluster: PreFilter, Filter, PreScore, Score and NormalizeScore in kube-scheduler's order,
+then the extenders.
+"""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from copy import copy
+from types import TracebackType
 
 import numpy as np
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.node_groups import Groups
+from podium.cluster.nodes import Groups
 from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
-from podium.errors import PluginError
+from podium.errors import ExtenderError, PluginError, PodiumError
+from podium.extenders import Extender
 from podium.framework import (
     SUCCESS,
     Code,
     CycleState,
     FilterPlugin,
+    Plugin,
     PreFilterPlugin,
     PreFilterResult,
     ScorePlugin,
@@ -26,9 +32,9 @@ from podium.framework import (
     Verdict,
 )
 from podium.framework import return_values as returned
-from podium.framework.fast_paths import ByNodeLabels
+from podium.framework.plugin import ByNodeLabels
 from podium.framework.registry import Weighted
-from podium.model import Pod
+from podium.model import Node, Pod
 
 PASS = PreFilterResult()
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
@@ -343,3 +349,108 @@ def _unsatisfied(plugins: Sequence[str]) -> str:
     if len(plugins) == 1:
         return f"node(s) didn't satisfy plugin {plugins[0]}"
     return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
+
+
+class PluginFaults:
+    """A context in which any exception that a plugin raises becomes a PluginError that names the plugin."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, PodiumError):
+            return
+        running: Plugin | None = None
+        for frame, _ in traceback.walk_tb(trace):
+            caller = frame.f_locals.get("self")
+            running = caller if isinstance(caller, Plugin) else running
+        if running is not None:
+            raise PluginError(running.name, f"failed: {type(error).__name__}: {error}") from error
+
+
+PLUGIN_FAULTS = PluginFaults()
+
+
+NOBODY = Pod()
+
+
+class ExtenderRound:
+    """Asks the extenders that are interested in one pod, and keeps what they answer."""
+
+    __slots__ = ("_interested", "_pod", "_replaces", "rejections", "scores")
+
+    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, replaces: bool = True) -> None:
+        """With `replaces`, the reason of an extender is the only one of a node; else it joins earlier ones."""
+        self._pod, self._replaces = pod, replaces
+        self._interested = [extender for extender in extenders if extender.is_interested(pod)]
+        self.rejections: list[tuple[int, Status]] = []
+        """Why extenders rejected rows, in order."""
+        self.scores: dict[str, Ints] = {}
+        """Per extender that scores, by its name, the weighted score of each feasible row."""
+
+    def filter(self, evaluation: Evaluation) -> None:
+        """Let each extender narrow the feasible rows; one that fails is passed over if it may be ignored."""
+        cluster = evaluation.cluster
+        for extender in self._interested:
+            if not extender.is_filter:
+                continue
+            nodes = self._nodes(evaluation)
+            if not nodes:
+                return
+            try:
+                result = extender.filter(self._pod, nodes)
+            except ExtenderError:
+                if extender.ignorable:
+                    continue
+                raise
+            for name, reason in result.unresolvable.items():
+                self.rejections.append((cluster.rows[name], Status.unresolvable(reason)))
+            for name, reason in result.failed.items():
+                self.rejections.append((cluster.rows[name], Status.unschedulable(reason)))
+            evaluation.feasible.keep(np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64))
+
+    def over(self, statuses: dict[int, Status]) -> dict[int, Status]:
+        """Why rows were rejected, by filters and then by extenders."""
+        for row, status in self.rejections:
+            before = None if self._replaces else statuses.get(row)
+            if before is not None and status.code is Code.UNSCHEDULABLE:
+                # The status of the filter stands, with one reason more.
+                status = before._replace(reasons=before.reasons + status.reasons)
+            elif before is not None:
+                status = status._replace(reasons=before.reasons + status.reasons)
+            statuses[row] = status
+        return statuses
+
+    def prioritize(self, evaluation: Evaluation) -> None:
+        """Let each extender score the feasible rows; one that fails counts nothing."""
+        cluster, nodes = evaluation.cluster, self._nodes(evaluation)
+        rows = evaluation.feasible.rows
+        for extender in self._interested:
+            if not extender.is_prioritizer:
+                continue
+            try:
+                raw = extender.prioritize(self._pod, nodes)
+            except ExtenderError:
+                continue
+            scores = [extender.weighted(raw.get(cluster.names[row], 0)) for row in rows]
+            self.scores[extender.name] = self.scores.get(extender.name, 0) + np.array(scores, dtype=np.int64)
+
+    def add_scores(self, ranking: Ranking, evaluation: Evaluation) -> Ranking:
+        """The ranking with the extenders' scores added, over the feasible rows."""
+        values, rows = ranking.values, ranking.rows
+        if rows is None:
+            rows = evaluation.feasible.rows
+            values = values[rows]
+        for scores in self.scores.values():
+            values = values + scores
+        return Ranking(values, rows, ranking.scores)
+
+    def _nodes(self, evaluation: Evaluation) -> list[Node]:
+        cluster = evaluation.cluster
+        return [cluster.node(cluster.names[row]) for row in evaluation.feasible.rows]
+
+
+NO_EXTENDERS = ExtenderRound()
+"""Used when no extenders are configured."""

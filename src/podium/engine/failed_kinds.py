@@ -6,22 +6,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.cluster import Cluster, NodeInfo, PodInfo
-from podium.cluster.change_log import LogReader
-from podium.cluster.recently_used import RecentlyUsed
-from podium.engine.attempt import Diagnosis
-from podium.engine.decision import Decision
+from podium.cluster.columns import LogReader
+from podium.engine.decision import Decision, Diagnosis
 from podium.engine.evaluation import Evaluation
-from podium.engine.nominations import Nominations
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import filters_by_node
-from podium.engine.recheck import is_fixed
-from podium.engine.row_changes import RowChangeLog
+from podium.engine.recheck import Nominations, RowChangeLog, is_fixed
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework import return_values as returned
+from podium.memory import RecentlyUsed
 from podium.model import Pod
-from podium.plugins.default_preemption import DefaultPreemption
-from podium.plugins.dynamic_resources.pod_claims import claims_key
+from podium.plugins.dynamic_resources.requests import claims_key
+from podium.plugins.queue_and_bind import DefaultPreemption
 
 
 @dataclass(slots=True)

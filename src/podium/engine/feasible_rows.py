@@ -8,8 +8,7 @@ import numpy as np
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask, highest, is_any, lowest
-from podium.cluster.node_groups import Groups
-from podium.cluster.nodes import FoundNodes, Representatives
+from podium.cluster.nodes import FoundNodes, Groups, Representatives
 from podium.engine.plan.outcomes import INFEASIBLE
 from podium.engine.plan.plan import Plan
 from podium.errors import PluginError

@@ -1,26 +1,176 @@
-"""Running a pod's filters again during a trial: with preemption's victims gone, or with nominated pods there."""
+"""Filters run again during a trial (preemption's victims gone, nominated pods present), and what is kept about
+nominated pods.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.cluster import Placed
-from podium.cluster.columns import Ints
-from podium.cluster.recently_used import RecentlyUsed
-from podium.cluster.trial import Trial
+from podium.cluster.cluster import Placed, Trial
+from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Ints, LogReader
 from podium.engine.evaluation import Evaluation
-from podium.engine.nominations import Nominations
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FilterResults
-from podium.engine.row_changes import RowCache, RowChangeLog
 from podium.errors import PluginError
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
 from podium.framework import return_values as returned
+from podium.memory import RecentlyUsed
 from podium.model import Pod
+
+
+class Nominations:
+    """Which pod is nominated to which node. A pod is known by namespace and name, and nominated to one node at most.
+
+    Other pods yield to those with at least their own priority: they fit a node only if they also fit besides them.
+    """
+
+    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+        """Start with the nominations that stand in the pods' status."""
+        self._node_of: dict[str, str] = {}
+        self._on: dict[str, dict[str, Pod]] = {}
+        self._changed: set[str] = set()
+        self.version = 0
+        """Counts the nominations that came or went."""
+        for pod in pods:
+            if pod.status.nominated_node_name:
+                self.nominate(pod, pod.status.nominated_node_name)
+
+    def __bool__(self) -> bool:
+        """Whether any pod is nominated."""
+        return bool(self._on)
+
+    def node_of(self, pod: Pod) -> str:
+        """The node a pod is nominated to, here or in its status; empty for none."""
+        known = self._node_of.get(pod.key) if self._node_of else None
+        return pod.status.nominated_node_name if known is None else known
+
+    def on(self, node_name: str) -> list[Pod]:
+        """The pods nominated to a node, in order of nomination."""
+        return list(self._on.get(node_name, {}).values())
+
+    def ahead_of(self, pod: Pod, node_name: str) -> list[Pod]:
+        """The other pods nominated to a node that the pod yields to."""
+        nominated = self._on.get(node_name)
+        if nominated is None:
+            return []
+        return [other for other in nominated.values() if other.priority >= pod.priority and other.key != pod.key]
+
+    def nodes(self) -> list[str]:
+        """The nodes with nominated pods."""
+        return list(self._on)
+
+    def take_changed(self) -> set[str]:
+        """The nodes to which nominations came or went since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Nominate a pod to a node instead of any other; an empty name takes its nomination back, whatever its status
+        says."""
+        self._take(pod)
+        if node_name or pod.status.nominated_node_name:
+            self._node_of[pod.key] = node_name
+            self.version += 1
+        if node_name:
+            self._on.setdefault(node_name, {})[pod.key] = pod
+            self._changed.add(node_name)
+
+    def forget(self, pod: Pod) -> None:
+        """The pod is placed or gone: nothing is known about its nomination any more."""
+        self._take(pod)
+
+    def clear_lower(self, node_name: str, priority: int) -> list[Pod]:
+        """Take back the nominations of pods below a priority to a node, as it may have no room for them any more."""
+        lower = [pod for pod in self.on(node_name) if pod.priority < priority]
+        for pod in lower:
+            self.nominate(pod, "")
+        return lower
+
+    def _take(self, pod: Pod) -> None:
+        node_name = self._node_of.pop(pod.key, None) if self._node_of else None
+        if node_name is not None:
+            self.version += 1
+        if node_name:
+            pods = self._on[node_name]
+            del pods[pod.key]
+            if not pods:
+                del self._on[node_name]
+            self._changed.add(node_name)
+
+
+T = TypeVar("T")
+
+
+class RowChangeLog:
+    """A change log of rows whose node, pods or nominated pods changed; a change of any other object touches all rows.
+
+    Trials are no changes: they leave the cluster as it was.
+    """
+
+    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
+        self._cluster, self._nominations = cluster, nominations
+        self._reader = LogReader(cluster.logs_of(ROW_ASPECTS))
+        self._reader.catch_up()
+        self._shared = self._shared_versions()
+        self.epoch = 0
+        """Another number once any row may have changed."""
+        self.log = ChangeLog()
+
+    def catch_up(self) -> None:
+        """Bring the log up to date; call it before reading it."""
+        shared = self._shared_versions()
+        rows = self._reader.read()
+        if shared != self._shared:
+            rows, self._shared = None, shared
+        nodes = self._nominations.take_changed()
+        if rows is None:
+            self.epoch += 1
+            return
+        nominated = (row for row in map(self._cluster.rows.get, nodes) if row is not None)
+        for row in {*rows.tolist(), *nominated}:
+            self.log.append(row)
+
+    def _shared_versions(self) -> tuple[int, int]:
+        return self._cluster.store.version, self._cluster.node_set_version
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """A trial on the cluster."""
+        self.catch_up()
+        with Trial(self._cluster) as trial:
+            yield trial
+        self._reader.catch_up()
+
+
+class RowCache(Generic[T]):
+    """One value per row, dropped when the row changes."""
+
+    __slots__ = ("_changes", "_epoch", "_reader", "found")
+
+    def __init__(self, changes: RowChangeLog) -> None:
+        self._changes, self._reader, self._epoch = changes, LogReader([changes.log]), -1
+        self.found: dict[int, T] = {}
+
+    def forget_changed(self) -> set[int] | None:
+        """Forget what was found about rows that changed since the last time; those rows, or None for all."""
+        changes = self._changes
+        changes.catch_up()
+        rows = self._reader.read()
+        if self._epoch != changes.epoch:
+            rows, self._epoch = None, changes.epoch
+        if rows is None:
+            self.found.clear()
+            return None
+        changed = set(rows.tolist())
+        for row in changed:
+            self.found.pop(row, None)
+        return changed
+
 
 CHANGED_BY_PODS = Aspect.RESOURCES | Aspect.PORTS | Aspect.PODS
 

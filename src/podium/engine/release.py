@@ -1,7 +1,5 @@
-"""A release of kube-scheduler as the engine knows it: its rules, how it is configured, how it goes about a decision.
-
-The current releases (v1.29 and later) are rows of the table in `podium.rules`. The older generations are a package of
-their own, which is loaded when one of them is asked for.
+"""A release of kube-scheduler as the engine knows it: its rules, how it is configured, and the objects that crash
+it.
 """
 
 from __future__ import annotations
@@ -17,8 +15,9 @@ from podium.config import KubeSchedulerConfiguration, default_config, parse_conf
 from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
-from podium.model import Node
+from podium.model import CSIStorageCapacity, Node, Object, PersistentVolumeClaim
 from podium.plugins import IN_TREE
+from podium.plugins.storage.claims import BETA_STORAGE_CLASS
 from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, release_order, rules_of, short_name
 
 if TYPE_CHECKING:
@@ -200,3 +199,25 @@ def release_of(release: AnyRelease) -> Release:
         return found(name)
     known = ", ".join((*OLD_RELEASES, *RELEASE_NAMES))
     raise InputError(f"release {release!r} is unknown; use one of {known}")
+
+
+def known_crashes(objects: Iterable[Object], rules: Rules) -> list[str]:
+    """A sentence for each object that may make the scheduler of a release end."""
+    if not rules.scores_storage_capacity:
+        return []
+    found = []
+    for item in objects:
+        if isinstance(item, CSIStorageCapacity) and item.capacity is None and item.maximum_volume_size is not None:
+            found.append(_said(f"CSIStorageCapacity {item.key} has a maximumVolumeSize and no capacity", rules))
+        if isinstance(item, PersistentVolumeClaim) and named_by_annotation(item) and not item.spec.volume_name:
+            found.append(_said(f"claim {item.key} names its class by the annotation {BETA_STORAGE_CLASS} alone", rules))
+    return found
+
+
+def named_by_annotation(claim: PersistentVolumeClaim) -> bool:
+    """Whether only the old annotation says of which storage class a claim is."""
+    return claim.spec.storage_class_name is None and BETA_STORAGE_CLASS in claim.metadata.annotations
+
+
+def _said(problem: str, rules: Rules) -> str:
+    return f"{problem}: {rules.release} may crash when it scores nodes for it; decided as by other releases"

@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import Ints
-from podium.config import STORAGE_PLUGINS, ignoring
-from podium.engine.attempt import Attempt, Diagnosis
-from podium.engine.decision import Decision, PluginScores
-from podium.engine.evaluation import Evaluation
-from podium.engine.extender_round import NO_EXTENDERS, ExtenderRound
+from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
+from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
+from podium.engine.evaluation import NO_EXTENDERS, PLUGIN_FAULTS, Evaluation, ExtenderRound
 from podium.engine.failed_kinds import FailedKinds
 from podium.engine.feasible_rows import Ranking
-from podium.engine.nominations import Nominations
-from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.plan.cache import Plans
-from podium.engine.plan.plan import Plan
-from podium.engine.plugin_faults import PLUGIN_FAULTS
-from podium.engine.preemption.post_filter import Preemption
-from podium.engine.recheck import NominatedPodsCheck
-from podium.engine.release import release_of
-from podium.engine.row_changes import RowChangeLog
+from podium.engine.plan.plan import Plan, Plans
+from podium.engine.preemption.search import Preemption
+from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
+from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import SUCCESS, CycleState, Framework, Status
+from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
 from podium.model import Pod
+from podium.plugins import IN_TREE
+
+Config = KubeSchedulerConfiguration | Mapping[str, Any] | None
+"""A configuration, the dict that a file of one holds, or None for the release's defaults."""
+
+
+class SchedulerKeywords(TypedDict, total=False):
+    """The keyword arguments of everything that makes a scheduler; `SchedulerOptions` says what each means."""
+
+    registry: Registry
+    release: AnyRelease
+    options: Options | None
+    tie_break: TieBreak | str | None
+    seed: int
+    sampling: Literal["all", "upstream"]
+    equivalence_cache: bool
+    assume_volumes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerOptions:
+    """A configuration, a release, and how to decide where both leave it open."""
+
+    config: Config = None
+    registry: Registry = field(default_factory=lambda: IN_TREE)
+    """The plugins that the configuration may name."""
+    release: AnyRelease = CURRENT
+    options: Options | None = None
+    """The command line and environment of an old release's scheduler."""
+    tie_break: TieBreak | str | None = None
+    """How one of several best nodes is taken: random, first, round-robin ...; None for what the release does."""
+    seed: int = 0
+    """Of everything that is drawn at random."""
+    sampling: Literal["all", "upstream"] = "all"
+    """`upstream` looks at part of the nodes of a large cluster, as kube-scheduler does; `all` at every node."""
+    equivalence_cache: bool = True
+    """Whether results are kept from pod to pod. Without, every pod is decided from scratch: the same, but slower."""
+    assume_volumes: bool = False
+    """Whether storage is ignored: every volume is taken to be there and usable everywhere."""
+
+    @classmethod
+    def of(cls, config: Config | SchedulerOptions, **keywords: Unpack[SchedulerKeywords]) -> SchedulerOptions:
+        """The options that a configuration and keyword arguments come to; keywords override given options."""
+        if isinstance(config, SchedulerOptions):
+            return replace(config, **keywords) if keywords else config
+        return cls(config=config, **keywords)
 
 
 class Scheduler:

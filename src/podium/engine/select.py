@@ -15,7 +15,7 @@ from podium.engine.evaluation import Evaluation
 from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Framework
-from podium.model.node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 FEWEST_NODES = 100
 FEWEST_PERCENT = 5

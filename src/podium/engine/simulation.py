@@ -10,14 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from podium.cluster import Cluster
-from podium.collector import collector_relaxed
-from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.scheduler import Scheduler
+from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests import workload_of
+from podium.memory import collector_relaxed
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
-from podium.plugins.storage.bindable_volumes import BindableVolumes
-from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, claim_name, class_of_claim
+from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, BindableVolumes, claim_name, class_of_claim
 from podium.plugins.storage.csi_migration import DRIVERS
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """kube-scheduler's scheduling framework: extension points, statuses, registry, profiles."""
 
-from podium.framework.events import Action, ClusterEvent, EventHint, WaitingPod
 from podium.framework.plugin import (
     EXTENSION_POINTS,
     BindPlugin,
@@ -23,6 +22,7 @@ from podium.framework.plugin import (
 )
 from podium.framework.registry import Framework, Registry
 from podium.framework.status import SKIP, SUCCESS, WAIT, Code, Status, Verdict
+from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
 
 __all__ = [
     "EXTENSION_POINTS",

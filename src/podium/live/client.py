@@ -16,8 +16,7 @@ import aiohttp
 import msgspec
 
 from podium.errors import InputError, PodiumError
-from podium.live.credentials import Credentials
-from podium.live.kubeconfig import Access
+from podium.live.kubeconfig import Access, Credentials
 
 PAGE = 500
 """How many objects a page of a list has at most, as kubectl asks for."""

@@ -1,9 +1,21 @@
-"""Which API server to ask and as whom: kubeconfig files merged as kubectl merges them, or the pod's service account."""
+"""Which API server to ask, and as whom: kubeconfig files or the pod's service account, certificates, tokens and
+exec plugins.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import binascii
+import json
 import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -223,3 +235,211 @@ def _absolute(name: str, directory: Path) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
+
+
+TOKEN_FILE_AGE = 60.0
+"""Seconds after which a token file is read again: the kubelet puts a new token there in time."""
+EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+EXEC_TIMEOUT = 120.0
+"""Seconds: a plugin may have to wait for somebody to log in."""
+
+Headers = list[tuple[str, str]]
+
+
+class _ExecStatus(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: str = ""
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    status: _ExecStatus | None = None
+
+
+class Credentials:
+    """What goes with every request. `refresh` is for when the server does not accept it any longer."""
+
+    def __init__(self, access: Access) -> None:
+        self._access, self._user = access, access.user
+        self._where = f"context {access.context}"
+        self._token, self._good_until = self._user.token, float("inf")
+        self._lock = asyncio.Lock()
+        self._fixed = _fixed_headers(self._user, self._where)
+        if self._user.token_file or (self._user.exec is not None and not self._user.token):
+            self._good_until = float("-inf")
+        self.ssl_context = self._new_context(self._user) if access.cluster.server.startswith("https") else None
+        """How to speak TLS, with the client's certificate; None for a server without TLS."""
+
+    async def headers(self) -> Headers:
+        """The headers that say who asks."""
+        if time.monotonic() >= self._good_until:
+            async with self._lock:
+                if time.monotonic() >= self._good_until:
+                    await self._renew()
+        return [*self._fixed, ("Authorization", f"Bearer {self._token}")] if self._token else self._fixed
+
+    def refresh(self) -> bool:
+        """Get new credentials for the next request; False if there is nothing to get them from."""
+        if not (self._user.token_file or self._user.exec):
+            return False
+        self._good_until = float("-inf")
+        return True
+
+    async def _renew(self) -> None:
+        if self._user.token_file:
+            try:
+                self._token = Path(self._user.token_file).read_text().strip()
+            except OSError as error:
+                problem = (error.strerror or str(error)).lower()
+                raise InputError(f"tokenFile {self._user.token_file}: {problem}", self._where) from None
+            self._good_until = time.monotonic() + TOKEN_FILE_AGE
+        elif self._user.exec is not None:
+            status = await self._run_plugin(self._user.exec)
+            self._token = status.token
+            if status.client_certificate_data:
+                self.ssl_context = self._new_context(self._user, status)
+            self._good_until = _monotonic(status.expiration_timestamp, self._where)
+
+    # -- exec plugins ------------------------------------------------------------------------------------------------
+
+    async def _run_plugin(self, plugin: ExecPlugin) -> _ExecStatus:
+        where = f"{self._where}: exec plugin {plugin.command}"
+        if plugin.api_version not in EXEC_VERSIONS:
+            raise InputError(f"apiVersion {plugin.api_version!r} is not known; use {EXEC_VERSIONS[0]}", where)
+        variables = {each.name: each.value for each in plugin.env or ()}
+        environment = {**os.environ, **variables, "KUBERNETES_EXEC_INFO": self._exec_info(plugin)}
+        command = [plugin.command, *(plugin.args or ())]
+        try:
+            # Its stderr is the user's: it may have to say where to log in.
+            process = await asyncio.to_thread(
+                subprocess.run, command, env=environment, stdout=subprocess.PIPE, timeout=EXEC_TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise InputError(f"no answer within {EXEC_TIMEOUT:g} s", where) from None
+        except OSError as error:
+            hint = f"; {plugin.install_hint}" if plugin.install_hint else ""
+            raise InputError(f"{(error.strerror or str(error)).lower()}{hint}", where) from None
+        if process.returncode:
+            raise InputError(f"failed with exit code {process.returncode}", where)
+        return _status_of(process.stdout, plugin, where)
+
+    def _exec_info(self, plugin: ExecPlugin) -> str:
+        spec: dict[str, object] = {"interactive": sys.stdin.isatty()}
+        if plugin.provide_cluster_info:
+            cluster = self._access.cluster
+            known = {
+                "server": cluster.server,
+                "tls-server-name": cluster.tls_server_name,
+                "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+                "certificate-authority-data": _certificate_data(cluster.certificate_authority_data, self._access),
+                "proxy-url": cluster.proxy_url,
+            }
+            spec["cluster"] = {name: value for name, value in known.items() if value}
+        return json.dumps({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec})
+
+    # -- TLS ---------------------------------------------------------------------------------------------------------
+
+    def _new_context(self, user: UserEntry, status: _ExecStatus | None = None) -> ssl.SSLContext:
+        cluster = self._access.cluster
+        context = ssl.create_default_context()
+        # As Go does: any certificate that is trusted may end the chain, and old ones need not have every extension.
+        context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
+        try:
+            if cluster.insecure_skip_tls_verify:
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            elif cluster.certificate_authority_data:
+                context = _trusting(context.verify_flags)
+                context.load_verify_locations(cadata=_decoded(cluster.certificate_authority_data).decode())
+            elif cluster.certificate_authority:
+                context = _trusting(context.verify_flags)
+                context.load_verify_locations(cafile=cluster.certificate_authority)
+        except (OSError, ValueError, binascii.Error) as error:
+            raise InputError(f"certificate-authority cannot be used: {_reason(error)}", self._where) from None
+        try:
+            _load_client_certificate(context, user, status)
+        except (OSError, ValueError, binascii.Error) as error:
+            raise InputError(f"client certificate or key cannot be used: {_reason(error)}", self._where) from None
+        return context
+
+
+def _fixed_headers(user: UserEntry, where: str) -> Headers:
+    """The headers that never change: basic authentication, and who to be instead."""
+    if user.auth_provider is not None and not (user.token or user.exec or user.token_file):
+        raise InputError("auth-provider was removed from Kubernetes; use an exec plugin", where)
+    headers: Headers = []
+    if user.username and not user.token:
+        encoded = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        headers.append(("Authorization", f"Basic {encoded}"))
+    if user.as_user:
+        headers.append(("Impersonate-User", user.as_user))
+        headers += [("Impersonate-Group", group) for group in user.as_groups]
+        headers += [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
+    return headers
+
+
+def _status_of(output: bytes, plugin: ExecPlugin, where: str) -> _ExecStatus:
+    try:
+        credential = msgspec.json.decode(output, type=_ExecCredential)
+    except msgspec.DecodeError:
+        raise InputError("printed no ExecCredential", where) from None
+    if credential.api_version != plugin.api_version:
+        raise InputError(f"printed apiVersion {credential.api_version!r}, not {plugin.api_version}", where)
+    status = credential.status
+    if status is None or not (status.token or (status.client_certificate_data and status.client_key_data)):
+        raise InputError("printed neither a token nor a certificate with its key", where)
+    return status
+
+
+def _monotonic(timestamp: str, where: str) -> float:
+    """When credentials run out, on the monotonic clock; never, where nothing is said."""
+    if not timestamp:
+        return float("inf")
+    try:
+        until = datetime.fromisoformat(timestamp)
+    except ValueError:
+        raise InputError(f"expirationTimestamp {timestamp!r} is not a time", where) from None
+    left = (until if until.tzinfo else until.replace(tzinfo=UTC)) - datetime.now(UTC)
+    return time.monotonic() + left.total_seconds()
+
+
+def _trusting(verify_flags: ssl.VerifyFlags) -> ssl.SSLContext:
+    """A context that verifies, and trusts nobody yet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_flags = verify_flags
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, user: UserEntry, status: _ExecStatus | None) -> None:
+    if status is not None:
+        _load_pair(context, status.client_certificate_data.encode(), status.client_key_data.encode())
+    elif user.client_certificate_data or user.client_certificate:
+        certificate = _decoded(user.client_certificate_data) or Path(user.client_certificate).read_bytes()
+        key = _decoded(user.client_key_data) or (Path(user.client_key).read_bytes() if user.client_key else b"")
+        _load_pair(context, certificate, key)
+
+
+def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate and its key, by way of a file that only this user can read and that is gone at once."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+def _certificate_data(data: str, access: Access) -> str:
+    """The CA as it goes into a kubeconfig, read from its file if need be."""
+    path = access.cluster.certificate_authority
+    return data or (base64.b64encode(Path(path).read_bytes()).decode() if path else "")
+
+
+def _decoded(data: str) -> bytes:
+    return base64.b64decode(data, validate=True) if data else b""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "it is not PEM").lower().replace("_", " ")
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)

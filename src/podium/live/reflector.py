@@ -7,16 +7,15 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from podium.errors import InputError
 from podium.live.client import ApiClient, ApiError, Status
-from podium.live.decoding import ObjectDecoder
-from podium.live.reading import INDISPENSABLE, missing_kind
-from podium.live.resources import Resource
+from podium.live.kubeconfig import Access
+from podium.live.reading import INDISPENSABLE, SCHEDULED_BY, ObjectDecoder, Resource, missing_kind
 from podium.loop import Event, EventType
 from podium.model import Object, Pod
 
@@ -285,3 +284,27 @@ class Reflectors:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def follow_cluster(
+    access: Access,
+    begin: Callable[[Sequence[Object]], Awaitable[None]],
+    change: Callable[[Sequence[Event]], Awaitable[None]],
+) -> None:
+    """Tell `begin` what there is, and `change` what happens then, until cancelled; raises what ends a reflector."""
+    async with ApiClient(access) as client:
+        reflectors = Reflectors(client, SCHEDULED_BY)
+        reflectors.start()
+        try:
+            await reflectors.synced()
+            reflectors.events.clear()
+            await begin(reflectors.objects())
+            while True:
+                await reflectors.has_events.wait()
+                reflectors.has_events.clear()
+                reflectors.check()
+                events = list(reflectors.events)
+                reflectors.events.clear()
+                await change(events)
+        finally:
+            await reflectors.stop()

@@ -11,20 +11,18 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, NamedTuple
 
 from podium.cluster import Cluster
-from podium.collector import collector_paused
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
 from podium.errors import PodiumError
 from podium.framework import SUCCESS
-from podium.live import pod_writes
+from podium.live import writes
 from podium.live.client import ApiClient
-from podium.live.event_recorder import EventRecorder
 from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
-from podium.live.pod_writes import Condition, PodStatuses
 from podium.live.reflector import Reflectors
-from podium.live.volume_writes import VolumeWrites
+from podium.live.writes import Condition, EventRecorder, PodStatuses, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable
-from podium.loop.waiting import Assumed
+from podium.loop.queued_pod import Assumed
+from podium.memory import collector_paused
 from podium.model import Pod, ResourceClaim
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
@@ -211,7 +209,7 @@ class LiveScheduler:
         self._remember(pod.key, Decided(time.time(), queued.attempts if queued else 0, message=message))
         if self._settings.dry_run:
             return
-        reason = pod_writes.SCHEDULER_ERROR if is_error else pod_writes.UNSCHEDULABLE
+        reason = writes.SCHEDULER_ERROR if is_error else writes.UNSCHEDULABLE
         self._record(pod, pod, "Warning", "FailedScheduling", "Scheduling", message)
         self._statuses.unschedulable(pod, Condition(reason, message))
 
@@ -280,7 +278,7 @@ class LiveScheduler:
             is_bound = await asyncio.to_thread(self.loop.bind_by_extender, assumed)
         try:
             if is_bound is None:
-                await pod_writes.bind(self._client, assumed.pod, assumed.node)
+                await writes.bind(self._client, assumed.pod, assumed.node)
             elif is_bound != SUCCESS:
                 raise PodiumError(is_bound.message)
         except PodiumError as error:
@@ -292,7 +290,7 @@ class LiveScheduler:
         """Evict pods for another one, which is tried again at once if that fails."""
         for pod, by, node in evictions:
             try:
-                await pod_writes.preempt(self._client, pod, by)
+                await writes.preempt(self._client, pod, by)
             except PodiumError as error:
                 logger.warning("pod %s cannot be evicted for %s: %s", pod.key, by.key, error)
                 if self.loop is not None:

@@ -3,8 +3,8 @@
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Bind, Event, EventType, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.queue import SchedulingQueue
+from podium.loop.queued_pod import WAITING_PODS, WaitingPods
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
-from podium.loop.waiting import WAITING_PODS, WaitingPods
 
 __all__ = [
     "WAITING_PODS",

@@ -8,12 +8,11 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
-from podium.engine.attempt import Diagnosis
-from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.scheduler import Scheduler
+from podium.engine.decision import Diagnosis
+from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, Status
-from podium.framework.events import Action, ClusterEvent
+from podium.framework.suggested_change import Action, ClusterEvent
 from podium.loop.events import (
     Bind,
     Event,
@@ -28,10 +27,9 @@ from podium.loop.events import (
     pod_changes,
 )
 from podium.loop.queue import SchedulingQueue
-from podium.loop.queued_pod import QueuedPod
-from podium.loop.waiting import LONGEST, WAITING_PODS, Assumed, WaitingPod, WaitingPods
+from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, QueuedPod, WaitingPod, WaitingPods
 from podium.model import Node, Object, Pod
-from podium.plugins.default_preemption import DefaultPreemption
+from podium.plugins.queue_and_bind import DefaultPreemption
 
 
 class SchedulerLoop:

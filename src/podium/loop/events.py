@@ -1,13 +1,18 @@
-"""Events the loop is told of, what they may change for waiting pods, and the instructions the loop gives."""
+"""Events the loop is told of, the queueing hints that say which pods they may help, and the instructions the loop
+gives.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from podium.framework.events import Action, ClusterEvent
+from podium.framework.plugin import Plugin
+from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
 from podium.model import Node, Object, Pod
 from podium.model.resources import pod_resources
+from podium.plugins import IN_TREE
 
 
 def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
@@ -113,3 +118,33 @@ class Wait(NamedTuple):
 
 
 Instruction = Bind | Evict | Nominate | Unschedulable | Wait
+
+
+class PluginHints:
+    """The events that one plugin of a profile registered; any event may help where it registered none."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+        events = plugin.events_to_register()
+        self._events = None if events is None else with_node_taints(events)
+        self.goes_by_spec = IN_TREE.get(plugin.name) is type(plugin)
+        """Whether pods with equal specs get the same answer: in-tree plugins look at nothing else of a pod."""
+
+    def is_interested(self, event: ClusterEvent) -> bool:
+        """Whether the plugin registered for such an event."""
+        return self._events is None or any(each.matches(event) for each in self._events)
+
+    def may_help(self, waiting: WaitingPod, event: ClusterEvent) -> bool:
+        """Whether the event, which the plugin registered for, may make a pod fit that it rejected."""
+        if self._events is None or not self.plugin.release_rules.queueing_hints:
+            return True
+        matching = (each for each in self._events if each.matches(event))
+        return any(each.hint(waiting, event.old, event.new) for each in matching)
+
+
+def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
+    """The events, and changes of node taints where nodes that are added count; kube-scheduler adds these, too."""
+    of_nodes = [each.actions for each in events if each.resource == "Node"]
+    if any(actions & Action.ADD for actions in of_nodes) and not any(a & Action.UPDATE_NODE_TAINT for a in of_nodes):
+        return (*events, EventHint("Node", Action.UPDATE_NODE_TAINT))
+    return tuple(events)

@@ -8,11 +8,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from enum import IntEnum
 
 from podium.cluster import Cluster
-from podium.engine.attempt import Diagnosis
+from podium.engine.decision import Diagnosis
 from podium.framework import SUCCESS, Framework, Plugin, Status
-from podium.framework.events import ANYTHING, Action, ClusterEvent, WaitingPod
-from podium.loop.events import pod_changes
-from podium.loop.hints import PluginHints
+from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
+from podium.loop.events import PluginHints, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
 

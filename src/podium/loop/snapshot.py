@@ -10,7 +10,7 @@ import msgspec
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
-from podium.engine.options import Config, SchedulerKeywords, SchedulerOptions
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.queue import SchedulingQueue

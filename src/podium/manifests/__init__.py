@@ -1,8 +1,7 @@
 """Files, directories, stdin and dicts -> typed objects as the API server would store them."""
 
 from podium.manifests.files import Source, load_documents
-from podium.manifests.loading import Objects, load
-from podium.manifests.references import missing_references, missing_storage
+from podium.manifests.loading import Objects, load, missing_references, missing_storage
 from podium.manifests.workloads import expand_workloads, workload_of
 
 __all__ = [

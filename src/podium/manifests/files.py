@@ -1,8 +1,9 @@
-"""Where input comes from: files, directories, stdin, values -> raw documents."""
+"""Where input comes from: files, directories, stdin, values; large JSON lists are read some items at a time."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import mmap
 import os
 import re
@@ -12,19 +13,151 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import BinaryIO, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from podium.errors import InputError
-from podium.manifests.json_keys import refuse_duplicate_keys
-from podium.manifests.large_lists import LARGE, LargeList, RawEnvelope, Text
 from podium.manifests.yaml_documents import yaml_documents
+from podium.model import Pod
+
+SEARCHED_FOR_KEYS = 1 << 20
+"""JSON documents of up to so many bytes are searched for keys that are set twice; larger ones are dumps."""
+
+
+def refuse_duplicate_keys(text: bytes, where: str) -> None:
+    """InputError for a key that one map of the document has twice; it names the object around it."""
+    search = _Search()
+    try:
+        json.loads(text, object_pairs_hook=search.map)
+    except (ValueError, RecursionError):
+        return  # text that is no JSON is refused where it is decoded
+    if search.key is not None:
+        name = f": {search.name}" if search.name else ""
+        raise InputError(f"key {search.key!r} is set twice", where + name)
+
+
+class _Search:
+    """Sees every map of a document, the inner ones first."""
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        """The first key that is there twice."""
+        self.name = ""
+        """The object that key is in."""
+
+    def map(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if self.key is None and len(value) < len(pairs):
+            keys = [key for key, _ in pairs]
+            self.key = next(key for key in keys if keys.count(key) > 1)
+        if self.key is not None and not self.name and isinstance(value.get("metadata"), dict) and "kind" in value:
+            self.name = f"{value['kind']} {value['metadata'].get('name', 'without a name')}"
+        return value
+
+
+Text = bytes | mmap.mmap
+Items = list[msgspec.Raw] | list["ListedPod"]
+
+T = TypeVar("T")
+
+
+class Envelope(msgspec.Struct, Generic[T], rename="camel", gc=False):
+    kind: str | None = None
+    api_version: str | None = None
+    items: list[T] | None = None
+
+
+RawEnvelope = Envelope[msgspec.Raw]
+"""The envelope of JSON: the items stay undecoded."""
+
+LARGE = 1 << 20
+"""How many bytes a document has at least for which this is worth the effort."""
+AT_ONCE = 1 << 17
+"""About how many bytes are decoded at a time: what comes of them is used while it is still in the processor's cache."""
+MOST_AT_ONCE = 1 << 26
+"""More bytes without any item that ends where it was expected mean that the list is printed in another way."""
+
+_START = re.compile(rb'\{(?:\s*"(?:apiVersion|kind)"\s*:\s*"[^"\\]*"\s*,)*\s*"items"\s*:\s*\[(\s*\n[ \t]*)\{')
+_ITEM = b'{"stands": "for all items"}'
+_ENVELOPE = msgspec.json.Decoder(RawEnvelope)
+
+
+class ListedPod(Pod, frozen=True, kw_only=True):
+    """A pod that says it is one, which is what most items of large lists are."""
+
+    kind: Literal["Pod"]
+    api_version: Literal["v1"]
+
+
+_PODS = msgspec.json.Decoder(list[ListedPod])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class GuessError(Exception):
+    """What looked like a large list is something else."""
+
+
+class LargeList:
+    """The items of a list, found by their indentation."""
+
+    def __init__(self, text: Text, first: int, end: int, indent: bytes, envelope: RawEnvelope) -> None:
+        """The items are in `text[first:end]`, each of them after an `indent`; `envelope` is that of the whole list."""
+        self._text, self._first, self._end = text, first, end
+        self._close, self._between = indent + b"}", indent + b"}," + indent + b"{"
+        self.kind, self.api_version = envelope.kind or "", envelope.api_version or ""
+
+    @classmethod
+    def at(cls, text: Text, start: int) -> LargeList | None:
+        """The list at a place in a text, if it is a large one that fills the text."""
+        head = _START.match(text, start) if len(text) - start > LARGE else None
+        if head is None:
+            return None
+        first, close = head.end() - 1, head[1] + b"}"
+        end = text.rfind(close, first, text.rfind(b"]")) + len(close)
+        if end < first:
+            return None
+        try:
+            envelope = _ENVELOPE.decode(text[start:first] + _ITEM + text[end:])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        is_list = envelope.items == [msgspec.Raw(_ITEM)] and (envelope.kind or "").endswith("List")
+        return cls(text, first, end, head[1], envelope) if is_list else None
+
+    def parts(self) -> Iterator[Items]:
+        """The items, as many at a time as are likely to be read whole; GuessError where that was wrong."""
+        start = self._first
+        while start < self._end:
+            end = self._end_of_part(start)
+            yield _decoded_items(b"".join([b"[", memoryview(self._text)[start:end], b"]"]))
+            start = end + len(self._between) - len(self._close) - 1
+
+    def _end_of_part(self, start: int) -> int:
+        if self._end - start <= AT_ONCE:
+            return self._end
+        found = self._text.rfind(self._between, start, start + AT_ONCE)
+        if found < 0:
+            found = self._text.find(self._between, start, start + MOST_AT_ONCE)
+        if found >= 0:
+            return found + len(self._close)
+        if self._end - start > MOST_AT_ONCE:
+            raise GuessError
+        return self._end
+
+
+def _decoded_items(text: bytes) -> Items:
+    try:
+        try:
+            return _PODS.decode(text)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            return _ITEMS.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise GuessError from None
+
 
 Source = str | os.PathLike[str] | Mapping[str, object] | Sequence[Mapping[str, object]]
 """A path, `-` for stdin, an object as a dict, or a list of those."""
 
-T = TypeVar("T")
 
 STDIN = "-"
 VALUES = "input"
@@ -40,7 +173,6 @@ _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 _BETWEEN = re.compile(rb"(?:\s|---[^\n]*(?:\n|$))*")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
-_ENVELOPE = msgspec.json.Decoder(RawEnvelope)
 
 # YAML's `{a: b}` looks like JSON at first; a JSON dump that breaks further in is broken JSON.
 _FLOW_YAML_SHOWS_WITHIN = 4096
@@ -261,7 +393,7 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
             raise _NotJSONError(_json_problem(error, text, position), position, number) from None
         number += 1
         end = start + length
-        if length <= LARGE:
+        if length <= SEARCHED_FOR_KEYS:
             refuse_duplicate_keys(bytes(view[start:end]), f"{name} document {number}")
         value = msgspec.Raw(view[start:end])
         yield Document(f"{name} document {number}", name, value, envelope, mapped=_mapped(text))

@@ -16,8 +16,7 @@ from podium.manifests.expansion import (
     refuse_too_many,
     template_hash,
 )
-from podium.manifests.loading import Objects
-from podium.manifests.references import first_few, missing_references
+from podium.manifests.loading import Objects, first_few, missing_references
 from podium.model import (
     Affinity,
     CronJob,

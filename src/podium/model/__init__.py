@@ -18,7 +18,31 @@ from podium.model.meta import (
     ResourceList,
     SelectorRequirement,
 )
-from podium.model.node import ContainerImage, Node, NodeSpec, NodeStatus, Taint
+from podium.model.objects import (
+    ContainerImage,
+    CronJob,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    DaemonSet,
+    Deployment,
+    Job,
+    Namespace,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    StorageClass,
+    Taint,
+    VolumeAttachment,
+)
 from podium.model.pod import (
     Affinity,
     Container,
@@ -36,28 +60,6 @@ from podium.model.pod import (
     TopologySpreadConstraint,
     Volume,
     WeightedPodAffinityTerm,
-)
-from podium.model.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from podium.model.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
 )
 
 KINDS: dict[str, type[Object]] = {

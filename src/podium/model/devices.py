@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from podium.model.meta import NodeSelector, Object, ObjectMeta, Quantity, Struct
-from podium.model.node import Taint
+from podium.model.objects import Taint
 from podium.model.pod import Toleration
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

@@ -12,18 +12,26 @@ from msgspec.structs import replace
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
-from podium.framework.events import Action, EventHint, WaitingPod
-from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    NormalizesByMax,
     PodView,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import Change, RejectedPod, edit_pod, label_node, set_args
+from podium.framework.suggested_change import (
+    Action,
+    Change,
+    EventHint,
+    RejectedPod,
+    WaitingPod,
+    edit_pod,
+    label_node,
+    set_args,
+)
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
 from podium.model.selectors import NodeTerm, Requirement, node_term, node_terms, required_node_affinity

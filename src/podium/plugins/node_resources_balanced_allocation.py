@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from podium.cluster import Aspect, NodeInfo, Nodes
 from podium.cluster.columns import Ints, Mask, highest
-from podium.cluster.node_groups import Amounts
+from podium.cluster.nodes import Amounts
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
 from podium.model import Pod
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
-from podium.plugins.normalize import divisors, halved
-from podium.plugins.per_cluster import ChangedRows, PerCluster
+from podium.plugins.score_columns import ChangedRows, PerCluster, divisors, halved
 
 Floats = NDArray[np.float64]
 

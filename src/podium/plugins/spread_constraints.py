@@ -1,4 +1,6 @@
-"""Topology spread constraints, compiled: which pods count, on which nodes, and for which domains."""
+"""Topology spread constraints, compiled: which pods count, on which nodes, for which domains; and the selector of
+a pod's siblings.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,25 @@ from podium.cluster import Cluster, Nodes
 from podium.cluster.census import DomainTally, Matching, RowMask, Scope
 from podium.cluster.columns import Mask
 from podium.cluster.pods import hashed_once
-from podium.model import Pod, Taint, Toleration, TopologySpreadConstraint
-from podium.model.selectors import NodeMatcher, Selector, required_node_affinity, untolerated
+from podium.errors import SelectorError
+from podium.model import (
+    Pod,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from podium.model.selectors import (
+    NodeMatcher,
+    Selector,
+    label_selector,
+    match_labels,
+    required_node_affinity,
+    untolerated,
+)
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 ANY_NODE = NodeMatcher()
@@ -104,3 +123,41 @@ def _compile_one(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[
         ),
         selector.matches(pod.metadata.labels),
     )
+
+
+EVERYTHING = Selector()
+
+
+def pod_services(pod: Pod, cluster: Cluster) -> list[Service]:
+    """The services that select the pod, by name; a service without a selector selects nothing."""
+    return [
+        service
+        for service in cluster.store.of(Service).within(pod.namespace)
+        if service.spec.selector is not None and match_labels(service.spec.selector).matches(pod.metadata.labels)
+    ]
+
+
+def default_selector(pod: Pod, cluster: Cluster) -> Selector:
+    """Labels of all services that select the pod, and what its controller selects; empty when there is neither."""
+    labels: dict[str, str] = {}
+    for service in pod_services(pod, cluster):
+        labels.update(service.spec.selector or {})
+    owner = pod.metadata.controller
+    if owner is None:
+        return match_labels(labels) if labels else EVERYTHING
+    kind = (owner.api_version, owner.kind)
+    if kind == ("v1", "ReplicationController"):
+        controller = cluster.store.of(ReplicationController).get(owner.name, pod.namespace)
+        return match_labels(labels | controller.spec.selector if controller else labels)
+    workload: ReplicaSet | StatefulSet | None = None
+    if kind == ("apps/v1", "ReplicaSet"):
+        workload = cluster.store.of(ReplicaSet).get(owner.name, pod.namespace)
+    elif kind == ("apps/v1", "StatefulSet"):
+        workload = cluster.store.of(StatefulSet).get(owner.name, pod.namespace)
+    if workload is None:
+        return match_labels(labels)
+    try:
+        added = label_selector(workload.spec.selector)
+    except SelectorError:
+        return match_labels(labels)
+    return match_labels(labels).add(added.requirements)

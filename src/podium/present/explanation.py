@@ -11,9 +11,8 @@ from podium.engine import Decision, Scheduler
 from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.errors import InputError
 from podium.model import Pod
-from podium.present.decision_text import NO_DETAILS, WIDTH, explain, words
-from podium.present.device_detail import device_details, devices_given
-from podium.present.preemption import preemption_document
+from podium.present.decision_text import NO_DETAILS, WIDTH, explain, preemption_document, words
+from podium.present.devices import device_details, devices_given
 from podium.present.storage_detail import claims_detail, storage_details
 from podium.present.text import API_VERSION, Line, to_csv
 from podium.wording import counted

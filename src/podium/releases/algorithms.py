@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from podium.config.extenders import check_extenders, ignored_resources
+import numpy as np
+
+from podium.cluster import NodeInfo, Nodes
+from podium.cluster.columns import Ints
 from podium.config.fields import Problems
+from podium.config.parse import check_extenders, ignored_resources
 from podium.config.plugin_args import InterPodAffinityArgs
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
 from podium.engine.release import Conduct, Options, Setup
-from podium.errors import ConfigError
-from podium.framework import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, Registry, ReservePlugin, ScorePlugin
-from podium.plugins.default_binder import DefaultBinder
-from podium.plugins.queue_sort import PrioritySort
-from podium.releases.inter_pod_affinity import InterPodAffinityPriority, MatchInterPodAffinity
+from podium.errors import ConfigError, PluginError
+from podium.framework import (
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Registry,
+    ReservePlugin,
+    ScorePlugin,
+)
+from podium.model import Pod
+from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
+from podium.releases.framework_v118 import FirstInFirstOut
 from podium.releases.node_priorities import (
     EqualPriority,
     ImageLocalityPriority,
@@ -25,7 +38,6 @@ from podium.releases.node_priorities import (
     NodePreferAvoidPodsPriority,
     TaintTolerationPriority,
 )
-from podium.releases.plugins_v118 import FirstInFirstOut
 from podium.releases.policy import (
     Policy,
     PredicatePolicy,
@@ -60,9 +72,14 @@ from podium.releases.resource_priorities import (
     ResourceLimitsPriority,
 )
 from podium.releases.rules import V1_8, V1_14, Rules, of_release
-from podium.releases.service_affinity import CheckServiceAffinity, ServiceAffinityArgs, ServiceAntiAffinity
-from podium.releases.spread_priorities import SelectorSpreadPriority, ServiceSpreadingPriority
-from podium.releases.volume_binding import CheckVolumeBinding
+from podium.releases.service_affinity import (
+    CheckServiceAffinity,
+    SelectorSpreadPriority,
+    ServiceAffinityArgs,
+    ServiceAntiAffinity,
+    ServiceSpreadingPriority,
+)
+from podium.releases.topology import InterPodAffinityPriority, MatchInterPodAffinity
 from podium.releases.volume_limits import (
     MOST_FROM_ENVIRONMENT,
     MaxAzureDiskVolumeCount,
@@ -74,6 +91,7 @@ from podium.releases.volume_limits import (
     most_from,
 )
 from podium.releases.volume_predicates import (
+    CheckVolumeBinding,
     LocalVolumeArgs,
     NoDiskConflict,
     NoVolumeNodeConflict,
@@ -390,3 +408,71 @@ def _in_order(choice: _Choice, catalog: Catalog, own: Registry) -> list[str]:
         return sorted(choice.predicates)
     ours = [name for name in catalog.order if name in choice.predicates]
     return ours + sorted(name for name in choice.predicates if name in own and name not in catalog.order)
+
+
+MAX_PRIORITY = 10
+
+
+class HostPriority(NamedTuple):
+    """A node's name and its score."""
+
+    host: str
+    score: int
+
+
+class MapPriority(ScorePlugin):
+    """Scores one node at a time. Define `map`; 0..10 is customary."""
+
+    def map(self, pod: Pod, node: NodeInfo) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define map")
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return self.map(pod, node)
+
+
+class MapReducePriority(MapPriority):
+    """Scores one node at a time in any unit, and then brings the scores of all feasible nodes to 0..10.
+
+    Define `map` and `reduce`; `reduce` returns the nodes it was given, in any order, with their new scores.
+    """
+
+    def reduce(self, pod: Pod, scores: Sequence[HostPriority]) -> Sequence[HostPriority]:
+        raise NotImplementedError(f"{type(self).__name__} must define reduce")
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
+        names = nodes.names
+        listed = [HostPriority(name, int(score)) for name, score in zip(names, scores, strict=True)]
+        return _scores_in_order(self.name, "reduce", dict(self.reduce(pod, listed)), names)
+
+
+class FunctionPriority(ScorePlugin):
+    """Scores all feasible nodes at once. Define `function`, which returns a score for each of them."""
+
+    def function(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[HostPriority]:
+        raise NotImplementedError(f"{type(self).__name__} must define function")
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        return _scores_in_order(self.name, "function", dict(self.function(pod, list(nodes))), nodes.names)
+
+
+def normalize_reduce(
+    scores: Sequence[HostPriority], *, max_priority: int = MAX_PRIORITY, reverse: bool = False
+) -> list[HostPriority]:
+    """Scale so that the highest score becomes `max_priority` or, with `reverse`, so that zero does."""
+    highest = max((priority.score for priority in scores), default=0)
+    if highest <= 0:
+        return [each._replace(score=max_priority) if reverse else each for each in scores]
+
+    def scaled(score: int) -> int:
+        share = abs(max_priority * score) // highest * (1 if score >= 0 else -1)
+        return max_priority - share if reverse else share
+
+    return [HostPriority(host, scaled(score)) for host, score in scores]
+
+
+def _scores_in_order(plugin: str, method: str, scores: Mapping[str, int], names: Sequence[str]) -> Ints:
+    """The scores as an array; PluginError unless there is exactly one for each node."""
+    if scores.keys() != set(names):
+        differing = ", ".join(sorted(scores.keys() ^ set(names)))
+        raise PluginError(plugin, f"must return from {method} one score for each node it was given; check {differing}")
+    return np.array([scores[name] for name in names], dtype=np.int64)

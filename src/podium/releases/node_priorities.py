@@ -11,14 +11,13 @@ from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.errors import PluginError, SelectorError
 from podium.framework import CycleState, ScorePlugin
-from podium.framework.fast_paths import NormalizesByMax
-from podium.framework.plugin import PodView
+from podium.framework.plugin import NormalizesByMax, PodView
 from podium.framework.suggested_change import Change
 from podium.model import Node, NodeSelectorTerm, Pod
 from podium.model.selectors import node_term
 from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, image_fixes, normalized_image_name
 from podium.plugins.node_affinity import preference_fixes
-from podium.plugins.taint_toleration import TaintToleration, preferred_taint_fixes
+from podium.plugins.node_filters import TaintToleration, preferred_taint_fixes
 from podium.releases.predicates import NodeLabelArgs, has_labels
 from podium.releases.rules import OfRelease, Rules
 

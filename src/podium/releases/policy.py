@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from podium.config.extenders import read_extender
 from podium.config.fields import Fields, Problems, quote
+from podium.config.parse import read_extender
 from podium.config.plugin_args import ResourceSpec, UtilizationShapePoint
 from podium.config.types import ExtenderConfig
 from podium.errors import ConfigError

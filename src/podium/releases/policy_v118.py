@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from podium.config.extenders import check_extenders
 from podium.config.fields import Problems
+from podium.config.parse import check_extenders
 from podium.config.types import PluginRef
 from podium.engine.release import Conduct, Options, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
-from podium.releases.framework_v118 import READ_POINTS, SCHEDULER_NAME, PluginSets, ProfileDocument, set_up
-from podium.releases.plugins_v118 import POINTS, PRE_SCORED
+from podium.releases.framework_v118 import (
+    POINTS,
+    PRE_SCORED,
+    READ_POINTS,
+    SCHEDULER_NAME,
+    PluginSets,
+    ProfileDocument,
+    set_up,
+)
 from podium.releases.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, weight_problems
 
 PREDICATES: dict[str, tuple[str, ...]] = {

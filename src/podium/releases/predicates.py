@@ -31,12 +31,10 @@ from podium.model.selectors import (
     untolerated,
 )
 from podium.plugins.node_affinity import affinity_fixes
-from podium.plugins.node_name import node_name_fixes
-from podium.plugins.node_ports import conflicts, port_fixes
-from podium.plugins.node_unschedulable import cordon_fixes
-from podium.plugins.resource_fixes import resource_fixes
-from podium.plugins.taint_toleration import taint_fixes
-from podium.releases.reasons import (
+from podium.plugins.node_filters import conflicts, cordon_fixes, node_name_fixes, port_fixes, taint_fixes
+from podium.plugins.node_resources_fit import resource_fixes
+from podium.releases.resource_priorities import pod_usage, usage_of
+from podium.releases.rules import (
     DISK_PRESSURE,
     HOST_NAME,
     HOST_PORTS,
@@ -54,7 +52,6 @@ from podium.releases.reasons import (
     Reason,
     insufficient,
 )
-from podium.releases.usage import pod_usage, usage_of
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _ALWAYS_CHECKED = (CPU, MEMORY, EPHEMERAL_STORAGE)

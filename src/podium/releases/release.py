@@ -1,23 +1,44 @@
-"""The old releases Podium can be: each is a set of plugins, a way to configure them, and how to go about a decision."""
+"""The old releases Podium can be: each is a set of plugins, a way to configure them, and how to go about a
+decision.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from podium.config.types import KubeSchedulerConfiguration
 from podium.engine import Decision
 from podium.engine.release import Conduct, Document, FitError, Options, Release, Setup
 from podium.errors import ConfigError, InputError
+from podium.extenders import Extender
 from podium.framework import Registry
 from podium.plugins import IN_TREE
 from podium.releases.algorithms import Catalog, configure, v1_8_catalog, v1_14_catalog
-from podium.releases.configuration import LegacyConfiguration, UnscaledExtender
 from podium.releases.framework_v118 import V1ALPHA2, configure_v1alpha2
-from podium.releases.policy import is_policy, legacy_dict, parse_policy
-from podium.releases.policy_v118 import configure_policy
+from podium.releases.policy import API_VERSION, KIND, is_policy, legacy_dict, parse_policy
+from podium.releases.policy_v118 import configure_policy, provider_priorities
 from podium.releases.rules import V1_8, V1_14, V1_18, Rules
 from podium.rules import RELEASE_NAMES, rules_of
+
+
+class UnscaledExtender(Extender):
+    """An extender of a release whose own scores go to 10, as the extender's do."""
+
+    def weighted(self, score: int) -> int:
+        """What a raw score adds to the node's total: the score times the extender's weight."""
+        return (score * self.weight + 2**63) % 2**64 - 2**63
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegacyConfiguration(KubeSchedulerConfiguration):
+    """A configuration of an old release, with what it takes to run it: it can be changed and set up again."""
+
+    registry: Registry = field(repr=False, compare=False)
+    conduct: Conduct = field(repr=False)
+    effective: Mapping[str, Any] = field(repr=False)
+
 
 Configure = Callable[[Document, Conduct, Options, Registry], Setup]
 
@@ -149,3 +170,20 @@ RELEASES: dict[str, OldRelease] = {
 def old_release(name: str) -> OldRelease:
     """The old release of that name."""
     return RELEASES[name]
+
+
+def provider_policy(release: str, options: Options | None = None) -> dict[str, Any]:
+    """A Policy of v1.8, v1.14 or v1.18 with which the release decides as with a provider, the default one unless named.
+
+    v1.18 fills in the predicates itself: its providers list plugins, which a Policy cannot name.
+    """
+    options = options or Options()
+    policy: dict[str, Any] = {"kind": KIND, "apiVersion": API_VERSION}
+    if release == V1_18.release:
+        weights = provider_priorities(options)
+    else:
+        effective = old_release(release).set_up(options=options).effective
+        policy["predicates"] = [{"name": name} for name in effective["predicates"]]
+        weights = effective["priorities"]
+    policy["priorities"] = [{"name": name, "weight": weight} for name, weight in weights.items()]
+    return policy

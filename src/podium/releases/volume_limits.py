@@ -10,7 +10,7 @@ from hashlib import sha1
 from podium.cluster import Aspect, Cluster, NodeInfo
 from podium.framework import Status
 from podium.model import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
-from podium.plugins.storage.in_tree_volume_limits import (
+from podium.plugins.storage.node_volume_limits import (
     AZURE_DISK,
     CINDER,
     EBS,
@@ -22,7 +22,7 @@ from podium.plugins.storage.in_tree_volume_limits import (
     STABLE_INSTANCE_TYPE,
     Disk,
 )
-from podium.releases.reasons import MAX_VOLUMES, rejection
+from podium.releases.rules import MAX_VOLUMES, rejection
 from podium.releases.volume_predicates import ClaimError, VolumePredicate, claim_name, class_of
 
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"

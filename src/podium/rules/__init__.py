@@ -1,8 +1,24 @@
 """How the current releases of kube-scheduler differ: named rules, and the feature gates behind some of them."""
 
-from podium.rules.feature_gates import GATES, Gate, Stage, gates_of, read_gates
-from podium.rules.release_names import NEWEST, RELEASE_NAMES, VERSIONS, release_order, short_name
-from podium.rules.table import DIFFERENCES, NEWEST_RULES, Difference, Rules, differences, rules_of, with_rule
+from podium.rules.table import (
+    DIFFERENCES,
+    GATES,
+    NEWEST,
+    NEWEST_RULES,
+    RELEASE_NAMES,
+    VERSIONS,
+    Difference,
+    Gate,
+    Rules,
+    Stage,
+    differences,
+    gates_of,
+    read_gates,
+    release_order,
+    rules_of,
+    short_name,
+    with_rule,
+)
 
 __all__ = [
     "DIFFERENCES",

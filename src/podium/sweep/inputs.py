@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import importlib
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from podium import __version__
@@ -17,13 +21,113 @@ from podium.errors import ConfigError, InputError
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load, load_documents
 from podium.plugins import IN_TREE
-from podium.sweep.configuration import configured
-from podium.sweep.functions import Sources, function_named, import_from, make_importable, sources_of
-from podium.sweep.space import SEED, Point
-from podium.sweep.spec import SweepSpec
+from podium.sweep.spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import Trace, read_trace
 from podium.traces.trace import event_line
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+SEED_OF_RUN = "$seed"
+"""Stands in a configuration for the seed of the run."""
+
+
+def configured(document: Mapping[str, Any] | None, settings: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
+    """The configuration of a run; None for the default one.
+
+    Settings are named `weight.PLUGIN` or `args.PLUGIN.FIELD`, with more fields after that for what is further in. They
+    hold for every profile.
+    """
+    if document is None and not settings:
+        return None
+    found: dict[str, Any] = copy.deepcopy(dict(document or {"apiVersion": API_VERSION}))
+    found.setdefault("kind", "KubeSchedulerConfiguration")
+    found = _with_seed(found, seed)
+    profiles = found.setdefault("profiles", [{}]) or [{}]
+    for name, value in settings.items():
+        what, plugin, *fields = name.split(".")
+        for profile in profiles:
+            if what == "weight":
+                _set_weight(profile, plugin, value)
+            else:
+                _set_argument(profile, plugin, fields, value)
+    return found
+
+
+def _with_seed(value: Any, seed: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_seed(inner, seed) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_seed(inner, seed) for inner in value]
+    return seed if value == SEED_OF_RUN else value
+
+
+def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:
+    """Where the profile enables the plugin already, or at multiPoint, where that overrides the default weight."""
+    points = profile.setdefault("plugins", {})
+    for point in ("score", "multiPoint"):
+        for enabled in points.get(point, {}).get("enabled", []):
+            if enabled.get("name") == plugin:
+                enabled["weight"] = weight
+                return
+    points.setdefault("multiPoint", {}).setdefault("enabled", []).append({"name": plugin, "weight": weight})
+
+
+def _set_argument(profile: dict[str, Any], plugin: str, fields: list[str], value: Any) -> None:
+    configs = profile.setdefault("pluginConfig", [])
+    config = next((each for each in configs if each.get("name") == plugin), None)
+    if config is None:
+        config = {"name": plugin}
+        configs.append(config)
+    inner = config.setdefault("args", {})
+    for key in fields[:-1]:
+        inner = inner.setdefault(key, {})
+    inner[fields[-1]] = value
+
+
+Sources = Mapping[str, bytes]
+"""Python files by name."""
+
+
+def sources_of(folder: Path) -> Sources:
+    """The Python files of a folder, which those that a sweep names may import."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+
+
+def make_importable(sources: Sources) -> None:
+    """Let this process import files that were sent to it."""
+    if sources:
+        folder = Path(mkdtemp(prefix="podium-sweep-"))
+        for name, text in sources.items():
+            (folder / name).write_bytes(text)
+        import_from(folder, sources)
+
+
+def import_from(folder: Path, sources: Sources) -> None:
+    """Let modules come from a folder, also those that came from elsewhere before, as in an earlier sweep."""
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+    for name in sources:
+        loaded = sys.modules.get(Path(name).stem)
+        if loaded is not None and getattr(loaded, "__file__", None) != str(folder / name):
+            del sys.modules[Path(name).stem]
+    importlib.invalidate_caches()
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """The function of a module; InputError if it cannot be had."""
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"{name!r} is not a function as module:function")
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way; say which and how
+        raise InputError(f"module {module_name!r} cannot be imported: {error}") from error
+    function: Callable[..., Any] | None = getattr(module, function_name, None)
+    if not callable(function):
+        raise InputError(f"module {module_name!r} has no function {function_name!r}")
+    return function
+
 
 FIXED = ""
 """The label of what is the same for all runs."""

@@ -1,23 +1,94 @@
-"""One run of a sweep: a simulation or a timeline, and what it comes to."""
+"""One run of a sweep, what it comes to in numbers, and the workers that carry runs out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
-from typing import Any, NamedTuple
+import pickle
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from podium.answers.measures import measure
 from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads
-from podium.sweep.functions import function_named
-from podium.sweep.inputs import FIXED, Inputs, document_of, registry_of, setting
-from podium.sweep.measures import Numbers, measured
-from podium.sweep.space import SEED, Point
-from podium.sweep.spec import SweepSpec
+from podium.manifests.located import is_number
+from podium.sweep.inputs import FIXED, Inputs, document_of, function_named, registry_of, setting
+from podium.sweep.spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
+
+Numbers = dict[str, float]
+
+
+def measured(result: Simulation | TimelineResult, functions: Sequence[str]) -> Numbers:
+    """The numbers of a result: those of the user's functions, after a few that every run has."""
+    numbers = (
+        _of_timeline(result) if isinstance(result, TimelineResult) else _of_simulation(result, brief=bool(functions))
+    )
+    for name in functions:
+        numbers |= _asked(name, result)
+    return numbers
+
+
+def _of_simulation(simulation: Simulation, *, brief: bool) -> Numbers:
+    pending = len(simulation.pending)
+    if brief:
+        return {"placed": len(simulation.placed), "pending": pending}
+    found = measure(simulation.cluster, pending)
+    return {"placed": len(simulation.placed), **{_snake(name): value for name, value in found.to_dict().items()}}
+
+
+def _of_timeline(result: TimelineResult) -> Numbers:
+    waits = sorted(result.pending_times.values())
+    events = Counter(record["event"] for record in result.log)
+    spans = [
+        (sample, after.time - sample.time) for sample, after in zip(result.samples, result.samples[1:], strict=False)
+    ]
+    total = sum(span for _, span in spans)
+    found = {
+        "placed": sum(1 for life in result.lives if life.bound is not None),
+        "pending": len(result.unplaced),
+        "evictions": events["evict"],
+        "mean_wait": sum(waits) / len(waits) if waits else 0.0,
+        "longest_wait": waits[-1] if waits else 0.0,
+        "p95_wait": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
+        "end": result.end,
+    }
+    if result.scaling is not None:
+        scaling = result.scaling
+        found |= {"cost": scaling["cost"], "node_hours": scaling["nodeHours"]}
+        found |= {"nodes_added": scaling["added"], "nodes_removed": scaling["removed"]}
+    for resource in ("cpu", "memory"):
+        used = sum(sample.utilisation(resource) * span for sample, span in spans)
+        found[f"{resource}_utilisation"] = used / total if total else 0.0
+    return found
+
+
+def _asked(name: str, result: Simulation | TimelineResult) -> Numbers:
+    """What a user's function says: a number, or several by name."""
+    try:
+        answer: Any = function_named(name)(result)
+    except Exception as error:  # a user's function may fail in any way
+        raise InputError(f"measure {name} failed: {type(error).__name__}: {error}") from error
+    numbers = answer if isinstance(answer, Mapping) else {name.partition(":")[2]: answer}
+    for column, value in numbers.items():
+        if not is_number(_plain(value)):
+            raise InputError(f"measure {name} gave {value!r} for {column}; it must give a number")
+    return {str(column): _plain(value) for column, value in numbers.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as Python's."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 class Outcome(NamedTuple):
@@ -80,3 +151,105 @@ class Job(NamedTuple):
 def described(point: Mapping[str, str]) -> str:
     """`config=FGD, seed=3`: the inputs of a run in a message."""
     return ", ".join(f"{name}={label}" for name, label in point.items()) or "the only run"
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Done = tuple[int, Any]
+"""The place of an item among those that were given, and what came of it."""
+CONNECT_WITHIN = 10
+"""Seconds after which a Dask scheduler that does not answer is given up."""
+ALLOWED_DEATHS = 10
+"""With how many dying workers a run may be lost before it counts as failed: it may be what kills them."""
+
+
+class Workers(Protocol):
+    """Calls a method of a shared object for many items."""
+
+    def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
+        """What comes of each item, as it is done; an exception where a worker could not do it at all."""
+        ...
+
+
+class InProcess:
+    """One after the other, in this process."""
+
+    def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
+        return ((place, method(shared, item)) for place, item in enumerate(items))
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster.
+
+    The shared object is part of the task graph: each worker gets it once, and a worker that comes later, or in the
+    place of one that died, gets it from the scheduler again.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._sent: tuple[Any, Any] | None = None
+
+    def run(self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Done]:
+        if self._sent is None or self._sent[0] is not shared:
+            with warnings.catch_warnings():
+                # Dask would have large data scattered, which is lost with the worker that has it.
+                warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+                self._sent = shared, self._client.submit(pickle.loads, pickle.dumps(shared))
+        futures = [self._client.submit(method, self._sent[1], item, pure=False) for item in items]
+        places = {future.key: place for place, future in enumerate(futures)}
+        for future in _distributed().as_completed(futures):
+            error = future.exception()
+            yield places[future.key], future.result() if error is None else error
+
+
+def in_process() -> AbstractContextManager[Workers]:
+    """This process."""
+
+    @contextmanager
+    def opened() -> Iterator[Workers]:
+        yield InProcess()
+
+    return opened()
+
+
+@contextmanager
+def local_processes(number: int) -> Iterator[Workers]:
+    """So many processes of this machine."""
+    distributed = _distributed()
+    with (
+        distributed.LocalCluster(
+            n_workers=number,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield DaskWorkers(client)
+
+
+@contextmanager
+def dask_cluster(address: str) -> Iterator[Workers]:
+    """The workers of the Dask scheduler at an address such as tcp://HOST:8786."""
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=CONNECT_WITHIN)
+    except (OSError, ValueError, TypeError) as error:
+        problem = str(error).partition("\n")[0] or type(error).__name__
+        raise InputError(f"no Dask scheduler can be reached at {address}: {problem}") from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise InputError(f"the Dask scheduler at {address} has no workers; start some with `dask worker {address}`")
+        yield DaskWorkers(client)
+
+
+def _distributed() -> ModuleType:
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise InputError("several processes need Dask: pip install 'podium[sweep]', or use --jobs 1") from None
+    dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_DEATHS})
+    return distributed

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from podium.cluster import Aspect, Cluster
-from podium.cluster.change_log import SHARED_ASPECTS
+from podium.cluster.columns import SHARED_ASPECTS
 from podium.errors import PluginError
-from podium.framework.events import EventHint
-from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     EXTENSION_POINTS,
     FilterPlugin,
+    ForSomePods,
+    NormalizesByMax,
     Plugin,
     PodView,
     PreEnqueuePlugin,
@@ -24,10 +24,9 @@ from podium.framework.plugin import (
     points_of,
 )
 from podium.framework.status import SUCCESS, Code, Status
-from podium.framework.suggested_change import Change, RejectedPod
+from podium.framework.suggested_change import Change, EventHint, RejectedPod
 from podium.model import Object
-from podium.testing.plugin_run import PluginResults, PluginRun, call
-from podium.testing.samples import ClusterChange, Samples
+from podium.testing.plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),

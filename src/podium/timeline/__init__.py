@@ -2,8 +2,7 @@
 
 from podium.timeline.events import TimedEvent, TimelineEvents, Verb, read_timeline
 from podium.timeline.result import Life, Sample, TimelineResult
-from podium.timeline.snapshot import resume_timeline, save_timeline
-from podium.timeline.timeline import Timeline
+from podium.timeline.timeline import Timeline, resume_timeline, save_timeline
 from podium.timeline.world import Surroundings
 
 __all__ = [

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podium.cluster.device_claims import claim_names, is_owned_by, releases
+from podium.cluster.store import claim_names, is_owned_by, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
-from podium.manifests.claim_templates import claims_for
+from podium.manifests.expansion import claims_for
 from podium.model import (
     Deployment,
     Node,
@@ -22,11 +22,28 @@ from podium.model import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from podium.model.pod_kinds import belongs_to_node
-from podium.timeline.clock import AnyDue, Create, Drain, Finish, Lose, Terminate, VirtualClock
-from podium.timeline.controllers import WORKLOADS, Controllers
-from podium.timeline.disruptions import UNREACHABLE_TAINTS, Disruptions, is_unreachable, patience, without_unreachable
-from podium.timeline.events import TimedEvent, Verb, lifetime_of
+from podium.model.pod import belongs_to_node
+from podium.timeline.controllers import (
+    UNREACHABLE_TAINTS,
+    WORKLOADS,
+    Controllers,
+    Disruptions,
+    is_unreachable,
+    patience,
+    without_unreachable,
+)
+from podium.timeline.events import (
+    AnyDue,
+    Create,
+    Drain,
+    Finish,
+    Lose,
+    Terminate,
+    TimedEvent,
+    Verb,
+    VirtualClock,
+    lifetime_of,
+)
 from podium.timeline.result import History, Life, round_time
 
 

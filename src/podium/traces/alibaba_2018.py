@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from podium.errors import InputError
-from podium.model.node import ZONE
-from podium.traces.tables import Advance, Row, rows
-from podium.traces.trace import Manifest, Trace, TraceEvent, node, pod, valid_name
+from podium.model.objects import ZONE
+from podium.traces.trace import Advance, Manifest, Row, Trace, TraceEvent, node, pod, rows, valid_name
 
 MACHINE_COLUMNS = (
     "machine_id",

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podium.errors import InputError
-from podium.traces.tables import STEP, Advance, opened
-from podium.traces.trace import Manifest, Trace, TraceEvent, node, pod
+from podium.traces.trace import STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod
 
 CPUS, MEMORY_MIB = 64_000, 262_144
 """What is taken for one normalised unit: milli-cpu and MiB of the largest machine."""

@@ -13,8 +13,7 @@ from typing import Any
 
 from podium.errors import InputError
 from podium.manifests import load_documents
-from podium.traces.tables import Advance
-from podium.traces.trace import Manifest, Trace, TraceEvent
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent
 
 PATCH = "ResourcePatch"
 NANOSECONDS = 1_000_000_000

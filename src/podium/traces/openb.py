@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podium.errors import InputError
-from podium.traces.tables import Advance, Row, rows
-from podium.traces.trace import Manifest, Trace, TraceEvent, node, pod
+from podium.traces.trace import Advance, Manifest, Row, Trace, TraceEvent, node, pod, rows
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""

@@ -15,8 +15,7 @@ import msgspec
 
 from podium.errors import InputError
 from podium.timeline.events import LIFETIME
-from podium.traces.tables import Advance
-from podium.traces.trace import Manifest, Trace, TraceEvent
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent
 
 OLDEST = 2
 """The first version of the format that says which one it is."""

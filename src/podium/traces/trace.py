@@ -1,14 +1,23 @@
-"""A trace: the nodes of a cluster, and the pods that come and go on it."""
+"""A trace: the nodes of a cluster and the pods that come and go on it; and CSV tables with errors that name file,
+line and field.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
+from podium.errors import InputError
 from podium.manifests import Objects, load
-from podium.model.node import HOSTNAME
+from podium.model.objects import HOSTNAME
 
 Manifest = Mapping[str, Any]
 """An object as it stands in a manifest."""
@@ -79,3 +88,117 @@ def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], sp
         "metadata": {"name": name, **({"labels": dict(labels)} if labels else {})},
         "spec": {**spec, "containers": [{"name": "task", "image": "task", "resources": resources}]},
     }
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+STEP = 1000
+"""After how many rows progress is told."""
+
+Advance = Callable[[int], object]
+"""Told how many bytes of the file were read since the last time."""
+
+
+class Row:
+    """One row of a table; its fields by name."""
+
+    __slots__ = ("_fields", "where")
+
+    def __init__(self, fields: Mapping[str, str], where: str) -> None:
+        self._fields, self.where = fields, where
+
+    def __contains__(self, field: str) -> bool:
+        return bool(self._fields.get(field))
+
+    def text(self, field: str) -> str:
+        """A field's text, "" where the table does not have it."""
+        return self._fields.get(field) or ""
+
+    def name(self, field: str) -> str:
+        text = self.text(field)
+        if not text:
+            raise InputError(f"{field} is empty; it names the row", self.where)
+        return text
+
+    def number(self, field: str, default: int | None = None) -> int:
+        """A whole number from 0 on; `default` where the field is empty, an error if there is none."""
+        text = self.text(field)
+        if not text and default is not None:
+            return default
+        value = self.amount(field)
+        if value != int(value):
+            raise InputError(f"{field} {text!r} is not a whole number", self.where)
+        return int(value)
+
+    def amount(self, field: str) -> float:
+        """A number from 0 on."""
+        text = self.text(field)
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1
+        if not 0 <= value < float("inf"):
+            raise InputError(f"{field} {text!r} is not a number from 0 on", self.where)
+        return value
+
+
+def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of a table that has these columns at least; `header` names the columns of one without a first line."""
+    with opened(path) as (raw, text):
+        yield from _rows(path, needed, advance, header, raw, text)
+
+
+def size(paths: Sequence[str]) -> int:
+    """How many bytes the files have together; InputError for one that cannot be read."""
+    total = 0
+    for path in paths:
+        try:
+            with open(path, "rb"):
+                total += Path(path).stat().st_size
+        except OSError as error:
+            raise InputError((error.strerror or str(error)).lower(), path) from None
+    return total
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
+    """A file to read as text, plain or gzip, and the raw file that says how far the reading is."""
+    try:
+        with open(path, "rb") as raw:
+            is_packed = raw.read(2) == GZIP_MAGIC
+            raw.seek(0)
+            if not is_packed:
+                yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+                return
+            with gzip.open(raw, "rt", encoding="utf-8-sig", newline="") as text:
+                yield raw, text
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be unpacked as gzip: {error}", path) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), path) from None
+
+
+def _rows(
+    path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None, raw: IO[bytes], text: IO[str]
+) -> Iterator[Row]:
+    table = csv.reader(text)
+    columns = list(header) if header is not None else next(table, [])
+    missing = [column for column in needed if column not in columns]
+    if missing:
+        raise InputError(f"has no column {missing[0]!r}; its columns are {', '.join(columns) or 'none'}", path)
+    told = 0
+    try:
+        for number, values in enumerate(table, 1):
+            if not values:
+                continue
+            where = f"{path} line {table.line_num}"
+            if len(values) > len(columns):
+                raise InputError(f"has {len(values)} fields, but there are {len(columns)} columns", where)
+            yield Row(dict(zip(columns, values, strict=False)), where)
+            if number % STEP == 0:
+                advance(raw.tell() - told)
+                told = raw.tell()
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", f"{path} line {table.line_num}") from None
+    advance(raw.tell() - told)

@@ -1,18 +1,26 @@
-"""Questions answered: the same functions and the same documents as on the command line."""
+"""Questions answered with the functions and documents of the command line, each within a time and an amount of
+memory.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import resource
+import signal
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import singledispatch
 from itertools import islice
+from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
-from podium.answers.pod_lookup import as_more_of, find_pod, first_pods, named_after
+from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after
 from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
-from podium.errors import InputError
+from podium.errors import InputError, PodiumError
 from podium.manifests import load
 from podium.model import Node
 from podium.present import audit as audit_report
@@ -23,10 +31,8 @@ from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
 from podium.present import why_not as why_not_report
 from podium.web import questions
-from podium.web.configuration import turned
-from podium.web.subject import Subject, configured, manifests, posted_configuration
-from podium.web.timeline_document import timeline_document
-from podium.web.what_if import what_if
+from podium.web.views import timeline_document
+from podium.web.what_if import Subject, configured, manifests, posted_configuration, turned, what_if
 
 Document = Mapping[str, Any]
 
@@ -46,7 +52,7 @@ def answer(question: object, subject: Subject) -> Answered:
 
 @answer.register
 def _explain(question: questions.Explain, subject: Subject) -> Answered:
-    from podium.present.html.decisions import explanation_page
+    from podium.present.html.reports import explanation_page
 
     pod, _ = find_pod(subject.objects, question.pod, None)
     scheduler = Scheduler(
@@ -63,7 +69,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
 
 @answer.register
 def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
-    from podium.present.html.placements import simulation_page
+    from podium.present.html.reports import simulation_page
 
     found = simulate(
         subject.cluster,
@@ -77,7 +83,7 @@ def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
 
 @answer.register
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
-    from podium.present.html.decisions import why_not_page
+    from podium.present.html.reports import why_not_page
 
     pod, _ = find_pod(subject.objects, question.pod, None)
     found = answers.why_not(
@@ -95,7 +101,7 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
 
 @answer.register
 def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
-    from podium.present.html.placements import capacity_page
+    from podium.present.html.reports import capacity_page
 
     objects = subject.objects
     found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]) for name in question.pods]
@@ -136,7 +142,7 @@ def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> a
 
 @answer.register
 def _drain(question: questions.Drain, subject: Subject) -> Answered:
-    from podium.present.html.disruptions import disruption_page
+    from podium.present.html.reports import disruption_page
 
     found = answers.drain(subject.cluster, list(dict.fromkeys(question.nodes)), _settings(question, subject))
     return Answered(disruption_report.to_document(found), lambda: disruption_page(found))
@@ -144,7 +150,7 @@ def _drain(question: questions.Drain, subject: Subject) -> Answered:
 
 @answer.register
 def _fail(question: questions.Fail, subject: Subject) -> Answered:
-    from podium.present.html.disruptions import disruption_page
+    from podium.present.html.reports import disruption_page
 
     cluster, worst = subject.cluster, question.worst
     if bool(question.selectors) == bool(worst):
@@ -169,7 +175,7 @@ def _worst(subject: Subject, what: str, settings: answers.Settings, most: int) -
 
 @answer.register
 def _compare(question: questions.Compare, subject: Subject) -> Answered:
-    from podium.present.html.comparisons import comparison_page
+    from podium.present.html.reports import comparison_page
 
     before, after = _ways(question, subject)
     found = answers.compare(
@@ -224,7 +230,7 @@ def _as_release(release: Release, subject: Subject) -> answers.Way:
 
 @answer.register
 def _audit(question: questions.Audit, subject: Subject) -> Answered:
-    from podium.present.html.disruptions import audit_page
+    from podium.present.html.reports import audit_page
 
     found = answers.audit(subject.cluster, **subject.options)
     return Answered(audit_report.to_document(found), lambda: audit_page(found))
@@ -243,3 +249,137 @@ def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
 @answer.register
 def _what_if(question: questions.WhatIf, subject: Subject) -> Answered:
     return Answered(what_if(question, subject))
+
+
+Answer = Callable[[bytes], bytes]
+"""Answers a question: bytes in, bytes out."""
+
+MIB = 1024 * 1024
+
+
+class BusyError(PodiumError):
+    """All processes have a question, and enough others wait already."""
+
+
+class EndedError(PodiumError):
+    """The process ended before it had an answer: it took too long, or needed too much memory."""
+
+
+class Workers:
+    """Answers questions in processes of their own: so many at once, for so long, with so much memory.
+
+    `start` forks the process that all others are copies of; call it before the first thread starts.
+    """
+
+    def __init__(
+        self, answer: Answer, *, at_once: int = 2, waiting: int = 16, seconds: float = 60.0, mebibytes: int = 2048
+    ) -> None:
+        """`waiting` is how many questions may wait; `mebibytes` is what one may need beyond what the server has."""
+        self._answer, self._seconds, self._mebibytes = answer, seconds, mebibytes
+        self._at_once, self._most = at_once, at_once + waiting
+        self._count = 0
+        self._free: asyncio.Semaphore | None = None
+        self._control: socket.socket | None = None
+        self._pid = 0
+
+    def start(self) -> None:
+        """Fork the process that makes the others."""
+        if not hasattr(os, "fork"):
+            raise PodiumError("podium serve needs a system that can fork processes, such as Linux or macOS")
+        ours, theirs = socket.socketpair()
+        self._pid = os.fork()
+        if not self._pid:
+            ours.close()
+            _serve(theirs, self._answer, self._seconds, self._mebibytes)
+        theirs.close()
+        self._control = ours
+
+    def close(self) -> None:
+        """End the process that makes the others; those that have a question still answer it."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+            os.waitpid(self._pid, 0)
+
+    async def ask(self, question: bytes) -> bytes:
+        """The answer to a question; BusyError if too many wait already, EndedError if there is none in time."""
+        if self._count >= self._most:
+            raise BusyError(f"busy: {self._count} questions are being answered or wait; ask again in a few seconds")
+        if self._free is None:
+            self._free = asyncio.Semaphore(self._at_once)
+        self._count += 1
+        try:
+            async with self._free:
+                return await self._ask(question)
+        finally:
+            self._count -= 1
+
+    async def _ask(self, question: bytes) -> bytes:
+        if self._control is None:
+            raise PodiumError("the workers are not started")
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._control, [b"q"], [theirs.fileno()])
+        start = monotonic()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            writer.write(question)
+            writer.write_eof()
+            answer = await reader.read()
+        except ConnectionError:
+            answer = b""
+        finally:
+            writer.close()
+        if not answer:
+            raise EndedError(self._why_ended(monotonic() - start))
+        return answer[1:]
+
+    def _why_ended(self, seconds: float) -> str:
+        if seconds >= self._seconds:
+            return (
+                f"no answer within {self._seconds:g} s: ask about less, or start the server with a longer --time-limit"
+            )
+        return "not enough memory for this question"
+
+
+def _serve(control: socket.socket, answer: Answer, seconds: float, mebibytes: int) -> None:
+    """Fork a process for every connection handed over, until the server is gone; never returns."""
+    # Terminals send an interrupt to every process; it is meant for the server, whose end ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        try:
+            message, handles, _, _ = socket.recv_fds(control, 1, 1)
+        except OSError:
+            os._exit(0)
+        if not message:
+            os._exit(0)
+        pid = os.fork()
+        if not pid:
+            control.close()
+            _answer_one(socket.socket(fileno=handles[0]), answer, seconds, mebibytes)
+        for handle in handles:
+            os.close(handle)
+
+
+def _answer_one(connection: socket.socket, answer: Answer, seconds: float, mebibytes: int) -> None:
+    """Read a question, write its answer and exit; the kernel's alarm ends what takes too long."""
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        _limit_memory(mebibytes)
+        question = b"".join(iter(lambda: connection.recv(MIB), b""))
+        # A first byte that is always there tells an empty answer from none.
+        connection.sendall(b"a" + answer(question))
+    finally:
+        os._exit(0)
+
+
+def _limit_memory(mebibytes: int) -> None:
+    """Let the process need so much more than it has; a system that cannot say how much that is sets no limit."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (now + mebibytes * MIB,) * 2)

@@ -22,12 +22,11 @@ from starlette.routing import Route
 
 from podium.errors import InputError, PodiumError
 from podium.web import questions
-from podium.web.answering import Answered, answer
-from podium.web.guard import REPORT_POLICY, App, Guard, TooLargeError
-from podium.web.openapi import openapi
-from podium.web.subject import Subject, subject_of
+from podium.web.answering import Answered, BusyError, EndedError, Workers, answer
+from podium.web.questions import openapi
+from podium.web.serving import REPORT_POLICY, App, Guard, TooLargeError
 from podium.web.views import Views
-from podium.web.workers import BusyError, EndedError, Workers
+from podium.web.what_if import Subject, subject_of
 
 KINDS: dict[str, type[Any]] = {
     "explain": questions.Explain,

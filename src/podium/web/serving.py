@@ -1,20 +1,232 @@
-"""Listening: on which address, for whom, and with which certificate."""
+"""Listening: on which address and with which certificate; and who may ask: host, origin, token, size."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import hmac
 import ipaddress
+import secrets
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import uvicorn
 
 from podium.errors import InputError
-from podium.web.guard import LOOPBACK, App
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+SESSION = "podium-session"
+MOST_SESSIONS = 1000
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+"""Reports carry their own style and have no script at all."""
+
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Guard:
+    """Passes on requests of those who may ask, and refuses the others in one sentence.
+
+    `hosts` are the names this server answers to: a page that reaches it under another name (DNS rebinding) gets
+    nothing. With a `token` every request needs it, as a bearer token or in the cookie that the login form sets.
+    """
+
+    OPEN = frozenset({"/livez", "/readyz", "/login", "/style.css"})
+    """What needs no token: it says nothing about the cluster."""
+
+    def __init__(
+        self, app: App, *, hosts: Iterable[str] = LOOPBACK, token: str = "", most_bytes: int, secure: bool = False
+    ) -> None:
+        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+        self._token, self._most_bytes, self._secure = token, most_bytes, secure
+        self._sessions: dict[str, None] = {}
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        send = _with_headers(send)
+        problem = self._problem(scope, headers)
+        if problem is not None:
+            await _refuse(send, *problem)
+        elif scope["path"] == "/login" and self._token:
+            await self._log_in(scope, receive, send)
+        elif not self._is_known(scope, headers):
+            await self._ask_who(headers, send)
+        else:
+            await self._app(scope, _Limited(receive, self._most_bytes), send)
+
+    def _problem(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> tuple[int, str] | None:
+        """What is wrong with a request whoever sends it: a status and a sentence."""
+        host = headers.get("host", "").lower()
+        if _without_port(host) not in self._hosts and "*" not in self._hosts:
+            return 403, f"host {host!r} is not served here: start the server with --allow-host to answer to that name"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host:
+            return 403, f"a page of {origin!r} may not ask this server"
+        if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site") and not _is_navigation(scope, headers):
+            return 403, "a page of another site may not ask this server"
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit():
+            return 400, f"content-length {length!r} is not a number"
+        if int(length) > self._most_bytes:
+            return 413, too_large(self._most_bytes)
+        return None
+
+    def _is_known(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> bool:
+        if not self._token or scope["path"] in self.OPEN:
+            return True
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self._is_token(given.strip()):
+            return True
+        return _cookie(headers.get("cookie", "")) in self._sessions
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+    async def _ask_who(self, headers: dict[str, str], send: Send) -> None:
+        if "text/html" in headers.get("accept", ""):
+            await _respond(send, 303, b"", (b"location", b"/login"))
+            return
+        body = _sentence("this server needs its token: send it as `Authorization: Bearer ...`")
+        await _respond(send, 401, body, (b"www-authenticate", b"Bearer"), (b"content-type", b"application/json"))
+
+    async def _log_in(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """The login form, and what it sends: the right token gets a cookie, which no script can read."""
+        if scope["method"] != "POST":
+            await _respond(send, 200, _LOGIN.replace(b"{problem}", b""), _HTML)
+            return
+        body = await _Limited(receive, 4096).body()
+        given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
+        if not self._is_token(given):
+            await _respond(send, 403, _LOGIN.replace(b"{problem}", b"That is not the token of this server."), _HTML)
+            return
+        session = secrets.token_urlsafe(32)
+        if len(self._sessions) >= MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[session] = None
+        secure = "; Secure" if self._secure else ""
+        cookie = f"{SESSION}={session}; Path=/; HttpOnly; SameSite=Strict{secure}"
+        await _respond(send, 303, b"", (b"location", b"/"), (b"set-cookie", cookie.encode()))
+
+
+class _Limited:
+    """Receives a request's body up to a size; what is larger ends with TooLargeError."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive, self._left, self._most = receive, most, most
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise TooLargeError(too_large(self._most))
+        return message
+
+    async def body(self) -> bytes:
+        parts = []
+        while True:
+            message = await self()
+            parts.append(message.get("body", b""))
+            if message["type"] != "http.request" or not message.get("more_body"):
+                return b"".join(parts)
+
+
+class TooLargeError(Exception):
+    """A body without a length turned out larger than what is read."""
+
+
+def too_large(most: int) -> str:
+    """What is said of a body above the limit."""
+    return f"the request is larger than {most:,} bytes, the limit of this server (--body-limit)"
+
+
+def _is_navigation(scope: MutableMapping[str, Any], headers: dict[str, str]) -> bool:
+    """Whether somebody follows a link to here; the page the link is on learns nothing of what comes back."""
+    return (
+        scope["method"] == "GET"
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def _cookie(header: str) -> str:
+    try:
+        found = SimpleCookie(header).get(SESSION)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _with_headers(send: Send) -> Send:
+    """Add the headers that every response has; a response that says more about a page's policy keeps that."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            if b"content-security-policy" not in names:
+                given.append((b"content-security-policy", PAGE_POLICY.encode()))
+            if b"cache-control" not in names:
+                given.append((b"cache-control", b"no-store"))
+            message["headers"] = [*given, *HEADERS]
+        await send(message)
+
+    return sending
+
+
+def _sentence(problem: str) -> bytes:
+    return msgspec.json.encode({"error": problem})
+
+
+async def _refuse(send: Send, status: int, problem: str) -> None:
+    await _respond(send, status, _sentence(problem), (b"content-type", b"application/json"))
+
+
+async def _respond(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+_HTML = (b"content-type", b"text/html; charset=utf-8")
+_LOGIN = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Podium</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="/style.css"></head>
+<body><main class="login"><h1>Podium</h1><form method="post" action="/login">
+<label for="token">Token of this server</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Log in</button></form><p role="alert">{problem}</p></main></body></html>
+"""
+
 
 SHORTEST_TOKEN = 16
 MIB = 1024 * 1024

@@ -1,33 +1,122 @@
-"""What the page shows of the served cluster: its pods, a decision by columns, a node, how many pods would move.
-
-All of it is for one thread: deciding a pod that runs takes it out of the cluster for a moment.
+"""What the page shows of the served cluster: its pods, a decision by columns, a node, and a timeline as it is
+played.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from contextlib import closing
 from time import monotonic
 from typing import Any
 
 import msgspec
 
-from podium.answers.pod_lookup import find_pod
+from podium.answers.lookup import find_pod
 from podium.cluster import PodInfo
 from podium.engine import Scheduler
+from podium.engine.decision import Decision, lead, not_looked_at, ranking, runner_up
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
+from podium.framework import Status
 from podium.manifests import workload_of
 from podium.model import Pod
-from podium.present.explanation import Explained, explain_pod
+from podium.model.objects import ZONE
+from podium.present.decision_text import preemption_document, words
+from podium.present.explanation import Explained, explain_pod, notes
 from podium.present.text import API_VERSION
+from podium.present.timeline import to_lines
 from podium.rules import RELEASE_NAMES
+from podium.timeline import Timeline, TimelineResult, read_timeline
 from podium.web import questions
-from podium.web.configuration import turned
-from podium.web.decision_table import decision_table
 from podium.web.formulas import formulas
-from podium.web.moved_pods import ScoredPods, moved_pods, pods_by_chance
 from podium.web.questions import ScoreSettings
-from podium.web.subject import Subject, configured, posted_configuration
+from podium.web.what_if import (
+    ScoredPods,
+    Subject,
+    configured,
+    moved_pods,
+    pods_by_chance,
+    posted_configuration,
+    tiles,
+    turned,
+)
+
+
+def decision_table(explained: Explained) -> dict[str, Any]:
+    """What `explain` says, of kind DecisionTable: `nodes` best first, and every other list in that order."""
+    decision = explained.decision
+    nodes = ranking(decision)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "DecisionTable",
+        "pod": decision.pod,
+        "runsOn": explained.runs_on or None,
+        "node": decision.node,
+        "message": decision.message or None,
+        "error": decision.error or None,
+        "words": [*words(decision), *notes(explained)],
+        "counts": {
+            "total": decision.node_count,
+            "feasible": len(decision.feasible),
+            "rejected": len(decision.rejected),
+            "notLookedAt": not_looked_at(decision),
+        },
+        "ties": list(decision.ties),
+        "runnerUp": _runner_up(decision),
+        "nodes": nodes,
+        "totals": [decision.totals.get(node, 0) for node in nodes],
+        "plugins": _plugins(decision, nodes),
+        "rejected": _rejected(explained.decision.rejected, explained.details),
+        "notLookedAtBecause": list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else [],
+        "preemption": preemption_document(decision),
+    }
+
+
+def _runner_up(decision: Decision) -> dict[str, Any] | None:
+    second = runner_up(decision)
+    if second is None or decision.node is None:
+        return None
+    behind = decision.totals[decision.node] - decision.totals[second]
+    return {"node": second, "lead": behind, "leadByPlugin": lead(decision, second)}
+
+
+def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
+    """Each plugin that scored; an extender says only what its scores come to."""
+    found: list[dict[str, Any]] = [
+        {
+            "plugin": scores.plugin,
+            "title": scores.title or scores.plugin,
+            "weight": scores.weight,
+            "raw": [scores.raw[node] for node in nodes],
+            "normalised": [scores.normalized[node] for node in nodes],
+        }
+        for scores in decision.scores
+    ]
+    for name, weighted in decision.extender_scores.items():
+        found.append(
+            {"plugin": name, "title": name, "weight": None, "weighted": [weighted.get(node, 0) for node in nodes]}
+        )
+    return found
+
+
+def _rejected(statuses: Mapping[str, Status], details: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The rejected nodes by plugin and reasons, what rejected most nodes first."""
+    groups: dict[Status, list[str]] = {}
+    for node, status in statuses.items():
+        groups.setdefault(status, []).append(node)
+    found = [
+        {
+            "plugin": status.plugin,
+            "code": status.code.value,
+            "reasons": list(status.reasons),
+            "nodes": nodes,
+            "details": {node: details[node] for node in nodes if node in details},
+        }
+        for status, nodes in groups.items()
+    ]
+    return sorted(found, key=lambda group: (-len(group["nodes"]), group["plugin"], group["reasons"]))
+
 
 MOST_SCHEDULERS = 6
 REASONS_SECONDS = 0.05
@@ -246,3 +335,67 @@ def _listed(pod: Pod, node: str | None) -> Listed:
 def _strategy(args: object) -> str | None:
     strategy = getattr(args, "scoring_strategy", None)
     return None if strategy is None else strategy.type
+
+
+MOST_RECORDS = 50_000
+
+
+def timeline_document(question: questions.Timeline, subject: Subject) -> dict[str, Any]:
+    """Let time pass, and tell what happened: samples, pods, the log, and the nodes; of kind Timeline."""
+    read = read_timeline(_events(question.events))
+    timeline = Timeline(subject.objects, read, **subject.options, tie_break="first", seed=question.seed)
+    with closing(timeline):
+        result = timeline.run(question.until)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Timeline",
+        **result.to_dict(),
+        "words": [line.text for line in to_lines(result) if line.text][:3],
+        "unplaced": len(result.unplaced),
+        "log": list(result.log[:MOST_RECORDS]),
+        "warnings": list(result.warnings),
+        "tiles": _tiles(result, subject),
+        "mostPods": _most_pods(result),
+    }
+
+
+def _events(given: list[dict[str, Any]] | str) -> list[dict[str, Any]]:
+    """The events of a request: a list, or JSON lines."""
+    if not isinstance(given, str):
+        return given
+    events = []
+    for number, line in enumerate(given.splitlines(), 1):
+        if line.strip():
+            try:
+                events.append(msgspec.json.decode(line, type=dict[str, Any]))
+            except (msgspec.DecodeError, UnicodeError) as error:
+                raise InputError(f"is not a JSON object: {error}", f"events line {number}") from None
+    return events
+
+
+def _tiles(result: TimelineResult, subject: Subject) -> dict[str, Any]:
+    """The nodes of the cluster, and those that came later."""
+    found = tiles(subject.cluster, ZONE)
+    later = sorted({life.node for life in result.lives if life.node}.difference(found["nodes"]))
+    found["new"] = list(range(len(found["nodes"]), len(found["nodes"]) + len(later)))
+    found["nodes"] += later
+    found["groups"] += [""] * len(later)
+    found["pods"] += [0] * len(later)
+    for column in found["resources"]:
+        column["allocatable"] += [0] * len(later)
+        column["requested"] += [0] * len(later)
+    return found
+
+
+def _most_pods(result: TimelineResult) -> int:
+    """The most pods that any node had at any moment."""
+    changes = [(life.bound, 1, life.node) for life in result.lives if life.bound is not None]
+    changes += [
+        (life.ended, -1, life.node) for life in result.lives if life.bound is not None and life.ended is not None
+    ]
+    counts: Counter[str] = Counter()
+    most = 0
+    for _, change, node in sorted(changes):
+        counts[node] += change
+        most = max(most, counts[node])
+    return most

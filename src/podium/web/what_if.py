@@ -1,31 +1,169 @@
-"""Changes made to a copy of a cluster, one after the other: what lands where, and what stays pending.
-
-A question carries all of its steps, so nothing is kept between questions: undoing a step is asking without it.
+"""What a question is about, and what-ifs on it: other nodes, workloads, weights or plugins on a copy of the
+cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_data
 from functools import singledispatch
 from itertools import islice
+from random import Random
+from time import monotonic
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from podium import answers
-from podium.answers.disruption.disruption import UNSCHEDULABLE, checked, cordon
-from podium.answers.nodes_needed import add_nodes
+from podium.answers.capacity import add_nodes
+from podium.answers.disruption import UNSCHEDULABLE, checked, cordon
+from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
-from podium.engine import simulate
+from podium.cluster.columns import Ints
+from podium.config import KubeSchedulerConfiguration
+from podium.config.profiles import MULTI_POINT
+from podium.engine import Scheduler, simulate
+from podium.engine.decision import Decision
+from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.errors import InputError
-from podium.manifests import expand_workloads, load, workload_of
+from podium.framework import Registry
+from podium.manifests import Objects, expand_workloads, load, workload_of
+from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
+from podium.model.pod import belongs_to_node
 from podium.present.disruption import to_lines
 from podium.present.html.page import UNLIMITED, opening
 from podium.present.text import API_VERSION
 from podium.web import questions
-from podium.web.subject import Subject, manifests
+from podium.web.questions import Manifest, Question, ScoreSettings
 from podium.wording import counted
+
+POSTED = "the posted cluster"
+POSTED_CONFIG = "the posted configuration"
+NAMES_EXTENDERS = frozenset({"extenders", "extenderconfigs"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A cluster, its objects, and what decides its pods.
+
+    `document` is the configuration as it was written, None for the default one; `config` is what the release makes of
+    it.
+    """
+
+    objects: Objects
+    """Workloads without pods have theirs."""
+    cluster: Cluster
+    document: Mapping[str, Any] | None
+    config: KubeSchedulerConfiguration | None
+    release: Release
+    registry: Registry
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every function that decides pods takes."""
+        return {"config": self.config, "registry": self.registry, "release": self.release}
+
+
+def subject_of(question: Question, served: Subject) -> Subject:
+    """What a question is about: the served cluster and configuration, or those it brings."""
+    release = served.release if question.release is None else release_of(question.release)
+    if question.cluster is None:
+        objects, cluster = served.objects, served.cluster
+        document = served.document if release.is_old == served.release.is_old else None
+    else:
+        objects = expand_workloads(load(*manifests(question.cluster, POSTED)))
+        if not objects.of(Node):
+            raise InputError(f"no node in {POSTED}: get them with `kubectl get nodes -o json`")
+        cluster = Cluster.from_objects(objects)
+        document = _without_extenders(objects.scheduler_config, f"schedulerConfig of {POSTED}")
+        if document is not None and not release.knows(document):
+            document = None
+    if question.config is not None:
+        document = posted_configuration(question.config)
+    config = configured(document, release, served.registry, POSTED_CONFIG)
+    return Subject(
+        objects=objects, cluster=cluster, document=document, config=config, release=release, registry=served.registry
+    )
+
+
+def served_subject(
+    objects: Objects,
+    document: Mapping[str, Any] | None,
+    registry: Registry,
+    *,
+    release: AnyRelease = CURRENT,
+    where: str = "",
+) -> Subject:
+    """What a server is started with."""
+    objects = expand_workloads(objects)
+    config = configured(document, release, registry, where)
+    return Subject(
+        objects=objects,
+        cluster=Cluster.from_objects(objects),
+        document=document,
+        config=config,
+        release=release_of(release),
+        registry=registry,
+    )
+
+
+def configured(
+    document: Mapping[str, Any] | None, release: AnyRelease, registry: Registry, where: str
+) -> KubeSchedulerConfiguration | None:
+    """What a release makes of a configuration; None for the default one."""
+    made = release_of(release)
+    if document is None:
+        return None
+    try:
+        return made.set_up(document, registry=registry).config
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def posted_configuration(manifest: Manifest) -> Mapping[str, Any]:
+    """A configuration out of a request: one document, which names no extender."""
+    found = manifests(manifest, POSTED_CONFIG)
+    if len(found) != 1:
+        raise InputError(f"{POSTED_CONFIG} has {len(found)} documents; a configuration is one")
+    document = _without_extenders(found[0], POSTED_CONFIG)
+    assert document is not None
+    return document
+
+
+def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None:
+    """The configuration, unless it names extenders: whoever may ask a question may not have this server call others.
+
+    Their TLS files would be read, too.
+    """
+    if document is None:
+        return None
+    if not isinstance(document, Mapping):
+        raise InputError(f"{where} is not an object")
+    for key, value in document.items():
+        if str(key).lower() in NAMES_EXTENDERS and value:
+            raise InputError(f"{where} names extenders, which this server does not call: leave them out")
+    return document
+
+
+def manifests(manifest: Manifest, where: str) -> list[Mapping[str, Any]]:
+    """Objects out of a request: never the name of a file."""
+    if isinstance(manifest, str):
+        found: list[object] = [document for document in yaml_documents(manifest, where) if document is not None]
+    else:
+        found = list(manifest) if isinstance(manifest, list) else [manifest]
+    documents: list[Mapping[str, Any]] = []
+    for each in found:
+        if not isinstance(each, Mapping):
+            raise InputError(f"{where} has something that is not an object")
+        documents.append(each)
+    if not documents:
+        raise InputError(f"{where} is empty")
+    return documents
+
 
 MOST_LISTED = 500
 
@@ -180,3 +318,152 @@ def tiles(cluster: Cluster, group: str, before: Cluster | None = None) -> dict[s
 
 def _places(flags: Iterable[bool]) -> list[int]:
     return [place for place, flag in enumerate(flags) if flag]
+
+
+MOST_CELLS = 40_000_000
+"""How many scores are kept, of a byte each: a pod has as many as nodes times plugins."""
+MOST_NAMED = 100
+
+
+@dataclass(slots=True)
+class _Scores:
+    """One pod's scores on the nodes that fit it."""
+
+    nodes: tuple[str, ...]
+    plugins: tuple[str, ...]
+    weights: Ints
+    normalised: NDArray[np.int8]
+    """[plugin, node]"""
+    totals: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, decision: Decision) -> _Scores:
+        nodes = decision.feasible
+        weights = np.array([scores.weight for scores in decision.scores], dtype=np.int64)
+        table = [[scores.normalized[node] for node in nodes] for scores in decision.scores]
+        kept = np.array(table, dtype=np.int8).reshape(len(table), len(nodes) if table else 0)
+        totals = np.array([decision.totals.get(node, 0) for node in nodes], dtype=np.int64)
+        return cls(nodes, tuple(scores.plugin for scores in decision.scores), weights, kept, totals)
+
+    def best(self, weights: Mapping[str, int]) -> frozenset[str]:
+        """The nodes that share the highest total with these weights, or with today's where none is given."""
+        if not self.nodes:
+            return frozenset()
+        totals = self.totals
+        for plugin, today, scores in zip(self.plugins, self.weights.tolist(), self.normalised, strict=True):
+            more = weights.get(plugin, today) - today
+            if more:
+                totals = totals + scores.astype(np.int64) * more
+        return frozenset(self.nodes[place] for place in np.flatnonzero(totals == totals.max()))
+
+
+@dataclass(slots=True)
+class ScoredPods:
+    """The pods of a cluster in an order of chance, each decided by one scheduler when it is first needed."""
+
+    scheduler: Scheduler
+    pods: Sequence[Pod]
+    scores: list[_Scores] = field(default_factory=list)
+
+    def decide_more(self, until: float, most: int) -> None:
+        """Decide pods until a time, or until there are `most`."""
+        while len(self.scores) < min(most, len(self.pods)) and (monotonic() < until or not self.scores):
+            self.scores.append(_Scores.of(self._decide(self.pods[len(self.scores)])))
+
+    def _decide(self, pod: Pod) -> Decision:
+        """The decision about a pod as if it did not run yet."""
+        cluster = self.scheduler.cluster
+        held = cluster.end(pod)
+        try:
+            return self.scheduler.decide(replace(pod, spec=replace(pod.spec, node_name="")))
+        finally:
+            cluster.add(pod)
+            for claim in held:
+                cluster.update(claim)
+
+
+def pods_by_chance(scheduler: Scheduler) -> list[Pod]:
+    """The pods that the scheduler decides, as many as there is room to keep scores of; those of one seed."""
+    cluster = scheduler.cluster
+    running = (pod for pod, _ in cluster.placed() if not belongs_to_node(pod) and not pod.finished)
+    pods = [pod for pod in (*cluster.pending.values(), *running) if pod.spec.scheduler_name in scheduler.frameworks]
+    Random(0).shuffle(pods)
+    plugins = max((len(framework.score) for framework in scheduler.frameworks.values()), default=1)
+    return pods[: max(MOST_CELLS // max(cluster.node_count * plugins, 1), 20)]
+
+
+def moved_pods(
+    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, of: int, seconds: float = 0.05
+) -> dict[str, Any]:
+    """How many of the pods looked at so far would lose today's node, of kind MovedPods.
+
+    A pod moves when none of the nodes that are best today is among the best with the other weights. `of` is how many
+    pods there are; more of them are decided for `seconds`, so asking again looks at more.
+    """
+    start = monotonic()
+    today.decide_more(start + seconds / 2, len(today.pods))
+    other.decide_more(start + seconds, len(today.scores))
+    count = min(len(today.scores), len(other.scores))
+    moves = []
+    for place in range(count):
+        before, after = today.scores[place].best({}), other.scores[place].best(weights)
+        if before != after and not before & after:
+            moves.append(
+                {"pod": today.pods[place].key, "before": min(before, default=None), "after": min(after, default=None)}
+            )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "MovedPods",
+        "pods": of,
+        "sample": len(today.pods),
+        "lookedAt": count,
+        "moved": len(moves),
+        "moves": sorted(moves, key=lambda move: str(move["pod"]))[:MOST_NAMED],
+    }
+
+
+PACKING = tuple(zip(SHAPE_AT, (0, 5, 10), strict=True))
+"""The shape that RequestedToCapacityRatio gets where there is none: the fuller the better."""
+
+
+def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None) -> dict[str, Any]:
+    """The configuration as a document with its settings turned, ready for --config.
+
+    kube-scheduler takes a weight of 0 for the default one, so a plugin of weight 0 is disabled at Score instead.
+    """
+    if subject.release.is_old:
+        raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release.name}")
+    space = ConfigurationSpace(subject.document, subject.registry, profile, subject.release.rules)
+    today = space.today
+    for plugin in settings.weights:
+        if plugin not in today.weights:
+            raise InputError(f"plugin {plugin!r} does not score in profile {space.profile!r}: it has no weight")
+    silent = {plugin for plugin, weight in settings.weights.items() if not weight and plugin not in settings.disabled}
+    weights = {plugin: settings.weights.get(plugin) or weight for plugin, weight in today.weights.items()}
+    wanted = replace_data(today, weights=weights)
+    if settings.strategy is not None:
+        shape = (today.shape or PACKING) if has_shape(settings.strategy) else None
+        wanted = replace_data(wanted, strategy=settings.strategy, shape=shape)
+    document = space.document(wanted)
+    if silent or settings.disabled:
+        profiles = document["profiles"] = list(document.get("profiles") or [{}])
+        names = [str((each or {}).get("schedulerName") or "default-scheduler") for each in profiles]
+        place = names.index(space.profile)
+        profiles[place] = _without(_without(profiles[place] or {}, "score", silent), MULTI_POINT, settings.disabled)
+    return document
+
+
+def _without(profile: dict[str, Any], point: str, plugins: Iterable[str]) -> dict[str, Any]:
+    """The profile with plugins disabled at a point, and at every point for multiPoint; enabled by name, they go too."""
+    gone = sorted(set(plugins))
+    if not gone:
+        return profile
+    sets = dict(profile.get("plugins") or {})
+    for name in [*sets] if point == MULTI_POINT else [point]:
+        if name in sets:
+            kept = [each for each in (sets[name] or {}).get("enabled") or () if each.get("name") not in gone]
+            sets[name] = {**(sets[name] or {}), "enabled": kept}
+    chosen = dict(sets.get(point) or {})
+    chosen["disabled"] = [*(chosen.get("disabled") or ()), *({"name": name} for name in gone)]
+    sets[point] = chosen
+    return {**profile, "plugins": sets}

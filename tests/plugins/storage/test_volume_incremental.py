@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from builders import HOSTNAME, ZONE, make_node
 from podium.cluster import Cluster
-from podium.cluster.change_log import ChangeLog
+from podium.cluster.columns import ChangeLog
 from podium.cluster.store import Store
 from podium.engine import Scheduler
 from podium.model import KINDS, Node, Object, Pod

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from podium.config import KubeSchedulerConfiguration, NodeResourcesFitArgs, Profile, ScoringStrategy, parse_config
 from podium.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
-from podium.config.plugin_sets import MULTI_POINT, V1, V1BETA2
+from podium.config.profiles import MULTI_POINT, V1, V1BETA2
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.rules import NEWEST_RULES, Rules

@@ -1,20 +1,134 @@
-"""The changes that may send a pod to a node: what the plugins suggest, and what any user can do."""
+"""What of a pod's spec keeps it from nodes, the changes that may send it to one, and the situation on which each
+is tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from dataclasses import replace as replace_data
+from typing import Any
 
 from msgspec.structs import replace
 
-from podium.answers.why_not.situation import Situation
+from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, PluginRef
-from podium.engine import Decision
-from podium.framework import Code, Status
+from podium.engine import Decision, Scheduler
+from podium.engine.release import CURRENT, AnyRelease
+from podium.framework import Code, Framework, Registry, Status
 from podium.framework.suggested_change import Change, RejectedPod, Trial, edit_pod, evict, evictable
-from podium.model import Node, Pod
-from podium.model.node import HOSTNAME
+from podium.model import (
+    Affinity,
+    Node,
+    NodeSelectorTerm,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceClaim,
+    SelectorRequirement,
+)
+from podium.model.objects import HOSTNAME
+from podium.plugins.inter_pod_affinity import InterPodAffinity
+from podium.plugins.storage.claims import claim_name
 from podium.wording import joined
+
+
+class Situation:
+    """A pod without a node, a copy of the cluster, and a configuration. Every change of them can be undone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        config: KubeSchedulerConfiguration,
+        registry: Registry,
+        release: AnyRelease = CURRENT,
+    ) -> None:
+        self.cluster = cluster.fork()
+        self.cluster.end(pod)
+        self.pod, self.config, self.registry, self.release = pod, config, registry, release
+        self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
+        self._undo: list[Callable[[], object]] = []
+        self.decisions = 0
+        """How many decisions were made."""
+
+    def decide(self) -> Decision:
+        """Decide where the pod goes as things are."""
+        self.decisions += 1
+        return self._scheduler().decide(self.pod)
+
+    def _scheduler(self) -> Scheduler:
+        """A scheduler of the configuration; the first one is kept, the others serve a change of configuration."""
+        for config, scheduler in self._schedulers:
+            if config is self.config:
+                return scheduler
+        made = Scheduler(self.cluster, self.config, registry=self.registry, release=self.release, tie_break="first")
+        for _, scheduler in self._schedulers[1:]:
+            scheduler.close()
+        self._schedulers = [*self._schedulers[:1], (self.config, made)]
+        return made
+
+    @property
+    def framework(self) -> Framework:
+        """The plugins of the pod's profile."""
+        return self._scheduler().framework_of(self.pod)
+
+    def close(self) -> None:
+        for _, scheduler in self._schedulers:
+            scheduler.close()
+
+    @contextmanager
+    def with_changes(self, changes: Iterable[Change]) -> Iterator[None]:
+        """Make these changes for the length of the block."""
+        before = len(self._undo)
+        try:
+            for change in changes:
+                change.apply(self)
+            yield
+        finally:
+            while len(self._undo) > before:
+                self._undo.pop()()
+
+    def edit_pod(self, edit: Callable[[Pod], Pod]) -> None:
+        """Change the pod that is to be placed."""
+        before = self.pod
+        self._undo.append(lambda: setattr(self, "pod", before))
+        self.pod = edit(before)
+
+    def edit_config(self, edit: Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]) -> None:
+        before = self.config
+        self._undo.append(lambda: setattr(self, "config", before))
+        self.config = edit(before)
+
+    def edit_node(self, name: str, edit: Callable[[Node], Node]) -> None:
+        before = self.cluster.node(name)
+        self._undo.append(lambda: self.cluster.update(before))
+        self.cluster.update(edit(before))
+
+    def edit_running(self, key: str, edit: Callable[[Pod], Pod]) -> None:
+        """Change a pod that is on a node."""
+        found = self.cluster.find_pod(key)
+        if found is not None:
+            before = found[0]
+            self._undo.append(lambda: self.cluster.update(before))
+            self.cluster.update(edit(before))
+
+    def evict(self, key: str) -> None:
+        found = self.cluster.find_pod(key)
+        if found is not None:
+            before = found[0]
+            held = self.cluster.end(before)
+            self._undo.append(lambda: self._put_back(before, held))
+
+    def _put_back(self, pod: Pod, held: list[ResourceClaim]) -> None:
+        self.cluster.add(pod)
+        for claim in held:
+            self.cluster.update(claim)
+
 
 MOST_EVICTED = 4
 """How many pods are tried one by one to make a node score better."""
@@ -162,3 +276,168 @@ def _set_weight(profile: str, plugin: str, before: int, after: int) -> Change:
     text = f"{verb} {plugin}'s weight from {before} to {after}" if after else f"disable {plugin} at score"
     size = 3 + min(abs(after - before).bit_length(), 5) + (0 if after else 3)
     return Change("set-weight", text, (f"profile/{profile}",), size, lambda to: to.edit_config(edit))
+
+
+NODE_AFFINITY, AFFINITY, ANTI_AFFINITY = "node affinity", "pod affinity", "pod anti-affinity"
+OTHERS, SPREAD, VOLUME, PORT = "anti-affinity of others", "spread", "volume", "host port"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecConstraint:
+    """One constraint of a pod that rules out nodes."""
+
+    kind: str
+    what: str
+    """The constraint in words."""
+    nodes: int
+    """How many nodes it rules out that nothing before it did."""
+    alone: bool
+    """Whether the pod would fit without it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "what": self.what, "nodes": self.nodes, "alone": self.alone}
+
+
+def spec_constraints(scheduler: Scheduler, pod: Pod) -> tuple[SpecConstraint, ...]:
+    """The constraints that keep a pending pod from nodes, what rules out most of them first.
+
+    Room and taints are no constraints of the pod: the scheduler's message names them.
+    """
+    decision = scheduler.decide(pod)
+    counts = Counter(kind for kind in map(_kind, _rejecting(decision)) if kind)
+    found = []
+    for kind, count in counts.most_common():
+        lift = _LIFTS.get(kind)
+        alone = lift is not None and scheduler.decide(replace(pod, spec=lift(pod.spec))).node is not None
+        found.append(SpecConstraint(kind, _WORDS[kind](pod, scheduler.cluster), count, alone))
+    return tuple(found)
+
+
+def _rejecting(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Plugin and reason for each node."""
+    for status in decision.rejected.values():
+        for reason in status.reasons:
+            yield status.plugin, reason
+    missing = decision.node_count - len(decision.rejected) - len(decision.feasible)
+    if decision.absent is not None:
+        yield from [(decision.absent.plugin or "NodeAffinity", decision.absent.message)] * missing
+
+
+_KINDS = {
+    "NodeAffinity": NODE_AFFINITY,
+    "PodTopologySpread": SPREAD,
+    "NodePorts": PORT,
+    "VolumeBinding": VOLUME,
+    "VolumeZone": VOLUME,
+    "VolumeRestrictions": VOLUME,
+    "NodeVolumeLimits": VOLUME,
+}
+_INTER_POD = {
+    InterPodAffinity.REASON_AFFINITY: AFFINITY,
+    InterPodAffinity.REASON_ANTI_AFFINITY: ANTI_AFFINITY,
+    InterPodAffinity.REASON_EXISTING: OTHERS,
+}
+
+
+def _kind(rejection: tuple[str, str]) -> str:
+    plugin, reason = rejection
+    return _INTER_POD.get(reason) or _KINDS.get(plugin, "")
+
+
+# -- without it ----------------------------------------------------------------------------------------------------
+
+
+def _without(spec: PodSpec, *parts: str) -> PodSpec:
+    return replace(spec, affinity=replace(spec.affinity or Affinity(), **dict.fromkeys(parts)))
+
+
+def _without_ports(spec: PodSpec) -> PodSpec:
+    containers = [replace(container, ports=[]) for container in spec.containers]
+    return replace(spec, containers=containers)
+
+
+_LIFTS: dict[str, Callable[[PodSpec], PodSpec]] = {
+    NODE_AFFINITY: lambda spec: replace(_without(spec, "node_affinity"), node_selector=None),
+    AFFINITY: lambda spec: _without(spec, "pod_affinity"),
+    ANTI_AFFINITY: lambda spec: _without(spec, "pod_anti_affinity"),
+    SPREAD: lambda spec: replace(spec, topology_spread_constraints=[]),
+    VOLUME: lambda spec: replace(spec, volumes=[]),
+    PORT: _without_ports,
+}
+
+
+# -- in words ------------------------------------------------------------------------------------------------------
+
+
+def _node_affinity(pod: Pod, cluster: Cluster) -> str:
+    parts = [f"{key}={value}" for key, value in (pod.spec.node_selector or {}).items()]
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    if affinity and affinity.required:
+        parts.append(" or ".join(map(_term, affinity.required.node_selector_terms)))
+    return ", ".join(parts)
+
+
+def _term(term: NodeSelectorTerm) -> str:
+    return " and ".join(map(_expression, (*term.match_expressions, *term.match_fields)))
+
+
+def _expression(raw: SelectorRequirement) -> str:
+    return f"{raw.key} {raw.operator} {'|'.join(raw.values)}".rstrip()
+
+
+def _pod_affinity(name: str) -> Callable[[Pod, Cluster], str]:
+    def words(pod: Pod, cluster: Cluster) -> str:
+        found = pod.spec.affinity and getattr(pod.spec.affinity, name)
+        return ", ".join(map(_affinity_term, found.required)) if found else ""
+
+    return words
+
+
+def _affinity_term(term: PodAffinityTerm) -> str:
+    selector = term.label_selector
+    labels = [f"{key}={value}" for key, value in selector.match_labels.items()] if selector else []
+    labels += map(_expression, selector.match_expressions) if selector else []
+    return f"pods with {' and '.join(labels) or 'any labels'} by {term.topology_key}"
+
+
+def _others(pod: Pod, cluster: Cluster) -> str:
+    return "pods there that do not want it near them"
+
+
+def _spread(pod: Pod, cluster: Cluster) -> str:
+    hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
+    return ", ".join(f"at most {each.max_skew} apart by {each.topology_key}" for each in hard)
+
+
+def _volumes(pod: Pod, cluster: Cluster) -> str:
+    return ", ".join(dict.fromkeys(_placed_claim(name, pod, cluster) for name in _claims(pod)))
+
+
+def _claims(pod: Pod) -> list[str]:
+    return [name for name in (claim_name(pod, volume) for volume in pod.spec.volumes) if name]
+
+
+def _placed_claim(name: str, pod: Pod, cluster: Cluster) -> str:
+    """Where the volume of a claim can be used, or the claim if that is not what keeps the pod."""
+    claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
+    volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name) if claim else None
+    affinity = volume.spec.node_affinity if volume else None
+    if affinity is None or affinity.required is None:
+        return f"claim {name}"
+    return " or ".join(map(_term, affinity.required.node_selector_terms))
+
+
+def _ports(pod: Pod, cluster: Cluster) -> str:
+    ports = [port for container in pod.spec.containers for port in container.ports if port.host_port]
+    return ", ".join(f"{port.host_port}/{port.protocol}" for port in ports)
+
+
+_WORDS: dict[str, Callable[[Pod, Cluster], str]] = {
+    NODE_AFFINITY: _node_affinity,
+    AFFINITY: _pod_affinity("pod_affinity"),
+    ANTI_AFFINITY: _pod_affinity("pod_anti_affinity"),
+    OTHERS: _others,
+    SPREAD: _spread,
+    VOLUME: _volumes,
+    PORT: _ports,
+}

@@ -9,9 +9,9 @@ from decimal import Decimal
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from podium.cel import cost
+from podium.cel import types
 from podium.cel.functions.standard import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
-from podium.cel.overloads import Library
+from podium.cel.types import Library
 from podium.cel.values import (
     MAX_INT,
     MAX_UINT,
@@ -55,8 +55,8 @@ def _bool(value: Value) -> bool:
     raise _cannot("bool", value)
 
 
-@declare("bytes(bytes): bytes", cost=cost.traversal())
-@declare("bytes(string): bytes", cost=cost.traversal())
+@declare("bytes(bytes): bytes", cost=types.traversal())
+@declare("bytes(string): bytes", cost=types.traversal())
 def _bytes(value: str | bytes) -> bytes:
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
 
@@ -110,7 +110,7 @@ def _uint(value: Value) -> Uint:
 
 
 @declare(*(f"string({kind}): string" for kind in ("string", "bool")))
-@declare("string(bytes): string", cost=cost.traversal())
+@declare("string(bytes): string", cost=types.traversal())
 @declare(*(f"string({kind}): string" for kind in ("double", "duration", "int", "timestamp", "uint", "IP", "CIDR")))
 def to_text(value: Value) -> str:
     """The text of a value, as string() gives it."""

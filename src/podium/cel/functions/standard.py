@@ -1,12 +1,13 @@
-"""The standard library: operators, size, tests of text, type() and dyn()."""
+"""The standard library: operators, size, tests of text, type() and dyn(), and where releases differ."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from podium.cel import cost
-from podium.cel.overloads import Library
+from podium.cel import types
+from podium.cel.regex import compile_pattern
+from podium.cel.types import Library
 from podium.cel.values import (
     KEY_TYPES,
     MAX_INT,
@@ -23,7 +24,7 @@ from podium.cel.values import (
     equal,
     to_key,
     type_name,
-)  # fmt: skip
+)
 
 library = Library()
 declare = library.declare
@@ -71,8 +72,8 @@ declare("_[_](list(A), int): A", "_[_](map(A, B), A): B")(_planned)
 declare("_[_](optional(list(A)), int): optional(A)", "_[_](optional(map(A, B)), A): optional(B)")(_planned)
 declare("_[?_](list(A), int): optional(A)", "_[?_](optional(list(A)), int): optional(A)")(_planned)
 declare("_[?_](map(A, B), A): optional(B)", "_[?_](optional(map(A, B)), A): optional(B)")(_planned)
-declare("_==_(A, A): bool", cost=cost.equality)(_planned)
-declare("_!=_(A, A): bool", cost=cost.smaller)(_planned)
+declare("_==_(A, A): bool", cost=types.equality)(_planned)
+declare("_!=_(A, A): bool", cost=types.smaller)(_planned)
 
 
 @declare("!_(bool): bool", dynamic=True)
@@ -95,7 +96,7 @@ def _ordering(operator: str, accept: Callable[[int], bool]) -> None:
     pairs = [*((each, each) for each in _SCALARS), *_MIXED]
     declare(*(f"_{operator}_({one}, {other}): bool" for one, other in pairs), dynamic=True)(run)
     texts = (f"_{operator}_(string, string): bool", f"_{operator}_(bytes, bytes): bool")
-    declare(*texts, cost=cost.smaller, dynamic=True)(run)
+    declare(*texts, cost=types.smaller, dynamic=True)(run)
 
 
 _ordering("<", lambda order: order < 0)
@@ -185,7 +186,7 @@ def _declare_arithmetic(operator: str, kinds: str) -> None:
     for kind in kinds.split():
         text = kind in ("bytes", "string")
         grows = text or kind == "list(A)"
-        price = cost.both if text else cost.unit
+        price = types.both if text else types.unit
         pairs = [f"{kind}, {kind}"]
         if kind == "timestamp":
             pairs = ["duration, timestamp", "timestamp, duration"] if operator == "+" else ["timestamp, duration"]
@@ -219,7 +220,7 @@ def _in(wanted: Value, container: Value) -> bool:
     raise EvalError("no such overload")
 
 
-declare("@in(A, list(A)): bool", cost=cost.elements, dynamic=True)(_in)
+declare("@in(A, list(A)): bool", cost=types.elements, dynamic=True)(_in)
 declare("@in(A, map(A, B)): bool", dynamic=True)(_in)
 
 
@@ -244,7 +245,7 @@ def _dyn(value: Value) -> Value:
     return value
 
 
-@declare("string.contains(string): bool", cost=cost.product)
+@declare("string.contains(string): bool", cost=types.product)
 def _contains(text: str, part: str) -> bool:
     return part in text
 
@@ -260,3 +261,85 @@ def same(one: Value, other: Value) -> bool:
         return equal(one, other)
     except EvalError:
         return False
+
+
+# More elements than the cost limit allows; they are not made.
+_MAX_RANGE = 1_000_000
+
+
+def cel_library(newer: bool) -> Library:
+    """What changed between cel-go 0.26 and 0.29: the newer one checks more and counts other arguments."""
+    library = Library()
+
+    @library.declare("string.startsWith(string): bool", cost=types.traversal(1 if newer else 0))
+    def _starts_with(text: str, prefix: str) -> bool:
+        return text.startswith(prefix)
+
+    @library.declare("string.endsWith(string): bool", cost=types.traversal(1 if newer else 0))
+    def _ends_with(text: str, suffix: str) -> bool:
+        return text.endswith(suffix)
+
+    @library.declare("matches(string, string): bool", cost=types.pattern if newer else types.unit)
+    @library.declare("string.matches(string): bool", cost=types.pattern)
+    def _matches(text: str, pattern: str) -> bool:
+        return compile_pattern(pattern).search(text)
+
+    @library.declare("string.indexOf(string): int", "string.indexOf(string, int): int", cost=types.deep)
+    def _index_of(text: str, part: str, offset: int = 0) -> int:
+        _check_offset(part, offset)
+        if part == "":
+            return min(offset, len(text)) if newer else offset
+        return text.find(part, offset)
+
+    @library.declare("string.lastIndexOf(string): int", cost=types.deep)
+    def _last_index_of(text: str, part: str) -> int:
+        return text.rfind(part)
+
+    @library.declare("string.lastIndexOf(string, int): int", cost=types.deep)
+    def _last_index_before(text: str, part: str, offset: int) -> int:
+        _check_offset(part, offset)
+        if part == "":
+            return min(offset, len(text)) if newer else offset
+        return -1 if offset >= len(text) else text.rfind(part, 0, offset + len(part))
+
+    def _check_offset(part: str, offset: int) -> None:
+        if offset < 0 and (newer or part):
+            raise EvalError(f"index out of range: {offset}")
+
+    if not newer:
+
+        @library.declare("duration(int): duration")
+        def _duration(number: int) -> Value:
+            # Declared, so that it compiles, and never carried out.
+            raise EvalError(f"type conversion error: {number} is not a duration")
+
+    @library.declare("lists.range(int): list(int)", cost=types.made_list, small=False)
+    def _range(count: int) -> list[Value]:
+        if newer and count < 0:
+            raise EvalError(f"lists.range: size must be non-negative, got {count}")
+        if newer and count > _MAX_RANGE:
+            raise EvalError(f"lists.range: size {count} exceeds maximum allowed ({_MAX_RANGE})")
+        return [*range(min(count, _MAX_RANGE))]
+
+    return library
+
+
+def includes_library(limit: int) -> Library:
+    """`value.includes(element)`: a list has the element, or the value is equal to it.
+
+    A limit, if there is one, refuses to look at more elements.
+    """
+    library = Library()
+
+    @library.declare("dyn.includes(dyn): bool", cost=types.unit if limit else types.deep)
+    def _includes(value: Value, wanted: Value) -> bool:
+        if type(value) is not list:
+            return same(value, wanted)
+        for index, each in enumerate(value):
+            if limit and index >= limit:
+                raise EvalError(f"'includes' function cannot be applied to lists longer than {limit} values")
+            if same(each, wanted):
+                return True
+        return False
+
+    return library

@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.change_log import LogReader
-from podium.cluster.columns import Codes, Ints, is_any, lowest
-from podium.cluster.node_groups import ResourceStates
+from podium.cluster.columns import Codes, Ints, LogReader, is_any, lowest
+from podium.cluster.nodes import ResourceStates
 from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
 from podium.framework import ScorePlugin
 

@@ -14,7 +14,7 @@ from podium.errors import ExtenderError
 from podium.extenders import Extender, Victims
 from podium.framework import Code, Status
 from podium.model import Pod
-from podium.plugins.default_preemption import DefaultPreemption, start_time
+from podium.plugins.queue_and_bind import DefaultPreemption, start_time
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."

@@ -1,4 +1,4 @@
-"""Constraints of a claim: attributes that its devices must have in common, or must all have another value of."""
+"""What limits a choice of devices: attributes they must share or not share, and counters that partitions share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from podium.model.devices import DeviceAttribute, DeviceConstraint
-from podium.plugins.dynamic_resources.devices import PooledDevice
+from podium.plugins.dynamic_resources.inventory import DevicesInUse
+from podium.plugins.dynamic_resources.pools import Counters, Pool, PooledDevice, PoolID
 from podium.plugins.dynamic_resources.requests import Option
 
 
@@ -122,3 +123,48 @@ class _DistinctByRequest(_OnAttribute):
         if self._concerns(option):
             self._values.pop(option.request_name, None)
             self._count -= 1
+
+
+class CounterUse:
+    """The counters of the pools in the course of one search."""
+
+    def __init__(self, in_use: DevicesInUse) -> None:
+        self._in_use = in_use
+        self._left: dict[PoolID, Counters] = {}
+
+    def has_enough(self, pool: Pool, device: PooledDevice) -> bool:
+        """Whether there is enough for one more device.
+
+        All counters of the pool count: one that is overdrawn keeps back every device that takes from any.
+        """
+        needed = device.counters
+        return all(amount >= needed.get(counter, 0) for counter, amount in self._of(pool).items())
+
+    def take(self, pool: Pool, device: PooledDevice) -> None:
+        left = self._of(pool)
+        for counter, amount in device.counters.items():
+            left[counter] -= amount
+
+    def give_back(self, pool: Pool, device: PooledDevice) -> None:
+        left = self._of(pool)
+        for counter, amount in device.counters.items():
+            left[counter] += amount
+
+    def _of(self, pool: Pool) -> Counters:
+        left = self._left.get(pool.id)
+        if left is None:
+            left = self._left[pool.id] = available_counters(pool, self._in_use).copy()
+        return left
+
+
+def available_counters(pool: Pool, in_use: DevicesInUse) -> Counters:
+    """What claims leave of a pool's counters; kept with it until one of its devices is taken or released."""
+    version = in_use.versions[pool.id]
+    if pool.available is None or pool.available[0] != version:
+        left = pool.counters.copy()
+        for device in (*pool.devices, *pool.elsewhere):
+            if device.counters and in_use.is_allocated(device.id):
+                for counter, amount in device.counters.items():
+                    left[counter] -= amount
+        pool.available = version, left
+    return pool.available[1]

@@ -1,19 +1,28 @@
-"""Extended resources that device classes stand for: which they are, and the requests for devices made of them."""
+"""Extended resources that device classes stand for: the requests they become, and their totals per node for
+scoring.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, PodInfo
+from podium.cluster.columns import Ints
 from podium.model import Container, DeviceClass, Pod
 from podium.model.devices import EXACT_COUNT, DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 from podium.model.pod import ContainerExtendedResourceRequest as Mapped
 from podium.model.quantity import parse_quantity
 from podium.model.resources import is_extended_resource
-from podium.plugins.per_cluster import PerCluster
+from podium.model.selectors import Labels
+from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
+from podium.plugins.dynamic_resources.pools import PooledDevice
+from podium.plugins.dynamic_resources.requests import SelectionError, expressions_of, selects_as_exclusive
+from podium.plugins.score_columns import PerCluster
+from podium.rules import Rules
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Before the name of a class, a resource name that always stands for it."""
@@ -165,3 +174,28 @@ def _own(
 
 def _mapped(container: Container, resource: str, request: str) -> Mapped:
     return Mapped(container_name=container.name, resource_name=resource, request_name=request)
+
+
+def device_totals(cluster: Cluster, rules: Rules, device_class: DeviceClass, rows: Ints) -> tuple[Ints, Ints]:
+    """Per row, the devices of the class and those in use; none where an expression of the class fails."""
+    inventory = inventory_of(cluster, rules)
+    there, taken = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    for place, row in enumerate(rows.tolist()):
+        name = cluster.names[row]
+        try:
+            devices = _of_class(inventory, device_class, name, cluster.node(name).metadata.labels)
+        except SelectionError:
+            continue
+        there[place] = len(devices)
+        taken[place] = sum(inventory.in_use.is_allocated(device.id) for device in devices)
+    return there, taken
+
+
+def _of_class(inventory: Inventory, device_class: DeviceClass, node_name: str, labels: Labels) -> list[PooledDevice]:
+    expressions = expressions_of(device_class.spec.selectors)
+    return [
+        device
+        for each in inventory.slices_near(node_name)
+        for device in each.devices
+        if device.reach.includes(node_name, labels) and selects_as_exclusive(expressions, device, inventory.rules)
+    ]

@@ -12,11 +12,10 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
-from podium.framework.events import EventHint
-from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    NormalizesByMax,
     PodView,
     PostFilterPlugin,
     PostFilterResult,
@@ -27,18 +26,81 @@ from podium.framework.plugin import (
     ReservePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import Change, RejectedPod
+from podium.framework.suggested_change import Action, Change, EventHint, RejectedPod, WaitingPod, evict, evictable
 from podium.model import DeviceClass, Pod, ResourceClaim
+from podium.model.devices import AllocationResult
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
-from podium.plugins.dynamic_resources.fixes import device_fixes
-from podium.plugins.dynamic_resources.hints import EVENTS
-from podium.plugins.dynamic_resources.pending import PendingAllocation
-from podium.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
+from podium.plugins.dynamic_resources.inventory import PendingAllocation, inventory_of
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.dynamic_resources.requests import shape_of
+from podium.plugins.dynamic_resources.pools import DeviceID
+from podium.plugins.dynamic_resources.requests import ClaimError, claims_of, shape_of
 from podium.plugins.dynamic_resources.search_results import KnownSearches
-from podium.plugins.per_cluster import PerCluster
+from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
+
+
+def device_fixes(rejected: RejectedPod, rules: Rules) -> Iterator[Change]:
+    """Evict a pod that holds devices of the node."""
+    return (evict([pod]) for pod in _holders(rejected.cluster, rules, rejected.node))
+
+
+def _holders(cluster: Cluster, rules: Rules, node: str) -> list[Pod]:
+    """The pods that may be evicted and whose claims have devices that the node can use."""
+    candidates = inventory_of(cluster, rules).pools_of(cluster.rows[node]).candidates
+    usable = {candidate.device.id for candidate in candidates}
+    consumers = {
+        consumer.uid
+        for claim in cluster.store.of(ResourceClaim)
+        if claim.status.allocation is not None and not usable.isdisjoint(_devices(claim.status.allocation))
+        for consumer in claim.status.reserved_for
+    }
+    return [pod for pod in evictable(cluster, node) if pod.metadata.uid in consumers]
+
+
+def _devices(allocation: AllocationResult) -> Iterator[DeviceID]:
+    return (DeviceID(each.driver, each.pool, each.device) for each in allocation.devices.results)
+
+
+ADD, UPDATE, DELETE = Action.ADD, Action.UPDATE, Action.DELETE
+
+
+def claim_changed(waiting: WaitingPod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+    """A claim of the pod came or changed its status, or some claim gave back its devices."""
+    if new is None:
+        return old is not None and old.status.allocation is not None
+    try:
+        claims = claims_of(waiting.pod, waiting.cluster.store)
+    except ClaimError:
+        return False
+    if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        return True
+    if all(claim.metadata.uid != new.metadata.uid for claim in claims):
+        return False
+    return old is None or old.status != new.status
+
+
+def claims_are_there(waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
+    """The waiting pod itself says which claims were made for it, and they are there."""
+    if new is None or not waiting.is_same(new):
+        return False
+    try:
+        claims_of(new, waiting.cluster.store)
+    except ClaimError:
+        return False
+    return True
+
+
+EVENTS = (
+    EventHint("Node", ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+    EventHint("ResourceClaim", ADD | UPDATE | DELETE, claim_changed),
+    EventHint("Pod", Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, claims_are_there),
+    EventHint("DeviceClass", ADD | UPDATE),
+    EventHint("ResourceSlice", ADD | UPDATE),
+    EventHint("DeviceTaintRule", ADD | UPDATE | DELETE),
+)
+"""A taint rule counts as a change of the slices whose devices it taints. Claims give back their devices before they are
+deleted, so that the releases that do not hear of deletions miss nothing."""
+
 
 STEPS_PER_SECOND = 100_000
 """How far a search goes in a second of the filter's timeout; counted, so that a decision is the same on any machine."""

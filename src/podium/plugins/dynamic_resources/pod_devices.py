@@ -12,23 +12,20 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.device_claims import EXTENDED_RESOURCE_CLAIM
+from podium.cluster.store import EXTENDED_RESOURCE_CLAIM
 from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
-from podium.plugins.dynamic_resources.allocation import allocation_of
 from podium.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
     backed_resources,
     extended_claim,
     extended_requests,
 )
-from podium.plugins.dynamic_resources.inventory import inventory_of
-from podium.plugins.dynamic_resources.pending import PendingAllocation
-from podium.plugins.dynamic_resources.pod_claims import is_unusable
-from podium.plugins.dynamic_resources.requests import Shapes, shape_of
+from podium.plugins.dynamic_resources.inventory import PendingAllocation, inventory_of
+from podium.plugins.dynamic_resources.requests import Shapes, is_unusable, shape_of
 from podium.plugins.dynamic_resources.search import AllocationError
-from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults
+from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults, allocation_of
 from podium.rules import Rules
 
 NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 3, 4, 5

@@ -1,14 +1,278 @@
-"""The pools of devices that a node can use, gathered from the slices that are for it."""
+"""Slices, their devices and consumable capacity, and the pools of devices that a node can use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import NamedTuple
 
-from podium.model.quantity import parse_quantity
-from podium.model.selectors import Labels
-from podium.plugins.dynamic_resources.devices import Counters, PooledDevice, PooledSlice, PoolID
+from podium import cel
+from podium.model import DeviceTaintRule, NodeSelector, Quantity, ResourceSlice
+from podium.model.devices import (
+    CapacityRequestPolicyRange,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+)
+from podium.model.quantity import (
+    MAX_INT64,
+    canonical_quantity,
+    format_quantity,
+    is_binary_quantity,
+    parse_quantity,
+    value,
+)
+from podium.model.selectors import Labels, NodeTerm, node_terms, repels
 from podium.rules import Rules
+
+NOTHING_IN_USE: Mapping[str, Fraction] = {}
+
+
+class CapacityError(Exception):
+    """An amount that cannot be worked with, whichever device it is asked of."""
+
+
+class Amount(NamedTuple):
+    """A quantity: how much, and how Kubernetes would write it."""
+
+    value: Fraction
+    text: str
+
+    @classmethod
+    def of(cls, quantity: Quantity) -> Amount:
+        return cls(parse_quantity(quantity), canonical_quantity(quantity))
+
+
+Amounts = dict[str, Amount]
+
+
+class Capacity:
+    """One capacity of a device, and what may be asked of it."""
+
+    __slots__ = ("_default", "_range", "_valid", "value")
+
+    def __init__(self, capacity: DeviceCapacity) -> None:
+        self.value = Amount.of(capacity.value)
+        policy = capacity.request_policy
+        self._default = None if policy is None or policy.default is None else Amount.of(policy.default)
+        self._valid = [] if policy is None else [Amount.of(each) for each in policy.valid_values]
+        self._range = None if policy is None else policy.valid_range
+
+    def consumed(self, asked: Amount | None, *, keeps_format: bool) -> Amount:
+        """What a request takes: the default or all where it does not say, else rounded up to what is valid."""
+        if asked is None:
+            return self._default or self.value
+        if self._range is not None and self._range.min is not None:
+            return _rounded_up(asked, self._range, keeps_format)
+        return next((valid for valid in self._valid if asked.value <= valid.value), asked)
+
+    def refuses(self, amount: Amount) -> bool:
+        """Whether the policy does not allow to take so much."""
+        if amount == self._default:
+            return False
+        if self._range is not None:
+            return _is_off(amount, self._range)
+        return bool(self._valid) and all(amount.value != valid.value for valid in self._valid)
+
+
+def consumed_amounts(
+    capacity: Mapping[str, Capacity], asked: Mapping[str, Amount], *, keeps_format: bool
+) -> Amounts | None:
+    """What a request takes of every capacity of a device; None if the device does not do.
+
+    CapacityError where the release fails for amounts that it cannot represent.
+    """
+    if not asked.keys() <= capacity.keys():
+        return None
+    amounts = {name: each.consumed(asked.get(name), keeps_format=keeps_format) for name, each in capacity.items()}
+    if keeps_format and any(amount.value < 0 for amount in amounts.values()):
+        raise CapacityError("capacity value is negative")
+    return None if any(each.refuses(amounts[name]) for name, each in capacity.items()) else amounts
+
+
+def has_room(
+    capacity: Mapping[str, Capacity],
+    amounts: Amounts,
+    in_use: Mapping[str, Fraction] = NOTHING_IN_USE,
+    taken: Mapping[str, Fraction] = NOTHING_IN_USE,
+) -> bool:
+    """Whether so much more fits beside what claims hold and what was taken in this attempt."""
+    return all(
+        in_use.get(name, 0) + taken.get(name, 0) + amounts[name].value <= each.value.value
+        for name, each in capacity.items()
+    )
+
+
+def _rounded_up(asked: Amount, valid: CapacityRequestPolicyRange, keeps_format: bool) -> Amount:
+    """The amount itself, at least the minimum, and a whole number of steps above it."""
+    assert valid.min is not None
+    if asked.value < parse_quantity(valid.min):
+        return Amount.of(valid.min)
+    if valid.step is None:
+        return asked
+    if asked.value > MAX_INT64 and keeps_format:
+        raise CapacityError("capacity request cannot be represented in the device's range arithmetic")
+    least, step = value(valid.min), value(valid.step)
+    added = value(asked.value) - least
+    # Go's division drops the fraction, also of a negative number, which is what an amount beyond int64 may come to.
+    steps = abs(added) // step if added >= 0 else -(abs(added) // step)
+    rounded = least + step * (steps + (added % step != 0))
+    if rounded > MAX_INT64 and keeps_format:
+        raise CapacityError("capacity request cannot be represented in the device's range arithmetic")
+    rounded = (rounded + 2**63) % 2**64 - 2**63
+    is_binary = not keeps_format or is_binary_quantity(valid.step)
+    return Amount(Fraction(rounded), format_quantity(rounded, binary=is_binary))
+
+
+def _is_off(amount: Amount, valid: CapacityRequestPolicyRange) -> bool:
+    """Whether an amount is above the maximum or between two steps."""
+    if valid.max is not None and amount.value > parse_quantity(valid.max):
+        return True
+    if valid.step is None or valid.min is None:
+        return False
+    return (value(amount.value) - value(valid.min)) % value(valid.step) != 0
+
+
+Counters = dict[tuple[str, str], Fraction]
+"""How much there is, or is taken, of each counter, by the names of its set and its own."""
+
+
+class PoolID(NamedTuple):
+    driver: str
+    pool: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}"
+
+
+class DeviceID(NamedTuple):
+    driver: str
+    pool: str
+    device: str
+
+    @property
+    def pool_id(self) -> PoolID:
+        return PoolID(self.driver, self.pool)
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class Reach:
+    """The nodes that a slice or a device is for: one by its name, all, or those that a selector matches."""
+
+    __slots__ = ("_terms", "all_nodes", "node_name", "selector")
+
+    def __init__(self, node_name: str | None, all_nodes: bool, selector: NodeSelector | None) -> None:
+        self.node_name, self.all_nodes, self.selector = node_name, all_nodes, selector
+        self._terms: tuple[NodeTerm, ...] = () if selector is None else node_terms(selector)
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.node_name) or self.all_nodes or self.selector is not None
+
+    def includes(self, name: str, labels: Labels) -> bool:
+        if self.node_name:
+            return self.node_name == name
+        return self.all_nodes or any(term.matches(labels, name) for term in self._terms)
+
+
+class PooledDevice:
+    """A device of a slice. What CEL says of it is kept: it can change only with the slice."""
+
+    __slots__ = (
+        "capacity",
+        "counter_sets",
+        "counters",
+        "device",
+        "driver",
+        "id",
+        "matches",
+        "reach",
+        "seen_by_cel",
+        "slice",
+        "taints",
+    )
+
+    def __init__(self, device: Device, of: PooledSlice, rules: Iterable[DeviceTaintRule]) -> None:
+        self.id = DeviceID(of.pool_id.driver, of.pool_id.pool, device.name)
+        self.device, self.driver, self.slice = device, of.pool_id.driver, of
+        self.capacity = {name: Capacity(each) for name, each in device.capacity.items()}
+        self.counters = _consumed(device.consumes_counters)
+        """What it takes of its pool's counters, by set and counter."""
+        self.counter_sets = {each.counter_set for each in device.consumes_counters}
+        added = [rule.spec.taint for rule in rules if _concerns(rule, self.id)]
+        self.taints = [taint for taint in (*device.taints, *added) if repels(taint)]
+        """Those that keep requests off that do not tolerate them."""
+        self.reach = Reach(device.node_name, device.all_nodes, device.node_selector) if of.per_device else of.reach
+        self.matches: dict[str, bool] = {}
+        """What the CEL expressions that were tried say of it."""
+        self.seen_by_cel: cel.Device | None = None
+        """What expressions look at, once one did."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several claims may have it at a time."""
+        return bool(self.device.allow_multiple_allocations)
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """The attribute of a fully qualified name; one of the driver's own domain may be there by its bare name."""
+        found = self.device.attributes.get(name)
+        if found is None:
+            domain, slash, bare = name.partition("/")
+            if slash and domain == self.driver:
+                found = self.device.attributes.get(bare)
+        return found
+
+
+class PooledSlice:
+    """A slice of a pool with its devices."""
+
+    __slots__ = ("counter_sets", "devices", "name", "per_device", "pool_id", "reach", "spec")
+
+    def __init__(self, resource_slice: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> None:
+        spec = resource_slice.spec
+        self.name, self.spec = resource_slice.name, spec
+        self.pool_id = PoolID(spec.driver, spec.pool.name)
+        self.per_device = spec.per_device_node_selection
+        self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
+        rules = [rule for rule in rules if _may_concern(rule, self.pool_id)]
+        self.devices = [PooledDevice(device, self, rules) for device in spec.devices]
+        self.counter_sets = spec.shared_counters
+
+    @property
+    def generation(self) -> int:
+        return self.spec.pool.generation
+
+    def reaches(self, node_name: str, labels: Labels, *, counters_everywhere: bool) -> bool:
+        """Whether the slice is looked at for a node."""
+        if counters_everywhere and self.counter_sets:
+            return True
+        if self.reach.is_given:
+            return self.reach.includes(node_name, labels)
+        return self.per_device and any(device.reach.includes(node_name, labels) for device in self.devices)
+
+
+def _consumed(consumption: Iterable[DeviceCounterConsumption]) -> Counters:
+    taken: Counters = {}
+    for each in consumption:
+        for name, counter in each.counters.items():
+            key = each.counter_set, name
+            taken[key] = taken.get(key, Fraction(0)) + parse_quantity(counter.value)
+    return taken
+
+
+def _may_concern(rule: DeviceTaintRule, pool: PoolID) -> bool:
+    """Whether a rule taints devices of a pool; one without a selector taints none."""
+    selector = rule.spec.device_selector
+    return selector is not None and selector.driver in (None, pool.driver) and selector.pool in (None, pool.pool)
+
+
+def _concerns(rule: DeviceTaintRule, device: DeviceID) -> bool:
+    selector = rule.spec.device_selector
+    return selector is not None and selector.device in (None, device.device)
+
 
 Slices = tuple[PooledSlice, ...]
 

@@ -1,24 +1,35 @@
-"""What claims ask for, compiled: claims that ask for the same share it, and the results of the search with it."""
+"""The claims of a pod, what they ask for, compiled, and the devices that classes and requests select by CEL
+expressions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
-from podium.model import Toleration
+from podium.cel import AttributeValue, CelError, Device, Environment, parse_version
+from podium.cel import DeviceSelector as CelDeviceSelector
+from podium.cluster.store import Store
+from podium.model import Pod, ResourceClaim, Toleration
 from podium.model.devices import (
     ALL,
+    AllocatedDeviceStatus,
+    DeviceAttribute,
     DeviceConstraint,
     DeviceRequest,
+    DeviceRequestAllocationResult,
     DeviceSelector,
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
-from podium.plugins.dynamic_resources.capacity import Amount
+from podium.model.pod import PodResourceClaim
+from podium.plugins.dynamic_resources.pools import Amount, PooledDevice
+from podium.rules import Rules
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(ResourceClaimSpec).decode
@@ -113,3 +124,177 @@ def _request(request: DeviceRequest) -> Request:
     if request.exactly is not None:
         return Request(request.name, (Option(request.name, request.exactly),), is_list=False)
     return Request(request.name, tuple(Option(request.name, each) for each in request.first_available), is_list=True)
+
+
+MOST_LISTED = 48
+"""How long a list v1.36 goes through."""
+
+
+class SelectionError(Exception):
+    """An expression that cannot be compiled, or that fails for a device."""
+
+
+def selects(expressions: tuple[str, ...], device: PooledDevice, rules: Rules) -> bool:
+    """Whether all expressions hold for a device; SelectionError with the number of the one that fails."""
+    known = device.matches
+    for number, expression in enumerate(expressions):
+        matches = known.get(expression)
+        if matches is None:
+            matches = known[expression] = _evaluate(expression, device, rules, number)
+        if not matches:
+            return False
+    return True
+
+
+def selects_as_exclusive(expressions: tuple[str, ...], device: PooledDevice, rules: Rules) -> bool:
+    """What `selects` says, where expressions are told that no device may be had several times."""
+    for expression in expressions:
+        if device.is_shared and "allowMultipleAllocations" in expression:
+            selector = _compiled(expression, _environment(rules))
+            if isinstance(selector, CelError):
+                raise SelectionError(str(selector))
+            try:
+                matches = selector.matches_device(_prepared(device, is_shared=False))
+            except CelError as error:
+                raise SelectionError(str(error)) from None
+        else:
+            matches = selects((expression,), device, rules)
+        if not matches:
+            return False
+    return True
+
+
+def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) -> bool:
+    selector = _compiled(expression, _environment(rules))
+    if isinstance(selector, CelError):
+        raise SelectionError(f"selector #{number}: CEL compile error: {selector}")
+    try:
+        if device.seen_by_cel is None:
+            device.seen_by_cel = _prepared(device, is_shared=device.is_shared)
+        return selector.matches_device(device.seen_by_cel)
+    except CelError as error:
+        raise SelectionError(f"selector #{number} on device {device.id}: CEL runtime error: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str, environment: Environment) -> CelDeviceSelector | CelError:
+    try:
+        return CelDeviceSelector(expression, environment)
+    except CelError as error:
+        return error
+
+
+def _environment(rules: Rules) -> Environment:
+    return Environment(
+        list_attributes=rules.device_expressions_read_lists,
+        includes=rules.device_expressions_have_includes,
+        includes_limit=0 if rules.device_expressions_read_lists else MOST_LISTED,
+    )
+
+
+def _prepared(device: PooledDevice, *, is_shared: bool) -> Device:
+    spec = device.device
+    attributes = {name: _value(name, attribute) for name, attribute in spec.attributes.items()}
+    capacity = {name: each.value for name, each in spec.capacity.items()}
+    return Device(device.driver, attributes, capacity, is_shared)
+
+
+def _value(name: str, attribute: DeviceAttribute) -> AttributeValue:
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is None:
+        raise CelError(f"attribute {name}: unsupported attribute value")
+    return parse_version(attribute.version_value)
+
+
+TRUE = "True"
+
+
+class ClaimError(Exception):
+    """Why a pod cannot be decided for now: one of its claims is not what it should be."""
+
+
+def claims_of(pod: Pod, store: Store) -> list[ResourceClaim]:
+    """The pod's claims in its order, less those it turned out not to need; ClaimError if one is not there yet."""
+    claims = []
+    for reference in pod.spec.resource_claims:
+        name = claim_name(pod, reference)
+        if name is None:
+            continue
+        claim = store.of(ResourceClaim).get(name, pod.namespace)
+        if claim is None:
+            raise ClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimError(f'resourceclaim "{name}" is being deleted')
+        if reference.resource_claim_name is None and not _is_owned(claim, pod):
+            raise ClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
+        claims.append(claim)
+    return claims
+
+
+def claims_key(pod: Pod, store: Store) -> Hashable:
+    """What of a pod's claims a decision depends on, None without claims: pods of one spec and key fare alike."""
+    if not pod.spec.resource_claims:
+        return None
+    try:
+        claims = claims_of(pod, store)
+    except ClaimError as error:
+        return str(error)
+    return tuple(
+        shape_of(claim.spec) if claim.status.allocation is None else (claim.namespace, claim.name) for claim in claims
+    )
+
+
+def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
+    """The name of the claim that an entry of spec.resourceClaims stands for; None if no claim is needed for it."""
+    if reference.resource_claim_name is not None:
+        return reference.resource_claim_name
+    if reference.resource_claim_template_name is None:
+        raise ClaimError(
+            f'pod "{pod.key}", spec.resourceClaim "{reference.name}": none of the supported fields are set'
+        )
+    for status in pod.status.resource_claim_statuses:
+        if status.name == reference.name:
+            return status.resource_claim_name
+    raise ClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
+    owner = claim.metadata.controller
+    return owner is not None and owner.uid == pod.metadata.uid
+
+
+# -- binding conditions --------------------------------------------------------------------------------------------
+
+
+def is_unusable(claim: ResourceClaim, now: float, binding_timeout: float) -> bool:
+    """Whether the devices of an allocated claim failed to get ready, or did not in time (seconds)."""
+    allocation = claim.status.allocation
+    conditional = [each for each in allocation.devices.results if each.binding_conditions] if allocation else []
+    for result in conditional:
+        status = _status_of(claim, result)
+        if status is None:
+            return _is_late(claim, now, binding_timeout)
+        true = {each.type for each in status.conditions if each.status == TRUE}
+        if not true.isdisjoint(result.binding_failure_conditions):
+            return True
+        if not true.issuperset(result.binding_conditions or ()):
+            return _is_late(claim, now, binding_timeout)
+    return False
+
+
+def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:
+    device = result.driver, result.pool, result.device
+    return next((each for each in claim.status.devices if (each.driver, each.pool, each.device) == device), None)
+
+
+def _is_late(claim: ResourceClaim, now: float, binding_timeout: float) -> bool:
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return False
+    try:
+        since = datetime.fromisoformat(allocation.allocation_timestamp).timestamp()
+    except ValueError:
+        return False
+    return since + binding_timeout < now

@@ -13,20 +13,26 @@ from typing import Any, NamedTuple
 
 from podium.model.devices import DeviceClass
 from podium.model.selectors import any_tolerates
-from podium.plugins.dynamic_resources.capacity import (
+from podium.plugins.dynamic_resources.constraints import Constraint, CounterUse, constraints_of
+from podium.plugins.dynamic_resources.inventory import DevicesInUse
+from podium.plugins.dynamic_resources.pools import (
     NOTHING_IN_USE,
     Amounts,
+    Candidate,
     CapacityError,
+    NodePools,
+    PooledDevice,
     consumed_amounts,
     has_room,
 )
-from podium.plugins.dynamic_resources.constraints import Constraint, constraints_of
-from podium.plugins.dynamic_resources.counters import CounterUse
-from podium.plugins.dynamic_resources.devices import PooledDevice
-from podium.plugins.dynamic_resources.pools import Candidate, NodePools
-from podium.plugins.dynamic_resources.requests import ClaimShape, Option, Shapes, expressions_of
-from podium.plugins.dynamic_resources.selection import SelectionError, selects
-from podium.plugins.dynamic_resources.usage import DevicesInUse
+from podium.plugins.dynamic_resources.requests import (
+    ClaimShape,
+    Option,
+    SelectionError,
+    Shapes,
+    expressions_of,
+    selects,
+)
 from podium.rules import Rules
 
 MOST_DEVICES = 32

@@ -1,16 +1,92 @@
-"""What the search found on every node for claims that ask for the same: kept, and looked for again where it changed."""
+"""What the search found on every node, kept until something there changes; allocations made of it, and why a node
+has too few devices.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import NAMESPACE_OID, uuid5
 
 import numpy as np
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints, Mask
-from podium.model import DeviceClass
-from podium.plugins.dynamic_resources.allocation import node_selector_of
-from podium.plugins.dynamic_resources.inventory import Inventory
-from podium.plugins.dynamic_resources.requests import Shapes
-from podium.plugins.dynamic_resources.search import AllocationError, Search, Solution
+from podium.model import DeviceClass, NodeSelector, NodeSelectorTerm, SelectorRequirement
+from podium.model.devices import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
+from podium.model.selectors import any_tolerates
+from podium.plugins.dynamic_resources.constraints import CounterUse
+from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
+from podium.plugins.dynamic_resources.pools import Candidate, CapacityError, consumed_amounts, has_room
+from podium.plugins.dynamic_resources.requests import (
+    ClaimShape,
+    Option,
+    SelectionError,
+    Shapes,
+    expressions_of,
+    selects,
+)
+from podium.plugins.dynamic_resources.search import AllocationError, Search, Solution, Taken
+from podium.rules import Rules
+
+NODE_NAME_FIELD = "metadata.name"
+
+
+def allocation_of(taken: list[Taken], node_name: str, claim_uid: str) -> AllocationResult:
+    """The allocation of one claim; shares get ids that are the same in every run."""
+    results = [_result(each, f"{claim_uid}/{number}") for number, each in enumerate(taken)]
+    return AllocationResult(
+        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name)
+    )
+
+
+def _result(taken: Taken, share: str) -> DeviceRequestAllocationResult:
+    device = taken.candidate.device
+    consumed = {name: amount.text for name, amount in (taken.consumed or {}).items()}
+    return DeviceRequestAllocationResult(
+        request=taken.option.name,
+        driver=device.id.driver,
+        pool=device.id.pool,
+        device=device.id.device,
+        admin_access=True if taken.option.is_admin else None,
+        tolerations=taken.option.tolerations,
+        binding_conditions=device.device.binding_conditions,
+        binding_failure_conditions=device.device.binding_failure_conditions,
+        share_id=None if taken.consumed is None else str(uuid5(NAMESPACE_OID, share)),
+        consumed_capacity=dict(consumed) or None,
+    )
+
+
+def node_selector_of(taken: list[Taken], node_name: str) -> NodeSelector | None:
+    """The nodes on which the devices can be used: this one, those that all selectors match, or None for all."""
+    fields: list[SelectorRequirement] = []
+    expressions: list[SelectorRequirement] = []
+    for each in taken:
+        device = each.candidate.device
+        if device.reach.node_name is not None or device.device.binds_to_node:
+            requirement = SelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=[node_name])
+            return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[requirement])])
+        terms = device.reach.selector.node_selector_terms if device.reach.selector else []
+        if len(terms) > 1:
+            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+        for term in terms:
+            _add_new(fields, term.match_fields)
+            _add_new(expressions, term.match_expressions)
+    if not fields and not expressions:
+        return None
+    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields, match_expressions=expressions)])
+
+
+def _add_new(known: list[SelectorRequirement], more: list[SelectorRequirement]) -> None:
+    """Add the requirements that are not there yet; in which order their values stand makes no difference."""
+    for requirement in more:
+        if not any(_are_same(requirement, other) for other in known):
+            known.append(requirement)
+
+
+def _are_same(one: SelectorRequirement, other: SelectorRequirement) -> bool:
+    return (one.key, one.operator, set(one.values)) == (other.key, other.operator, set(other.values))
+
 
 FOUND, NOT_FOUND, INVALID_POOLS, FAILED = range(4)
 
@@ -91,3 +167,101 @@ class KnownSearches:
         if len(self._by_shapes) > self.MOST:
             del self._by_shapes[next(iter(self._by_shapes))]
         return found
+
+
+@dataclass(slots=True)
+class Tally:
+    """One request on one node: every device that the class selects counts once, under the first thing in its way."""
+
+    option: Option
+    there: int = 0
+    """How many devices of the class there are."""
+    in_use: int = 0
+    unselected: int = 0
+    """Those that the request's own selectors leave out."""
+    full: int = 0
+    """Those without the capacity that is asked for, or without counters left for them."""
+    tainted: int = 0
+    left: int = 0
+
+    @property
+    def is_enough(self) -> bool:
+        if self.option.is_all:
+            return self.there > 0 and self.left == self.there - self.unselected
+        return self.left >= self.option.count
+
+
+@dataclass(slots=True)
+class Shortage:
+    """What keeps a node from giving a pod its devices."""
+
+    tallies: list[Tally]
+    """The options of the first request that cannot be met even alone; of all requests if each could be met alone."""
+    is_together: bool
+    """Whether it is the requests together, or a constraint, that cannot be met."""
+    problem: str
+    """The pool that cannot be used for now, and why; empty for none."""
+    constraints: tuple[str, ...]
+    """The attributes that the claims' constraints are about."""
+
+
+def shortage_on(cluster: Cluster, rules: Rules, shapes: Shapes, row: int) -> Shortage:
+    """Why the search found nothing on a row."""
+    inventory = inventory_of(cluster, rules)
+    everything: list[Tally] = []
+    problem = inventory.pools_of(row).problem
+    for shape in shapes:
+        for tallies in _tallies(inventory, cluster, shape, row):
+            if not any(tally.is_enough for tally in tallies):
+                return Shortage(tallies, False, problem, ())
+            everything += tallies
+    names = [each.match_attribute or each.distinct_attribute or "" for shape in shapes for each in shape.constraints]
+    return Shortage(everything, True, problem, tuple(dict.fromkeys(names)))
+
+
+def _tallies(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: int) -> Iterator[list[Tally]]:
+    classes = cluster.store.of(DeviceClass)
+    for request in shape.requests:
+        tallies = []
+        for option in request.options:
+            tally = Tally(option)
+            found = classes.get(option.class_name)
+            for candidate in inventory.pools_of(row).candidates if found is not None else ():
+                _count(tally, candidate, expressions_of(found.spec.selectors) if found else (), inventory)
+            tallies.append(tally)
+        yield tallies
+
+
+def _count(tally: Tally, candidate: Candidate, of_class: tuple[str, ...], inventory: Inventory) -> None:
+    option, device, rules = tally.option, candidate.device, inventory.rules
+    try:
+        if not candidate.is_reachable or not selects(of_class, device, rules):
+            return
+        is_selected = selects(option.expressions, device, rules)
+    except SelectionError:
+        return
+    tally.there += 1
+    if not is_selected:
+        tally.unselected += 1
+    elif not option.is_admin and device.id in inventory.in_use.exclusively:
+        tally.in_use += 1
+    elif not _has_room(option, candidate, inventory):
+        tally.full += 1
+    elif rules.device_taints and any(not any_tolerates(option.tolerations, taint) for taint in device.taints):
+        tally.tainted += 1
+    else:
+        tally.left += 1
+
+
+def _has_room(option: Option, candidate: Candidate, inventory: Inventory) -> bool:
+    device, rules, in_use = candidate.device, inventory.rules, inventory.in_use
+    if rules.device_capacity:
+        try:
+            amounts = consumed_amounts(
+                device.capacity, option.capacity, keeps_format=rules.capacity_steps_keep_their_format
+            )
+        except CapacityError:
+            return False
+        if amounts is None or not has_room(device.capacity, amounts, in_use.consumed.get(device.id, {})):
+            return False
+    return not device.counters or CounterUse(in_use).has_enough(candidate.pool, device)

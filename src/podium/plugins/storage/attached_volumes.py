@@ -24,7 +24,7 @@ from podium.model import (
     VolumeAttachment,
 )
 from podium.model.resources import node_allocatable
-from podium.plugins.per_cluster import ChangedRows
+from podium.plugins.score_columns import ChangedRows
 from podium.plugins.storage.claims import claim_name, claim_not_found, class_of_claim, not_owned
 from podium.plugins.storage.csi_migration import (
     DRIVERS,

@@ -1,9 +1,28 @@
-"""A pod's claims: their names, their owners, their storage classes, and whether they are bound."""
+"""A pod's claims, and the volumes they may get: PersistentVolumes, smallest first, and what CSI drivers can
+provision.
+"""
 
 from __future__ import annotations
 
-from podium.framework.events import WaitingPod
-from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster.columns import Interned, Ints, Mask
+from podium.cluster.store import Store
+from podium.framework.suggested_change import WaitingPod
+from podium.model import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, Pod, Quantity, Volume
+from podium.model.objects import PersistentVolumeSpec, VolumeNodeAffinity
+from podium.model.pod import PersistentVolumeClaimSpec
+from podium.model.quantity import parse_quantity, value
+from podium.model.selectors import EVERYTHING, NodeMatcher, NodeTerm, Selector, label_selector, node_terms
+from podium.rules import NEWEST_RULES, Rules
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -85,3 +104,245 @@ def volume_not_found(name: str) -> str:
 
 def class_not_found(name: str) -> str:
     return f'storageclass.storage.k8s.io "{name}" not found'
+
+
+Terms = tuple[NodeTerm, ...]
+Kind = tuple[str, str]
+"""Volume mode and attributes class: a volume and its claim must agree on both."""
+
+AVAILABLE = "Available"
+
+_size = attrgetter("size")
+
+
+@lru_cache(maxsize=65_536)
+def nanos(quantity: Quantity) -> int:
+    """An exact amount as an integer, to compare by: no quantity is finer than a billionth."""
+    return int(parse_quantity(quantity) * 10**9)
+
+
+def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms | None:
+    """The terms a node's labels must meet one of; None for a volume that can be used everywhere.
+
+    A volume looks at labels only: fields of the node are not compared.
+    """
+    if affinity is None or affinity.required is None:
+        return None
+    return tuple(term._replace(names=()) for term in node_terms(affinity.required))
+
+
+class BindableVolume(NamedTuple):
+    """A volume with what matching needs; sorts by size, then by name."""
+
+    size: int
+    """In billionths of a byte."""
+    name: str
+    serial: int
+    """Identifies the volume in arrays; a changed volume gets another one."""
+    volume: PersistentVolume
+    kind: Kind
+    modes: frozenset[str]
+    reach: int
+    """Identifies the nodes it can be used from: equal for equal affinity."""
+
+
+def _kind(spec: PersistentVolumeSpec | PersistentVolumeClaimSpec) -> Kind:
+    return spec.volume_mode, spec.volume_attributes_class_name or ""
+
+
+class BindableVolumes:
+    """All volumes by class. It belongs to one cluster; call `catch_up` before reading."""
+
+    def __init__(self) -> None:
+        self._rules = NEWEST_RULES
+        self._version = -1
+        self._next_serial = 0
+        self._known: dict[str, BindableVolume] = {}
+        self._unclaimed: dict[tuple[str, str], list[BindableVolume]] = {}
+        """By class and phase."""
+        self._reserved: dict[tuple[str, str], dict[str, BindableVolume]] = {}
+        self._reaches: Interned[Terms | None] = Interned()
+        self._labels_head = -1
+        self._rows: dict[int, Ints] = {}
+        self.by_serial: dict[int, BindableVolume] = {}
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def reserved_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
+        """The volumes that are reserved for this claim and fit it, by size and name."""
+        found = self._reserved.get((claim.namespace, claim.name))
+        if found:
+            wanted_class, size, kind = class_of_claim(claim), claim_size(claim), _kind(claim.spec)
+            for candidate in sorted(found.values()):
+                volume = candidate.volume
+                if (
+                    class_of_volume(volume) == wanted_class
+                    and is_bound_to(volume, claim)
+                    and candidate.size >= size
+                    and self._agree(candidate.kind, kind)
+                    and volume.metadata.deletion_timestamp is None
+                ):
+                    yield candidate
+
+    def available_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
+        """The unreserved volumes that fit the claim on nodes they can be used from, smallest first."""
+        volumes, size = self._unclaimed.get((class_of_claim(claim), AVAILABLE), []), claim_size(claim)
+        modes, kind = frozenset(claim.spec.access_modes), _kind(claim.spec)
+        selector = EVERYTHING if claim.spec.selector is None else label_selector(claim.spec.selector)
+        for candidate in islice(volumes, bisect_left(volumes, size, key=_size), None):
+            if self._agree(candidate.kind, kind) and modes <= candidate.modes:
+                volume = candidate.volume
+                if volume.metadata.deletion_timestamp is None and selector.matches(volume.metadata.labels):
+                    yield candidate
+
+    def _agree(self, volume: Kind, claim: Kind) -> bool:
+        """Whether a volume is of the kind that a claim wants, as far as the release looks."""
+        if self._rules.volume_attributes_class:
+            return volume == claim
+        # Where the feature is off, a volume with a class is for nobody; before that, nobody looked.
+        return volume[0] == claim[0] and not (self._rules.knows_volume_attributes_class and volume[1])
+
+    def rows(self, reach: int, cluster: Cluster) -> Ints:
+        """The rows from which volumes of this reach can be used."""
+        head = cluster.logs[Aspect.LABELS].head
+        if head != self._labels_head:
+            self._rows.clear()
+            self._labels_head = head
+        found = self._rows.get(reach)
+        if found is None:
+            mask = Nodes(cluster).matching(NodeMatcher((), self._reaches.values[reach]))
+            found = self._rows[reach] = np.flatnonzero(mask)
+        return found
+
+    # -- catching up -----------------------------------------------------------------------------------------------
+
+    def catch_up(self, store: Store, rules: Rules = NEWEST_RULES) -> None:
+        self._rules = rules
+        if self._version == store.version:
+            return
+        changed = store.since(self._version)
+        self._version = store.version
+        shelf = store.of(PersistentVolume)
+        if changed is None:
+            for name in list(self._known):
+                self._remove(name)
+            for volume in shelf:
+                self._add(volume)
+        else:
+            for name in {item.name for item in changed if isinstance(item, PersistentVolume)}:
+                self._remove(name)
+                volume_now = shelf.get(name)
+                if volume_now is not None:
+                    self._add(volume_now)
+
+    def _add(self, volume: PersistentVolume) -> None:
+        spec, serial = volume.spec, self._next_serial
+        self._next_serial += 1
+        size, modes = nanos(spec.capacity.get(STORAGE, 0)), frozenset(spec.access_modes)
+        reach = self._reaches.code(affinity_terms(spec.node_affinity))
+        candidate = BindableVolume(size, volume.name, serial, volume, _kind(spec), modes, reach)
+        self._known[volume.name] = self.by_serial[serial] = candidate
+        if spec.claim_ref is None:
+            insort(self._unclaimed.setdefault(_shelf(volume), []), candidate)
+        else:
+            claim = (spec.claim_ref.namespace, spec.claim_ref.name)
+            self._reserved.setdefault(claim, {})[volume.name] = candidate
+
+    def _remove(self, name: str) -> None:
+        candidate = self._known.pop(name, None)
+        if candidate is None:
+            return
+        del self.by_serial[candidate.serial]
+        reference = candidate.volume.spec.claim_ref
+        if reference is None:
+            volumes = self._unclaimed[_shelf(candidate.volume)]
+            del volumes[bisect_left(volumes, candidate)]
+        else:
+            del self._reserved[reference.namespace, reference.name][name]
+
+
+def _shelf(volume: PersistentVolume) -> tuple[str, str]:
+    return class_of_volume(volume), volume.status.phase
+
+
+def claim_size(claim: PersistentVolumeClaim) -> int:
+    """What a claim asks for, in billionths of a byte."""
+    return nanos(claim.spec.resources.requests.get(STORAGE, 0))
+
+
+NONE = -1
+
+
+class _Pool(NamedTuple):
+    """One CSIStorageCapacity: how large a volume may be, how much there is in all, and for which nodes; in bytes."""
+
+    limit: int
+    capacity: int
+    nodes: Selector
+
+
+def volume_limit(raw: CSIStorageCapacity) -> int | None:
+    """How large a volume may be, in bytes; None where the object does not say."""
+    limit = raw.capacity if raw.maximum_volume_size is None else raw.maximum_volume_size
+    return None if limit is None else value(limit)
+
+
+def _pool(raw: CSIStorageCapacity) -> _Pool:
+    capacity, limit = NONE if raw.capacity is None else value(raw.capacity), volume_limit(raw)
+    return _Pool(NONE if limit is None else limit, capacity, label_selector(raw.node_topology))
+
+
+def _matching(selector: Selector, nodes: Nodes) -> Mask:
+    mask = np.full(len(nodes), not selector.nothing)
+    for requirement in selector.requirements:
+        mask &= nodes.satisfying(requirement)
+    return mask
+
+
+class StorageCapacities:
+    """Capacities by storage class and row. It belongs to one cluster."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._labels_head = -1
+        self._pools: dict[str, list[_Pool]] = {}
+        self._largest: dict[str, Ints] = {}
+
+    def largest(self, storage_class: str, cluster: Cluster) -> Ints:
+        """The largest volume each row can get of a class, in bytes; -1 where none."""
+        self._catch_up(cluster)
+        found = self._largest.get(storage_class)
+        if found is None:
+            nodes = Nodes(cluster)
+            found = self._largest[storage_class] = np.full(len(nodes), NONE, dtype=np.int64)
+            for pool in self._pools.get(storage_class, ()):
+                np.maximum(found, pool.limit, out=found, where=_matching(pool.nodes, nodes))
+        return found
+
+    def chosen(self, storage_class: str, size: int, cluster: Cluster) -> Ints:
+        """How much there is in all where each row finds room for a volume of `size` bytes; -1 where it does not."""
+        self._catch_up(cluster)
+        nodes = Nodes(cluster)
+        found, undecided = np.full(len(nodes), NONE, dtype=np.int64), np.ones(len(nodes), dtype=np.bool_)
+        for pool in self._pools.get(storage_class, ()):
+            if pool.limit >= size:
+                here = undecided & _matching(pool.nodes, nodes)
+                found[here] = pool.capacity
+                undecided &= ~here
+        return found
+
+    def _catch_up(self, cluster: Cluster) -> None:
+        store, head = cluster.store, cluster.logs[Aspect.LABELS].head
+        if head != self._labels_head:
+            self._labels_head = head
+            self._largest.clear()
+        if store.version == self._version:
+            return
+        changed = store.since(self._version)
+        self._version = store.version
+        if changed is not None and not any(isinstance(item, CSIStorageCapacity) for item in changed):
+            return
+        self._largest.clear()
+        self._pools.clear()
+        for raw in store.of(CSIStorageCapacity):
+            self._pools.setdefault(raw.storage_class_name, []).append(_pool(raw))

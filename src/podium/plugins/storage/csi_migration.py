@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from podium.model import NodeSelector, NodeSelectorTerm, PersistentVolume, SelectorRequirement, Volume
-from podium.model.node import BETA_REGION, BETA_ZONE, REGION, ZONE
-from podium.model.storage import PersistentVolumeSpec, VolumeNodeAffinity
+from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, PersistentVolumeSpec, VolumeNodeAffinity
 
 ZONE_DELIMITER = "__"
 

@@ -1,23 +1,36 @@
-"""NodeVolumeLimits: how many volumes a node's CSI drivers can attach."""
+"""How many volumes a node takes: NodeVolumeLimits by CSI driver, and EBSLimits and its like for in-tree disks."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.framework.events import Action, EventHint, WaitingPod, is_placed
-from podium.framework.fast_paths import ForSomePods
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
-from podium.framework.status import SKIP, Status, Verdict
-from podium.model import CSIDriver, CSINode, Pod, VolumeAttachment
-from podium.plugins.per_cluster import PerCluster
+from podium.cluster.store import Store
+from podium.framework.plugin import CycleState, FilterPlugin, ForSomePods, PreFilterPlugin, PreFilterResult
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Action, EventHint, WaitingPod, is_placed
+from podium.model import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    VolumeAttachment,
+)
+from podium.model.objects import PersistentVolumeSpec
+from podium.model.pod import Volume
+from podium.plugins.score_columns import PerCluster
 from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
-from podium.plugins.storage.claims import uses_claim, uses_claims
+from podium.plugins.storage.claims import claim_name, claim_not_found, not_owned, uses_claim, uses_claims
 from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin, inline_volume
+from podium.rules import Rules
 
 SKIPPED = PreFilterResult(SKIP)
 PASSED = PreFilterResult()
@@ -128,3 +141,142 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
 def _limits(node: CSINode) -> dict[str, int]:
     """How many volumes each driver of a node can attach; 0 where it does not say."""
     return {d.name: (d.allocatable.count or 0) if d.allocatable else 0 for d in node.spec.drivers}
+
+
+NITRO, NITRO_LIMIT = re.compile(r"^[cmr]5.*|t3|z1d"), 25
+INSTANCE_TYPE, STABLE_INSTANCE_TYPE = "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"
+LIMIT_PREFIX = "attachable-volumes-"
+
+
+class Disk(NamedTuple):
+    """A kind of disk: how to recognise it, and how many of it a node takes by default."""
+
+    provisioner: str
+    limit_key: str
+    limit: int
+    identify: Callable[[Volume | PersistentVolumeSpec], str | None]
+
+
+def _ebs(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.aws_elastic_block_store.volume_id if source.aws_elastic_block_store else None
+
+
+def _gce(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.gce_persistent_disk.pd_name if source.gce_persistent_disk else None
+
+
+def _azure(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.azure_disk.disk_name if source.azure_disk else None
+
+
+def _cinder(source: Volume | PersistentVolumeSpec) -> str | None:
+    return source.cinder.volume_id if source.cinder else None
+
+
+EBS = Disk("kubernetes.io/aws-ebs", f"{LIMIT_PREFIX}aws-ebs", 39, _ebs)
+GCE_PD = Disk("kubernetes.io/gce-pd", f"{LIMIT_PREFIX}gce-pd", 16, _gce)
+AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{LIMIT_PREFIX}azure-disk", 16, _azure)
+CINDER = Disk("kubernetes.io/cinder", f"{LIMIT_PREFIX}cinder", 256, _cinder)
+
+
+class InTreeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
+    """Reject nodes without a CSINode that would have more disks of a kind than they take.
+
+    Where there is a CSINode, the disks are those of a CSI driver, and NodeVolumeLimits counts them.
+    """
+
+    DISK: Disk
+    REASON = "node(s) exceed max volume count"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return frozenset() if rules.refuses_in_tree_limits else super().points(rules)
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return bool(info.pod.spec.volumes)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        wanted = any(self.DISK.identify(v) is not None or claim_name(pod, v) is not None for v in pod.spec.volumes)
+        return PASSED if wanted else SKIPPED
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        store = node.cluster.store
+        wanted = self._disks(pod, store, is_new=True)
+        if isinstance(wanted, Status):
+            return wanted
+        if not wanted or store.of(CSINode).get(node.name) is not None:
+            return SUCCESS
+        there: set[str] = set()
+        for other in node.pods:
+            found = self._disks(other, store, is_new=False)
+            if isinstance(found, Status):
+                return found
+            there |= found
+        return Status.unschedulable(self.REASON) if len(there | wanted) > self._limit(node) else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD),
+            EventHint("Pod", Action.DELETE),
+            EventHint("PersistentVolumeClaim", Action.ADD),
+        )
+
+    def _limit(self, node: NodeInfo) -> int:
+        if self.DISK.limit_key in node.node.allocatable:
+            return node.allocatable(self.DISK.limit_key)
+        instance_type = node.labels.get(INSTANCE_TYPE, node.labels.get(STABLE_INSTANCE_TYPE, ""))
+        return NITRO_LIMIT if self.DISK is EBS and NITRO.search(instance_type) else self.DISK.limit
+
+    def _disks(self, pod: Pod, store: Store, *, is_new: bool) -> set[str] | Status:
+        """The pod's disks of this kind, or why they cannot be counted; a missing claim matters to a new pod only."""
+        found: set[str] = set()
+        for volume in pod.spec.volumes:
+            disk, name = self.DISK.identify(volume), claim_name(pod, volume)
+            if disk is not None:
+                found.add(disk)
+            elif name is not None:
+                claim = store.of(PersistentVolumeClaim).get(name, pod.namespace)
+                problem = self._problem(pod, volume, name, claim, is_new=is_new)
+                if problem is not None:
+                    return problem
+                behind = None if claim is None else self._behind(claim, store)
+                found |= set() if behind is None else {behind}
+        return found
+
+    def _problem(
+        self, pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | None, *, is_new: bool
+    ) -> Status | None:
+        if not name:
+            return Status.error("PersistentVolumeClaim had no name")
+        if claim is None:
+            message = f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"
+            gives_up = Status.unresolvable if self.release_rules.missing_claim_is_unresolvable else Status.error
+            return gives_up(message) if is_new else None
+        is_ephemeral = volume.persistent_volume_claim is None
+        problem = not_owned(claim, pod) if is_ephemeral else ""
+        return Status.error(problem) if problem else None
+
+    def _behind(self, claim: PersistentVolumeClaim, store: Store) -> str | None:
+        """The disk behind a claim; one that is not known yet counts by what the claim's class provisions."""
+        volume = store.of(PersistentVolume).get(claim.spec.volume_name) if claim.spec.volume_name else None
+        if volume is not None:
+            return self.DISK.identify(volume.spec)
+        storage_class = store.of(StorageClass).get(claim.spec.storage_class_name or "")
+        is_kind = storage_class is not None and storage_class.provisioner == self.DISK.provisioner
+        return f"claimed by {claim.key}" if is_kind else None
+
+
+class EBSLimits(InTreeVolumeLimits):
+    name, DISK = "EBSLimits", EBS
+
+
+class GCEPDLimits(InTreeVolumeLimits):
+    name, DISK = "GCEPDLimits", GCE_PD
+
+
+class AzureDiskLimits(InTreeVolumeLimits):
+    name, DISK = "AzureDiskLimits", AZURE_DISK
+
+
+class CinderLimits(InTreeVolumeLimits):
+    name, DISK = "CinderLimits", CINDER

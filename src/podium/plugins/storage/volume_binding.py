@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
-from podium.framework.events import Action, EventHint, WaitingPod
-from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
     FilterPlugin,
+    ForSomePods,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -25,6 +24,7 @@ from podium.framework.plugin import (
     ScorePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import (
     CSIDriver,
     CSINode,
@@ -34,10 +34,9 @@ from podium.model import (
     Pod,
     StorageClass,
 )
+from podium.model.objects import ObjectReference
 from podium.model.quantity import value
-from podium.model.storage import ObjectReference
-from podium.plugins.normalize import round_half_away
-from podium.plugins.per_cluster import PerCluster
+from podium.plugins.score_columns import PerCluster, round_half_away
 from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -46,8 +45,8 @@ from podium.plugins.storage.claims import (
     is_bound_to,
     uses_claim,
     uses_claims,
+    volume_limit,
 )
-from podium.plugins.storage.storage_capacity import volume_limit
 from podium.plugins.storage.volume_binding_search import (
     UNMATCHED,
     FoundVolumes,

@@ -11,22 +11,25 @@ from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import Store
 from podium.framework.status import Status
 from podium.model import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
+from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity
 from podium.model.quantity import value
 from podium.model.selectors import NodeMatcher, Requirement
-from podium.model.storage import TopologySelectorTerm, VolumeNodeAffinity
-from podium.plugins.storage.bindable_volumes import BindableVolume, BindableVolumes, affinity_terms, claim_size
 from podium.plugins.storage.claims import (
     SELECTED_NODE,
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
+    BindableVolume,
+    BindableVolumes,
+    StorageCapacities,
+    affinity_terms,
     claim_name,
     claim_not_found,
+    claim_size,
     class_of_claim,
     is_fully_bound,
     not_owned,
 )
 from podium.plugins.storage.csi_migration import PORTWORX, TranslationError, in_tree_plugin, translate_affinity
-from podium.plugins.storage.storage_capacity import StorageCapacities
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 

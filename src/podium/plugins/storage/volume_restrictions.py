@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.framework.events import Action, EventHint, WaitingPod
-from podium.framework.fast_paths import ForSomePods
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.plugin import CycleState, FilterPlugin, ForSomePods, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import PersistentVolumeClaim, Pod, Volume
-from podium.plugins.per_cluster import ChangedRows, PerCluster
+from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import claim_not_found, claims_named, names_claim
 
 Disk = tuple[str, ...]

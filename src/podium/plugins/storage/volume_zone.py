@@ -10,12 +10,11 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
-from podium.framework.events import Action, EventHint, WaitingPod
-from podium.framework.fast_paths import ForSomePods
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.plugin import CycleState, FilterPlugin, ForSomePods, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
+from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
-from podium.model.node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Requirement
 from podium.plugins.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,

@@ -1,0 +1,535 @@
+"""What happens when nodes are drained or fail: where their pods go, which stay pending, and which nodes it would
+be worst to lose.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import combinations
+from math import comb
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from podium.answers.capacity import put_back
+from podium.answers.lookup import SHORT_KEYS
+from podium.answers.lost_pods import Budgets, Health, Recreation
+from podium.answers.measures import domains
+from podium.answers.why_not.candidate_changes import SpecConstraint, spec_constraints
+from podium.cluster import Cluster, PodInfo
+from podium.config import KubeSchedulerConfiguration
+from podium.engine import Scheduler
+from podium.engine.release import CURRENT, AnyRelease
+from podium.engine.select import TieBreak
+from podium.errors import InputError
+from podium.framework import Registry
+from podium.manifests import workload_of
+from podium.model import Node, Pod, Taint
+from podium.model.pod import belongs_to_node
+from podium.model.resources import CPU, MEMORY
+from podium.plugins import IN_TREE
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+NO_CONTROLLER = "no controller makes it again"
+OF_DAEMON = "its DaemonSet makes it again on the same node once there is room"
+
+
+class Fate(StrEnum):
+    """What becomes of a pod."""
+
+    MOVES = "moves"
+    """It is made anew and gets another node."""
+    RETURNS = "returns"
+    """It is made anew and gets the node that is being drained: it tolerates that."""
+    PENDING = "pending"
+    """It is made anew and fits nowhere."""
+    BLOCKED = "blocked"
+    """It is not evicted: a budget forbids it."""
+    LOST = "lost"
+    """It is gone for good: no controller makes it anew."""
+    STAYS = "stays"
+    """It goes with its node, as pods of DaemonSets and static ones do: neither evicted nor made anew elsewhere."""
+    TERMINATING = "terminating"
+    """It was on its way out already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disrupted:
+    """One pod of the nodes, or one that has to make room for such a pod."""
+
+    pod: str
+    workload: str
+    node: str
+    """Where it was."""
+    fate: Fate
+    to: str | None = None
+    """Where it goes."""
+    reason: str = ""
+    """Why it goes nowhere."""
+    constraints: tuple[SpecConstraint, ...] = ()
+    """What of its spec keeps it from other nodes, while it is pending."""
+    preempted_by: str = ""
+    """The pod it has to make room for; empty for the pods of the nodes themselves."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pod": self.pod,
+            "workload": self.workload,
+            "from": self.node,
+            "fate": self.fate.value,
+            "to": self.to,
+            "reason": self.reason or None,
+            "pins": [constraint.to_dict() for constraint in self.constraints],
+            "preemptedBy": self.preempted_by or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetImpact:
+    """A budget that covers pods of the nodes."""
+
+    budget: str
+    before: Health
+    worst: Health
+    """As few as are healthy at a time."""
+    after: Health
+    blocks: tuple[str, ...] = ()
+    """The pods it does not let go."""
+
+    @property
+    def violated(self) -> bool:
+        """Whether fewer pods than it demands are healthy for a while, or for longer."""
+        return self.worst.healthy < self.worst.desired
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "budget": self.budget,
+            "desired": self.before.desired,
+            "healthyBefore": self.before.healthy,
+            "healthyAtWorst": self.worst.healthy,
+            "healthyAfter": self.after.healthy,
+            "violated": self.violated,
+            "blocks": list(self.blocks),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """What becomes of the pods of some nodes."""
+
+    kind: Literal["drain", "fail"]
+    nodes: tuple[str, ...]
+    pods: tuple[Disrupted, ...]
+    budgets: tuple[BudgetImpact, ...]
+    cluster: Cluster
+    """The cluster afterwards."""
+
+    def of(self, *fates: Fate) -> tuple[Disrupted, ...]:
+        return tuple(pod for pod in self.pods if pod.fate in fates)
+
+    @property
+    def harmless(self) -> bool:
+        """Whether every pod that has to go finds another node."""
+        return not self.of(Fate.PENDING, Fate.BLOCKED, Fate.LOST, Fate.RETURNS)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What conditions may name: see `NAMES`."""
+        fates = Counter(pod.fate for pod in self.pods)
+        counts = {fate.value: float(fates[fate]) for fate in Fate}
+        preempted = sum(bool(pod.preempted_by) for pod in self.pods)
+        violated = sum(budget.violated for budget in self.budgets)
+        return {**counts, "preempted": float(preempted), "violated": float(violated), "nodes": float(len(self.nodes))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The disruption as plain data."""
+        return {
+            "nodes": list(self.nodes),
+            "harmless": self.harmless,
+            "counts": {name: int(value) for name, value in self.values.items() if name != "nodes"},
+            "pods": [pod.to_dict() for pod in self.pods],
+            "budgets": [budget.to_dict() for budget in self.budgets],
+        }
+
+
+NAMES = (*(fate.value for fate in Fate), "preempted", "violated", "nodes")
+"""What conditions on a disruption may name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How the pods are placed again."""
+
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
+    registry: Registry = field(default_factory=lambda: IN_TREE)
+    release: AnyRelease = CURRENT
+    tie_break: TieBreak | str = "first"
+    seed: int = 0
+    preempt: bool = True
+    """Whether pods may evict others of a lower priority, as the scheduler does."""
+
+    def scheduler(self, cluster: Cluster) -> Scheduler:
+        return Scheduler(
+            cluster,
+            self.config,
+            registry=self.registry,
+            release=self.release,
+            tie_break=self.tie_break,
+            seed=self.seed,
+        )
+
+
+def drain(
+    cluster: Cluster,
+    nodes: Sequence[str],
+    settings: Settings = Settings(),
+    *,
+    on_decided: Callable[[], object] = lambda: None,
+) -> Disruption:
+    """Cordon the nodes and evict their pods one by one as far as budgets allow; the cluster stays as it is.
+
+    A pod is evicted once its budget allows it, and its successor counts for the budget as soon as it has a node. What
+    is blocked is tried again for as long as that leads anywhere. Pods that were pending before take no part.
+    """
+    checked(cluster, nodes)
+    impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
+    for name in nodes:
+        cordon(cluster, name)
+    others = [other for name in nodes for other in _unmoved(cluster, name)]
+    waiting = [each for name in nodes for each in _evictable(cluster, name)]
+    with closing(settings.scheduler(cluster)) as scheduler:
+        recreation = Recreation(
+            scheduler,
+            preempt=settings.preempt,
+            on_gone=lambda pod: impact.gone(pod, cluster),
+            on_decided=on_decided,
+        )
+        while True:
+            left = len(waiting)
+            waiting = list(_evict(waiting, recreation, impact.budgets))
+            if not recreation.retry() and len(waiting) == left:
+                break
+        reasons = [impact.budgets.forbids(pod, cluster) for pod, _ in waiting]
+        blocked = [_about(*each, Fate.BLOCKED, reason=why) for each, why in zip(waiting, reasons, strict=True)]
+        pods = [*_fates(recreation, nodes), *blocked, *others]
+    return Disruption("drain", tuple(nodes), tuple(pods), impact.found(cluster, waiting), cluster)
+
+
+def fail(
+    cluster: Cluster,
+    nodes: Sequence[str],
+    settings: Settings = Settings(),
+    *,
+    on_decided: Callable[[], object] = lambda: None,
+) -> Disruption:
+    """Take the nodes away and place their pods anew in queue order; the cluster stays as it is.
+
+    Nobody asks budgets; those that are violated are reported. Pods that were pending before take no part.
+    """
+    checked(cluster, nodes)
+    impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
+    others = [other for name in nodes for other in _unmoved(cluster, name)]
+    with closing(settings.scheduler(cluster)) as scheduler:
+        recreation = Recreation(
+            scheduler,
+            preempt=settings.preempt,
+            on_gone=lambda pod: impact.gone(pod, cluster),
+            on_decided=on_decided,
+        )
+        lose(recreation, nodes)
+        pods = [*_fates(recreation, nodes), *others]
+    return Disruption("fail", tuple(nodes), tuple(pods), impact.found(cluster), cluster)
+
+
+def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
+    """Take nodes away, and make their pods anew on the rest."""
+    cluster = recreation.scheduler.cluster
+    gone = [each for name in nodes for each in _evictable(cluster, name)]
+    for name in nodes:
+        for pod in cluster.pods_on(cluster.rows[name]):
+            cluster.end(pod)
+        cluster.remove(cluster.node(name))
+    recreation.recreate(gone)
+    recreation.retry()
+
+
+def checked(cluster: Cluster, nodes: Sequence[str]) -> None:
+    """InputError unless there are nodes, all of them known."""
+    if not nodes:
+        raise InputError("no node to take away; name at least one")
+    for name in nodes:
+        if name not in cluster.rows:
+            raise InputError(f"node {name!r} is not in the cluster")
+
+
+# -- how -----------------------------------------------------------------------------------------------------------
+
+
+class Impact:
+    """Watches the budgets of the pods that go."""
+
+    def __init__(self, budgets: Budgets, cluster: Cluster) -> None:
+        self.budgets, self._at_first = budgets, cluster
+        self._before: dict[str, Health] = {}
+        self._worst: dict[str, Health] = {}
+
+    def gone(self, pod: Pod, cluster: Cluster) -> None:
+        """A pod has left its node."""
+        for name in self.budgets.of(pod):
+            self._watch(name)
+            self._worst[name] = min(self._worst[name], self.budgets.health(name, cluster))
+
+    def found(self, cluster: Cluster, blocked: Iterable[tuple[Pod, str]] = ()) -> tuple[BudgetImpact, ...]:
+        """What became of the budgets; `blocked` are the pods that were not let go."""
+        blocks: dict[str, list[str]] = {}
+        for pod, _ in blocked:
+            for name in self.budgets.of(pod):
+                self._watch(name)
+                blocks.setdefault(name, []).append(pod.key)
+        return tuple(
+            BudgetImpact(
+                name, before, self._worst[name], self.budgets.health(name, cluster), tuple(blocks.get(name, ()))
+            )
+            for name, before in sorted(self._before.items())
+        )
+
+    @property
+    def violated(self) -> int:
+        """How many budgets had fewer healthy pods than they demand."""
+        return sum(health.healthy < health.desired for health in self._worst.values())
+
+    def _watch(self, name: str) -> None:
+        if name not in self._before:
+            self._before[name] = self._worst[name] = self.budgets.health(name, self._at_first)
+
+
+def cordon(cluster: Cluster, name: str) -> None:
+    node = cluster.node(name)
+    taints = [taint for taint in node.spec.taints if taint != UNSCHEDULABLE]
+    cluster.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, UNSCHEDULABLE])))
+
+
+def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
+    """The pods that have to go when a node does, by name."""
+    pods = sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key)
+    return [(pod, node) for pod in pods if not belongs_to_node(pod) and not pod.terminating]
+
+
+def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
+    """What becomes of the others."""
+    for pod in sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key):
+        if belongs_to_node(pod):
+            yield _about(pod, node, Fate.STAYS)
+        elif pod.terminating:
+            yield _about(pod, node, Fate.TERMINATING)
+
+
+def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: Budgets) -> Iterator[tuple[Pod, str]]:
+    """Evict the pods that may be evicted; the others are given back."""
+    for pod, node in pods:
+        if budgets.forbids(pod, recreation.scheduler.cluster):
+            yield pod, node
+        else:
+            recreation.recreate([(pod, node)])
+
+
+def _fates(recreation: Recreation, nodes: Sequence[str]) -> Iterator[Disrupted]:
+    drained, scheduler = frozenset(nodes), recreation.scheduler
+    known: dict[PodInfo, tuple[SpecConstraint, ...]] = {}
+    for each in recreation.found.values():
+        if each.node is not None:
+            fate = Fate.RETURNS if each.node in drained else Fate.MOVES
+            yield _about(each.pod, each.old_node, fate, to=each.node, preempted_by=each.preempted_by)
+            continue
+        kind = scheduler.cluster.info_of(each.pod)
+        if kind not in known:
+            known[kind] = spec_constraints(scheduler, each.pod)
+        why = {"reason": each.message, "preempted_by": each.preempted_by}
+        yield _about(each.pod, each.old_node, Fate.PENDING, constraints=known[kind], **why)
+    for each in recreation.lost.values():
+        fate, reason = (Fate.PENDING, OF_DAEMON) if belongs_to_node(each.pod) else (Fate.LOST, NO_CONTROLLER)
+        yield _about(each.pod, each.old_node, fate, reason=reason, preempted_by=each.preempted_by)
+
+
+def _about(
+    pod: Pod,
+    node: str,
+    fate: Fate,
+    *,
+    to: str | None = None,
+    reason: str = "",
+    constraints: tuple[SpecConstraint, ...] = (),
+    preempted_by: str = "",
+) -> Disrupted:
+    return Disrupted(pod.key, workload_of(pod), node, fate, to, reason, constraints, preempted_by)
+
+
+MOST_SETS = 2_000
+"""So many sets of nodes are tried at most."""
+BEAM = 4
+"""How many sets of one node less are built on, where not all can be tried."""
+
+Nodes = tuple[str, ...]
+Severity = tuple[int, int, int]
+"""How many pods have no node, how many budgets are violated, how many pods are hit."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """The worst loss that was found."""
+
+    disruption: Disruption
+    domain: str
+    """What failed, such as `topology.kubernetes.io/zone=a`; empty for a set of nodes."""
+    exhaustive: bool
+    """Whether everything was tried, so that nothing is worse."""
+    tried: int
+    possible: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The worst case as plain data."""
+        search = {"domain": self.domain or None, "exhaustive": self.exhaustive}
+        return {"search": {**search, "tried": self.tried, "possible": self.possible}, **self.disruption.to_dict()}
+
+
+def worst_nodes(
+    cluster: Cluster,
+    number: int,
+    settings: Settings = Settings(),
+    *,
+    most: int = MOST_SETS,
+    on_tried: Callable[[], object] = lambda: None,
+) -> WorstCase:
+    """The set of so many nodes whose failure leaves most pods without a node.
+
+    Every set is tried if that are not more than `most`. Else it is a beam search: of the sets of one node the four
+    worst are kept, each is tried with every other node, of those the four worst are kept, and so on; where even that
+    is too much, the busiest nodes are tried. What violates more budgets, hits more pods or is earlier by name is worse
+    among equals.
+    """
+    names = sorted(cluster.rows)
+    if len(names) < 2:
+        raise InputError("there is only one node; without it nothing is left to go to")
+    if not 1 <= number < len(names):
+        raise InputError(f"cannot lose {number} of {len(names)} nodes; from 1 to {len(names) - 1} can fail")
+    possible = comb(len(names), number)
+    with closing(_Trials(cluster, settings, on_tried)) as trials:
+        if possible <= most:
+            (nodes,) = trials.worst(combinations(names, number), 1)
+        else:
+            (nodes,) = _beam_search(trials, busiest(cluster), number, most)
+    return WorstCase(fail(cluster, nodes, settings), "", possible <= most, trials.tried, possible)
+
+
+def worst_domain(
+    cluster: Cluster, key: str, settings: Settings = Settings(), *, on_tried: Callable[[], object] = lambda: None
+) -> WorstCase:
+    """The value of a label, such as a zone, whose nodes' failure leaves most pods without a node; all are tried."""
+    key = SHORT_KEYS.get(key, key)
+    by_value: dict[str, list[str]] = {}
+    for node, value in sorted(domains(cluster, key).items()):
+        by_value.setdefault(value, []).append(node)
+    if not by_value:
+        raise InputError(f"no node has the label {key}")
+    with closing(_Trials(cluster, settings, on_tried)) as trials:
+        (nodes,) = trials.worst((tuple(nodes) for _, nodes in sorted(by_value.items())), 1)
+    value = next(value for value, named in by_value.items() if tuple(named) == nodes)
+    return WorstCase(fail(cluster, nodes, settings), f"{key}={value}", True, trials.tried, len(by_value))
+
+
+def trials_needed(cluster: Cluster, number: int, most: int = MOST_SETS) -> int:
+    """How many sets `worst_nodes` tries at most."""
+    return min(comb(cluster.node_count, number), most)
+
+
+def busiest(cluster: Cluster) -> list[str]:
+    """The nodes by how much of the cluster their pods take that would have to go elsewhere, busiest first."""
+    totals = {resource: max(int(cluster.nodes.allocatable(resource).sum()), 1) for resource in (CPU, MEMORY)}
+    load = dict.fromkeys(cluster.rows, 0.0)
+    for pod, node in cluster.placed():
+        if not belongs_to_node(pod):
+            used = cluster.info_of(pod).resources.used
+            load[node] += max(used.get(resource, 0) / total for resource, total in totals.items())
+    return sorted(load, key=lambda node: (-load[node], node))
+
+
+class _Trials:
+    """Tries sets of nodes, one after the other, on one copy of the cluster that is put right again after each."""
+
+    def __init__(self, cluster: Cluster, settings: Settings, on_tried: Callable[[], object]) -> None:
+        self._original, self._cluster, self._settings = cluster, cluster.fork(), settings
+        self._scheduler, self._on_tried = settings.scheduler(self._cluster), on_tried
+        self._budgets = Budgets(cluster)
+        self.tried = 0
+
+    def close(self) -> None:
+        self._scheduler.close()
+
+    def worst(self, sets: Iterable[Nodes], keep: int) -> list[Nodes]:
+        """The worst of the sets, in this order; the earlier among equals."""
+        kept: list[tuple[Severity, Nodes]] = []
+        for nodes in sets:
+            kept.append((self._badness(nodes), nodes))
+            if len(kept) > 4 * keep + 16:
+                kept = _worst_of(kept, keep)
+        return [nodes for _, nodes in _worst_of(kept, keep)]
+
+    def _badness(self, nodes: Nodes) -> Severity:
+        cluster, impact = self._cluster, Impact(self._budgets, self._original)
+        lost = [(cluster.node(name), cluster.pods_on(cluster.rows[name])) for name in nodes]
+        version = cluster.store.version
+        recreation = Recreation(
+            self._scheduler,
+            preempt=self._settings.preempt,
+            on_gone=lambda pod: impact.gone(pod, cluster),
+            explain=False,
+        )
+        lose(recreation, nodes)
+        homeless = sum(1 for _ in recreation.pending()) + len(recreation.lost)
+        hit = len(recreation.found) + len(recreation.lost)
+        self._undo(recreation, lost, version)
+        self.tried += 1
+        self._on_tried()
+        return homeless, impact.violated, hit
+
+    def _undo(self, recreation: Recreation, lost: Sequence[tuple[Node, list[Pod]]], version: int) -> None:
+        """Put everything back: nodes last in, first out, so that each gets its row again."""
+        cluster = self._cluster
+        for key, each in (*recreation.found.items(), *recreation.lost.items()):
+            cluster.end(each.pod)
+            self._scheduler.nominations.forget(each.pod)
+            found = self._original.find_pod(key)
+            if found is not None and found[1] in cluster.rows:
+                put_back(cluster, found[0], str(found[1]))
+        for node, pods in reversed(lost):
+            cluster.add(node)
+            for pod in pods:
+                put_back(cluster, pod, node.name)
+        for item in cluster.store.since(version) or ():
+            before = self._original.store.of(type(item)).get(item.name, item.namespace)
+            if before is not None:
+                cluster.update(before)
+            else:
+                cluster.remove(item)
+
+
+def _worst_of(found: Sequence[tuple[Severity, Nodes]], keep: int) -> list[tuple[Severity, Nodes]]:
+    return sorted(found, key=lambda each: (tuple(-number for number in each[0]), each[1]))[:keep]
+
+
+def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) -> list[Nodes]:
+    share = most // (1 + BEAM * (number - 1))
+    considered = names[: max(share, number)]
+    beam = trials.worst(((name,) for name in considered), BEAM)
+    for size in range(2, number + 1):
+        beam = trials.worst(_extended(beam, considered), 1 if size == number else BEAM)
+    return beam
+
+
+def _extended(beam: Iterable[Nodes], names: Iterable[str]) -> Iterator[Nodes]:
+    """Every set with one more node, each of them once."""
+    yield from dict.fromkeys(tuple(sorted((*nodes, name))) for nodes in beam for name in names if name not in nodes)

@@ -1,1 +1,0 @@
-"""What happens to pods when nodes are drained or fail."""

@@ -1,0 +1,191 @@
+"""Finds the nodes and pods that a user names: by name, by the beginning of a name, by label, or by workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from msgspec.structs import replace
+
+from podium.cluster import Cluster
+from podium.errors import InputError
+from podium.manifests import Objects, expand_workloads, workload_of
+from podium.manifests.defaults import Priorities
+from podium.model import Pod
+from podium.model.objects import HOSTNAME, REGION, ZONE
+from podium.wording import listed
+
+MOST_SUGGESTED = 5
+
+SHORT_KEYS = {
+    "zone": ZONE,
+    "region": REGION,
+    "hostname": HOSTNAME,
+}
+"""Labels that have a short name."""
+
+
+def find_node(cluster: Cluster, name: str) -> str:
+    """The node of that name, or the only one whose name begins so; InputError if there is none, or several."""
+    if name in cluster.rows:
+        return name
+    found = sorted(node for node in cluster.rows if name and node.startswith(name))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"node {name!r} may be {listed(found, MOST_SUGGESTED)}; say which")
+    raise InputError(f"node {name!r} is not in the cluster{_did_you_mean(cluster, name)}")
+
+
+def find_nodes(cluster: Cluster, wanted: Iterable[str]) -> list[str]:
+    """The nodes that are meant, each once: by name (see `find_node`), or by labels (see `nodes_matching`)."""
+    found: dict[str, None] = {}
+    for text in wanted:
+        found.update(dict.fromkeys(nodes_matching(cluster, text) if "=" in text else [find_node(cluster, text)]))
+    return list(found)
+
+
+def nodes_matching(cluster: Cluster, selector: str) -> list[str]:
+    """The nodes whose labels are as `key=value,...` says, by name; InputError if there are none.
+
+    `zone=`, `region=` and `hostname=` stand for the usual labels, `node=` for the name.
+    """
+    wanted = [_pair(part, selector) for part in selector.split(",")]
+    found = sorted(name for name in cluster.rows if all(_value(cluster, name, key) == text for key, text in wanted))
+    if not found:
+        raise InputError(f"no node with {selector}{_known_values(cluster, wanted)}")
+    return found
+
+
+def _did_you_mean(cluster: Cluster, name: str) -> str:
+    close = get_close_matches(name, cluster.rows, n=MOST_SUGGESTED, cutoff=0.6)
+    close = close or sorted(node for node in cluster.rows if name and name in node)
+    return f"; did you mean {listed(close, MOST_SUGGESTED)}?" if close else ""
+
+
+def _pair(text: str, selector: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip() or not value.strip():
+        raise InputError(f"cannot read {selector!r}; write a label as key=value, such as zone=eu-1a or node=NAME")
+    return SHORT_KEYS.get(key.strip(), key.strip()), value.strip().lstrip("=")
+
+
+def _value(cluster: Cluster, name: str, key: str) -> str | None:
+    return name if key == "node" else cluster.node(name).metadata.labels.get(key)
+
+
+def _known_values(cluster: Cluster, wanted: Sequence[tuple[str, str]]) -> str:
+    """` (zone is one of a, b)`, for the first label that no node has with such a value."""
+    for key, value in wanted:
+        known = sorted({found for name in cluster.rows if (found := _value(cluster, name, key)) is not None})
+        if value not in known:
+            return f"; {key} is one of {listed(known, MOST_SUGGESTED)}" if known else f"; no node has the label {key}"
+    return ""
+
+
+KINDS = {
+    **dict.fromkeys(("pod", "pods", "po"), "Pod"),
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
+}
+"""The names that kubectl has for what pods belong to."""
+
+
+def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, Objects]:
+    """The pod of that name (`name`, `namespace/name` or `kind/name`), and the objects it is one of.
+
+    A workload's name stands for its first pending pod, else for its first pod, else for the first it would make.
+    """
+    first, _, wanted = name.rpartition("/")
+    kind = "" if first in {pod.namespace for pod in objects.of(Pod)} else KINDS.get(first.lower(), "")
+    wanted_namespace = "" if kind else first
+    if namespace and wanted_namespace and namespace != wanted_namespace:
+        raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
+    within = wanted_namespace or namespace or objects.namespace
+    found = _named(objects, wanted, within) if kind in ("", "Pod") else []
+    if not found or any(_lacks_claims(pod) for pod in found):
+        objects = expand_workloads(objects)
+        found = _named(objects, wanted, within) if kind in ("", "Pod") else []
+        found = found or _first_of_workload(objects, wanted, within, kind)
+    if len(found) > 1:
+        keys = listed([pod.key for pod in found], MOST_SUGGESTED)
+        raise InputError(f"pod {name!r} is in several namespaces: {keys}; say which with -n")
+    if not found:
+        raise InputError(
+            f"pod {f'{within}/{wanted}' if within else wanted!r} is not in the input{_hint(objects, wanted)}"
+        )
+    return found[0], objects
+
+
+def _lacks_claims(pod: Pod) -> bool:
+    """Whether claims are still to be made from templates for a pod."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    return any(each.resource_claim_template_name and each.name not in made for each in pod.spec.resource_claims)
+
+
+def _named(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
+    return [pod for pod in _within(objects, namespace) if pod.name == name]
+
+
+def pods_of_workload(objects: Objects, pod: Pod) -> list[Pod]:
+    """The pods that belong to the same workload, the pod itself among them."""
+    workload = workload_of(pod)
+    return [each for each in _within(objects, pod.namespace) if workload_of(each) == workload and not each.finished]
+
+
+def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind: str) -> list[Pod]:
+    """Of each workload of that name, a pending pod if there is one, else the first."""
+    first: dict[tuple[str, str], Pod] = {}
+    for pod in _within(objects, namespace):
+        workload = workload_of(pod)
+        found_kind, _, found = workload.partition("/")
+        if found != name or pod.finished or (kind and found_kind != kind):
+            continue
+        known = first.setdefault((pod.namespace, workload), pod)
+        if known.spec.node_name and not pod.spec.node_name:
+            first[pod.namespace, workload] = pod
+    return list(first.values())
+
+
+def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
+    return (pod for pod in objects.of(Pod) if namespace in (None, "", pod.namespace))
+
+
+def _hint(objects: Objects, wanted: str) -> str:
+    pods = objects.of(Pod)
+    if not pods:
+        return ", which has no pods at all"
+    names = {pod.name: pod.key for pod in pods}
+    close = get_close_matches(wanted, names, n=MOST_SUGGESTED, cutoff=0.5)
+    close = close or [name for name in names if wanted in name][:MOST_SUGGESTED]
+    return f"; did you mean {listed([names[name] for name in close], MOST_SUGGESTED)}?" if close else ""
+
+
+def named_after(pod: Pod, name: str) -> Pod:
+    """A workload's pod under the workload's name: more of them will be numbered."""
+    return replace(pod, metadata=replace(pod.metadata, name=name))
+
+
+def first_pods(objects: Objects, where: str) -> list[Pod]:
+    """The pods among objects, and of each workload the first pod it would make."""
+    pods = expand_workloads(objects).of(Pod)
+    if not pods:
+        raise InputError("no pod and no workload that makes pods in it", where)
+    first: dict[tuple[str, str], Pod] = {}
+    for pod in pods:
+        first.setdefault((pod.namespace, workload_of(pod)), pod)
+    return list(first.values())
+
+
+def as_more_of(pod: Pod, objects: Objects, profile: str | None) -> Pod:
+    """The pod with the priority that its class has among the objects, and the profile that is to decide it."""
+    priorities = Priorities(objects)
+    if pod.spec.priority_class_name in priorities.classes:
+        unset = replace(pod.spec, priority=None, preemption_policy=None)
+        pod = priorities.resolve(replace(pod, spec=unset))
+    return replace(pod, spec=replace(pod.spec, scheduler_name=profile or pod.spec.scheduler_name))

@@ -1,0 +1,425 @@
+"""What a scheduler writes: bindings, conditions, nominations, evictions, volumes, and events, repeated ones as a
+series.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import time
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from podium.errors import PodiumError
+from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.reading import RESOURCES, resource_of
+from podium.live.reflector import Backoff, Reflectors
+from podium.loop.queued_pod import Assumed
+from podium.model import PersistentVolume, PersistentVolumeClaim, Pod
+from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE
+from podium.plugins.storage.volume_binding import Stored, VolumeBinding
+
+logger = logging.getLogger("podium.live")
+
+UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+MOST_TRIES = 5
+BIND_TIMEOUT = 30.0
+"""Seconds before the outcome of a binding counts as unknown, and is looked up."""
+WRITERS = 8
+"""How many statuses are written at once."""
+
+
+class Condition(NamedTuple):
+    """Why a pod is not scheduled."""
+
+    reason: str
+    message: str
+
+
+class _NodeName(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Uid(msgspec.Struct):
+    uid: str = ""
+
+
+class _BoundPod(msgspec.Struct):
+    metadata: _Uid = msgspec.field(default_factory=_Uid)
+    spec: _NodeName = msgspec.field(default_factory=_NodeName)
+
+
+def path_of(pod: Pod, part: str = "") -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}{part}"
+
+
+async def bind(client: ApiClient, pod: Pod, node: str) -> None:
+    """Bind a pod; ApiError if it is not bound.
+
+    When the answer does not come, the pod may be bound or not: it is looked up for as long as that takes, so that its
+    room is not given to another pod meanwhile.
+    """
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.metadata.uid},
+        "target": {"kind": "Node", "name": node},
+    }
+    try:
+        await client.request("POST", path_of(pod, "/binding"), msgspec.json.encode(binding), timeout=BIND_TIMEOUT)
+    except ApiError as error:
+        if 400 <= error.code < 500 and error.code != 409:
+            raise
+        if not await _is_bound(client, pod, node):
+            raise
+
+
+async def _is_bound(client: ApiClient, pod: Pod, node: str) -> bool:
+    """Whether a pod is bound to a node, asked until there is an answer."""
+    backoff = Backoff(0.1, 5.0)
+    while True:
+        try:
+            found = msgspec.json.decode(await client.request("GET", path_of(pod), timeout=BIND_TIMEOUT), type=_BoundPod)
+            return found.metadata.uid == pod.metadata.uid and found.spec.node_name == node
+        except ApiError as error:
+            if error.code == 404:
+                return False
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass
+        await backoff.sleep()
+
+
+async def preempt(client: ApiClient, victim: Pod, by: Pod) -> None:
+    """Say why a pod has to go, and delete it; one that is gone already is no error."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{by.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": _now(),
+        **_generation(victim),
+    }
+    try:
+        await _patch_status(client, victim, {"conditions": [condition]})
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.metadata.uid}}
+        await client.request("DELETE", path_of(victim), msgspec.json.encode(options))
+    except ApiError as error:
+        # Another pod of that name has another uid, which is a conflict.
+        if error.code not in (404, 409):
+            raise
+
+
+class PodStatuses:
+    """Writes conditions and nominations in the background; of several for one pod, the last one counts."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self._slots = asyncio.Semaphore(WRITERS)
+        self._wanted: dict[str, tuple[Pod, dict[str, Any]]] = {}
+        self._written: dict[str, tuple[str, Condition]] = {}
+        """Per pod, its uid and the condition it has by now."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def unschedulable(self, pod: Pod, condition: Condition) -> None:
+        """Note why a pod is not scheduled, unless that is known already."""
+        known = pod.metadata.uid, condition
+        if self._written.get(pod.key) == known:
+            return
+        self._written[pod.key] = known
+        fields: dict[str, Any] = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": condition.reason,
+            "message": condition.message,
+            **_generation(pod),
+        }
+        if not any(each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions):
+            fields["lastTransitionTime"] = _now()
+        self._want(pod, {"conditions": [fields]})
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Note the node that a pod waits for; none, if it is empty."""
+        self._want(pod, {"nominatedNodeName": node or None})
+
+    def forget(self, key: str) -> None:
+        """A pod is gone, or bound."""
+        self._written.pop(key, None)
+        self._wanted.pop(key, None)
+
+    def _want(self, pod: Pod, status: dict[str, Any]) -> None:
+        before = self._wanted.get(pod.key)
+        self._wanted[pod.key] = pod, {**(before[1] if before else {}), **status}
+        if pod.key not in self._tasks:
+            task = self._tasks[pod.key] = asyncio.create_task(self._write(pod.key))
+            task.add_done_callback(lambda _: self._tasks.pop(pod.key, None))
+
+    async def _write(self, key: str) -> None:
+        backoff, tries = Backoff(), 0
+        while key in self._wanted:
+            async with self._slots:
+                if key not in self._wanted:
+                    return
+                pod, status = self._wanted.pop(key)
+                try:
+                    await _patch_status(self._client, pod, status)
+                    continue
+                except ApiError as error:
+                    if error.code in (404, 409, 422) or tries >= MOST_TRIES:
+                        logger.debug("status of pod %s not written: %s", key, error)
+                        self._written.pop(key, None)
+                        continue
+            tries += 1
+            _, newer = self._wanted.get(key, (pod, {}))
+            self._wanted[key] = pod, {**status, **newer}
+            await backoff.sleep()
+
+    async def stop(self, within: float) -> None:
+        """Write what waits, for so many seconds at most."""
+        if self._tasks and within:
+            await asyncio.wait(self._tasks.values(), timeout=within)
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _patch_status(client: ApiClient, pod: Pod, status: dict[str, Any]) -> None:
+    patch = msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
+    await client.request("PATCH", path_of(pod, "/status"), patch, content_type=STRATEGIC_PATCH)
+
+
+def _generation(pod: Pod) -> dict[str, int]:
+    return {"observedGeneration": pod.metadata.generation} if pod.metadata.generation else {}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+LOOKS_EVERY = 1.0
+"""Seconds, as kube-scheduler."""
+DEFAULT_TIMEOUT = 600.0
+
+
+class VolumesError(PodiumError):
+    """A pod's volumes could not be had."""
+
+
+class VolumeWrites:
+    """Carries out what VolumeBinding reserved for a pod."""
+
+    def __init__(self, client: ApiClient, reflectors: Reflectors) -> None:
+        self._client, self._reflectors = client, reflectors
+
+    async def bind(self, assumed: Assumed, timeout: float) -> None:
+        """Write what was reserved, and wait until all of it is bound; ApiError or VolumesError if that fails."""
+        changes = VolumeBinding.reserved(assumed.state)
+        if not changes:
+            return
+        for before, after in changes:
+            await self._write(before, after)
+        until = time.monotonic() + timeout
+        while not self._are_bound(assumed, [after for _, after in changes]):
+            if time.monotonic() >= until:
+                raise VolumesError("binding volumes: context deadline exceeded")
+            await asyncio.sleep(LOOKS_EVERY)
+
+    async def _write(self, before: Stored, after: Stored) -> None:
+        """Change one object, if nobody changed it since it was looked at."""
+        resource = resource_of(after)
+        known = self._reflectors.known(resource.kind, after.key)
+        version = {"resourceVersion": known.version} if known is not None else {}
+        patch: dict[str, object] = {"metadata": {"annotations": after.metadata.annotations, **version}}
+        if isinstance(after, PersistentVolume) and after.spec.claim_ref is not None:
+            claim = RESOURCES["PersistentVolumeClaim"]
+            reference = msgspec.to_builtins(after.spec.claim_ref)
+            patch["spec"] = {"claimRef": {"apiVersion": claim.api_version, "kind": claim.kind, **reference}}
+        path = resource.path_of(after.namespace, after.name)
+        await self._client.request("PATCH", path, msgspec.json.encode(patch), content_type=MERGE_PATCH)
+
+    def _are_bound(self, assumed: Assumed, changed: list[Stored]) -> bool:
+        """Whether the claims of everything changed are bound; VolumesError if they will not be."""
+        if self._reflectors.known("Pod", assumed.pod.key) is None:
+            raise VolumesError("binding volumes: pod does not exist any more")
+        if self._reflectors.known("Node", assumed.node) is None:
+            raise VolumesError(f'binding volumes: failed to get node "{assumed.node}"')
+        return all(self._is_bound(item, assumed.node) for item in changed)
+
+    def _is_bound(self, item: Stored, node: str) -> bool:
+        if isinstance(item, PersistentVolume):
+            volume = self._reflectors.known("PersistentVolume", item.key)
+            reference = item.spec.claim_ref
+            assert reference is not None, "a volume is changed by reserving it for a claim"
+            if volume is None:
+                raise VolumesError(f'binding volumes: persistentvolume "{item.name}" not found')
+            return self._is_claim_bound(f"{reference.namespace}/{reference.name}", "")
+        return self._is_claim_bound(item.key, node)
+
+    def _is_claim_bound(self, key: str, node: str) -> bool:
+        """Whether a claim is bound; one that is to be provisioned for a node must still name that."""
+        found = self._reflectors.known("PersistentVolumeClaim", key)
+        if found is None:
+            raise VolumesError(f'binding volumes: persistentvolumeclaim "{key}" not found')
+        claim = found.object
+        assert isinstance(claim, PersistentVolumeClaim)
+        is_bound = bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+        if node and not is_bound and claim.metadata.annotations.get(SELECTED_NODE, node) != node:
+            raise VolumesError(f'binding volumes: provisioning failed for PVC "{claim.name}"')
+        return is_bound
+
+
+NOTE_LIMIT = 1024
+"""Bytes that the note of an event may have."""
+FINISH_AFTER, REFRESH_EVERY = 6 * 60.0, 30 * 60.0
+"""Seconds after which a series ends that nothing was added to, and after which a longer one is written again."""
+MOST_EVENT_TRIES, TRY_AGAIN_AFTER = 12, 10.0
+MOST_WAITING = 50_000
+"""How many events may wait to be written; later ones are dropped, as events may be."""
+EVENT_WRITERS = 4
+
+Fields = dict[str, Any]
+
+
+class Recorded(msgspec.Struct):
+    """An event that was written, and may come again."""
+
+    document: Fields
+    at: float
+    """When it last happened, on the monotonic clock."""
+    series: Fields | None = None
+
+
+class EventRecorder:
+    """Writes events in the background; `record` never waits."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self._instance = socket.gethostname()
+        self._recorded: dict[tuple[str, ...], Recorded] = {}
+        self._waiting: deque[tuple[Recorded, Fields | None]] = deque()
+        self._has_work = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.dropped = 0
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._write_all()) for _ in range(EVENT_WRITERS)]
+        self._tasks.append(asyncio.create_task(self._keep_series()))
+
+    def record(self, pod: Pod, version: str, controller: str, kind: str, reason: str, action: str, note: str) -> None:
+        """Note an event about a pod of some resourceVersion; `controller` is the profile, `kind` Normal or Warning."""
+        key = (kind, action, reason, controller, pod.metadata.uid, version)
+        known, now = self._recorded.get(key), time.monotonic()
+        if known is None:
+            document = self._document(pod, version, kind, reason, action, note, controller)
+            known = self._recorded[key] = Recorded(document, now)
+            self._enqueue(known, None)
+            return
+        known.at = now
+        count = 2 if known.series is None else known.series["count"] + 1
+        is_first = known.series is None
+        known.series = {"count": count, "lastObservedTime": micro_time()}
+        if is_first:
+            self._enqueue(known, known.series)
+
+    def _document(
+        self, pod: Pod, version: str, kind: str, reason: str, action: str, note: str, controller: str
+    ) -> Fields:
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{pod.name}.{time.time_ns():x}", "namespace": pod.namespace},
+            "eventTime": micro_time(),
+            "reportingController": controller,
+            "reportingInstance": f"{controller}-{self._instance}",
+            "action": action,
+            "reason": reason,
+            "regarding": _reference(pod, version),
+            "note": truncated(note),
+            "type": kind,
+        }
+
+    def _enqueue(self, event: Recorded, series: Fields | None) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            self.dropped += 1
+            return
+        self._waiting.append((event, series))
+        self._has_work.set()
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    async def _write_all(self) -> None:
+        while True:
+            while self._waiting:
+                await self._write(*self._waiting.popleft())
+            self._has_work.clear()
+            await self._has_work.wait()
+
+    async def _write(self, event: Recorded, series: Fields | None) -> None:
+        """Write an event, or that it came again; a server that is not there is asked again for a while."""
+        namespace = event.document["metadata"]["namespace"]
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        for _ in range(MOST_EVENT_TRIES):
+            try:
+                if series is None:
+                    await self._client.request("POST", path, msgspec.json.encode(event.document))
+                else:
+                    name, patch = event.document["metadata"]["name"], msgspec.json.encode({"series": series})
+                    await self._client.request("PATCH", f"{path}/{name}", patch, content_type=STRATEGIC_PATCH)
+                return
+            except ApiError as error:
+                if not error.is_unreachable and error.code < 500:
+                    # A namespace that is being deleted takes no events, nor does an event that is gone.
+                    logger.debug("event not written: %s", error)
+                    return
+            await asyncio.sleep(TRY_AGAIN_AFTER * random.uniform(1.0, 1.25))
+
+    async def _keep_series(self) -> None:
+        """End series that nothing comes to any more, and write the others again from time to time."""
+        refreshed = time.monotonic()
+        while True:
+            await asyncio.sleep(60.0)
+            now = time.monotonic()
+            for key, event in list(self._recorded.items()):
+                if now - event.at > FINISH_AFTER:
+                    del self._recorded[key]
+                    if event.series is not None:
+                        self._enqueue(event, event.series)
+                elif event.series is not None and now - refreshed > REFRESH_EVERY:
+                    self._enqueue(event, event.series)
+            if now - refreshed > REFRESH_EVERY:
+                refreshed = now
+
+    async def stop(self, within: float) -> None:
+        """Write what waits, for so many seconds at most."""
+        until = time.monotonic() + within
+        while self._waiting and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def micro_time() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def truncated(note: str) -> str:
+    """A note of the length that the API server takes, in bytes."""
+    data = note.encode()
+    return note if len(data) <= NOTE_LIMIT else data[: NOTE_LIMIT - 4].decode(errors="ignore") + " ..."
+
+
+def _reference(pod: Pod, version: str) -> Fields:
+    reference = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "uid": pod.metadata.uid,
+    }
+    return reference | {"resourceVersion": version} if version else reference

@@ -1,0 +1,86 @@
+"""What is kept in memory: a dictionary of limited size, and the garbage collector held back while many objects
+are made.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No garbage collection meanwhile: it would go through all the objects again and again and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            if not gc.get_freeze_count():
+                # Puts all there is among the old objects, without the look at each of them that comes next otherwise.
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
+@contextmanager
+def collector_relaxed() -> Iterator[None]:
+    """Garbage collection a hundred times rarer meanwhile: deciding makes many objects and hardly any garbage."""
+    young, *older = gc.get_threshold()
+    gc.set_threshold(100 * young, *older)
+    try:
+        yield
+    finally:
+        gc.set_threshold(young, *older)
+
+
+V = TypeVar("V")
+
+
+class RecentlyUsed(dict[Hashable, V]):
+    """Keeps the values that were read or written last: no more than `most` of them, and no fewer than half of that.
+
+    Reading a key that is not there gives None. Values in use are never dropped between two uses that are close.
+    """
+
+    __slots__ = ("_half", "_old", "turns")
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._half = max(most // 2, 1)
+        self._old: dict[Hashable, V] = {}
+        self.turns = 0
+        """How often half of it was set aside; what is not read before the next time is dropped then."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made first: pickle would put the values in before the object knows how many it keeps.
+        state = None, {"_old": self._old, "turns": self.turns}
+        return type(self), (2 * self._half,), state, None, iter(list(self.items()))
+
+    def __missing__(self, key: Hashable) -> V | None:
+        found = self._old.get(key)
+        if found is not None:
+            self[key] = found
+        return found
+
+    def __setitem__(self, key: Hashable, value: V) -> None:
+        if len(self) >= self._half:
+            self._old = dict(self)
+            super().clear()
+            self.turns += 1
+        super().__setitem__(key, value)
+
+    def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of a key; one that is not there is made and kept."""
+        found: V | None = self[key]
+        if found is None:
+            found = self[key] = make()
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        super().clear()
+        self._old.clear()

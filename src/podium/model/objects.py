@@ -1,0 +1,311 @@
+"""Nodes, storage objects, and the controllers and policies that make, group, rank or protect pods: the fields
+scheduling reads.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from podium.model.meta import Count, Int32, Int64, LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
+from podium.model.pod import (
+    ISCSI,
+    RBD,
+    AWSElasticBlockStore,
+    AzureDisk,
+    AzureFile,
+    Cinder,
+    GCEPersistentDisk,
+    PersistentVolumeClaimSpec,
+    PodTemplateSpec,
+    PortworxVolume,
+    VsphereVolume,
+)
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+"""What zone and region were called before v1.17; volumes and old nodes still have them."""
+NODE_GROUP = "podium/node-group"
+"""The node group that a node belongs to, where groups grow and shrink."""
+PRICE_PER_HOUR = "podium/price-per-hour"
+"""What a node costs, as a number."""
+
+
+class Taint(Struct, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class ContainerImage(Struct, frozen=True):
+    names: list[str] = []
+    size_bytes: Int64 = 0
+
+
+class NodeCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class NodeSystemInfo(Struct, frozen=True):
+    kubelet_version: str = ""
+
+
+class NodeStatus(Struct, frozen=True):
+    allocatable: ResourceList | None = None
+    capacity: ResourceList = {}
+    images: list[ContainerImage] = []
+    conditions: list[NodeCondition] = []
+    declared_features: list[str] = []
+    node_info: NodeSystemInfo = NodeSystemInfo()
+
+
+class Node(Object, frozen=True):
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def allocatable(self) -> ResourceList:
+        """What pods may use; the capacity where the API object does not say."""
+        return self.status.capacity if self.status.allocatable is None else self.status.allocatable
+
+
+class ObjectReference(Struct, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class CSIPersistentVolumeSource(Struct, frozen=True):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeNodeAffinity(Struct, frozen=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Struct, frozen=True):
+    capacity: ResourceList = {}
+    access_modes: list[str] = []
+    claim_ref: ObjectReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str = "Filesystem"
+    node_affinity: VolumeNodeAffinity | None = None
+    volume_attributes_class_name: str | None = None
+    csi: CSIPersistentVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    iscsi: ISCSI | None = None
+    rbd: RBD | None = None
+    vsphere_volume: VsphereVolume | None = None
+    portworx_volume: PortworxVolume | None = None
+
+
+class PersistentVolumeStatus(Struct, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolume(Object, frozen=True):
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class PersistentVolumeClaimStatus(Struct, frozen=True):
+    phase: str = ""
+    capacity: ResourceList = {}
+
+
+class PersistentVolumeClaim(Object, frozen=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class TopologySelectorLabelRequirement(Struct, frozen=True):
+    key: str = ""
+    values: list[str] = []
+
+
+class TopologySelectorTerm(Struct, frozen=True):
+    match_label_expressions: list[TopologySelectorLabelRequirement] = []
+
+
+class StorageClass(Object, frozen=True):
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: list[TopologySelectorTerm] = []
+    parameters: dict[str, str] = {}
+
+
+class VolumeNodeResources(Struct, frozen=True):
+    count: Int32 | None = None
+
+
+class CSINodeDriver(Struct, frozen=True):
+    name: str = ""
+    node_id: str = msgspec.field(name="nodeID", default="")
+    topology_keys: list[str] = []
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Struct, frozen=True):
+    drivers: list[CSINodeDriver] = []
+
+
+class CSINode(Object, frozen=True):
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Struct, frozen=True):
+    attach_required: bool = True
+    storage_capacity: bool = False
+    prevent_pod_scheduling_if_missing: bool = False
+
+
+class CSIDriver(Object, frozen=True):
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Object, frozen=True):
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class VolumeAttachmentSource(Struct, frozen=True):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Struct, frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachmentStatus(Struct, frozen=True):
+    attached: bool = False
+
+
+class VolumeAttachment(Object, frozen=True):
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+
+
+class Namespace(Object, frozen=True):
+    """Its labels decide what a namespaceSelector reaches."""
+
+
+class ServiceSpec(Struct, frozen=True):
+    selector: dict[str, str] | None = None
+
+
+class Service(Object, frozen=True):
+    spec: ServiceSpec = ServiceSpec()
+
+
+class PriorityClass(Object, frozen=True):
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class PodDisruptionBudgetSpec(Struct, frozen=True):
+    selector: LabelSelector | None = None
+    min_available: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True):
+    disruptions_allowed: Int32 = 0
+    disrupted_pods: dict[str, str | None] = {}
+
+
+class PodDisruptionBudget(Object, frozen=True):
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class WorkloadSpec(Struct, frozen=True):
+    """Deployment, ReplicaSet: a number of pods from one template."""
+
+    replicas: Count = 1
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class Deployment(Object, frozen=True):
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class ReplicaSet(Object, frozen=True):
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class StatefulSetOrdinals(Struct, frozen=True):
+    start: Count = 0
+
+
+class StatefulSetSpec(WorkloadSpec, frozen=True):
+    volume_claim_templates: list[PersistentVolumeClaim] = []
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
+
+
+class StatefulSet(Object, frozen=True):
+    spec: StatefulSetSpec = StatefulSetSpec()
+
+
+class ReplicationControllerSpec(Struct, frozen=True):
+    replicas: Count = 1
+    selector: dict[str, str] = {}
+    template: PodTemplateSpec | None = None
+
+
+class ReplicationController(Object, frozen=True):
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class DaemonSetSpec(Struct, frozen=True):
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class DaemonSet(Object, frozen=True):
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class JobSpec(Struct, frozen=True):
+    parallelism: Count = 1
+    completions: Count | None = None
+    suspend: bool = False
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class JobStatus(Struct, frozen=True):
+    succeeded: Count = 0
+
+
+class Job(Object, frozen=True):
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class JobTemplateSpec(Struct, frozen=True):
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(Struct, frozen=True):
+    suspend: bool = False
+    job_template: JobTemplateSpec = JobTemplateSpec()
+
+
+class CronJob(Object, frozen=True):
+    spec: CronJobSpec = CronJobSpec()

@@ -1,0 +1,332 @@
+"""Filters about the node itself: NodeName, NodeUnschedulable, NodePorts, NodeDeclaredFeatures and
+TaintToleration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster.columns import Ints
+from podium.cluster.pods import ANY_IP, HostPort, host_ports
+from podium.framework.plugin import (
+    CycleState,
+    FilterPlugin,
+    NormalizesByMax,
+    PodView,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+)
+from podium.framework.status import SKIP, SUCCESS, Status, Verdict
+from podium.framework.suggested_change import (
+    MOST_EVICTED,
+    Action,
+    Change,
+    EventHint,
+    RejectedPod,
+    WaitingPod,
+    edit_pod,
+    evict,
+    is_about_itself,
+    is_placed,
+    remove_taint,
+    tolerate,
+    uncordon,
+)
+from podium.model import Container, Node, Pod, PodSpec, Taint
+from podium.model.selectors import CORDONED, PREFER_NO_SCHEDULE, any_tolerates, untolerated
+from podium.rules import Rules
+
+PASSED = PreFilterResult()
+
+
+class NodeName(PreFilterPlugin, FilterPlugin):
+    """Pass only the node the pod names; pass all when it names none."""
+
+    name = "NodeName"
+    reads = Aspect.LABELS
+    REASON = "node(s) didn't match the requested node name"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) if rules.node_name_narrows else frozenset(("filter",))
+
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.spec.node_name
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        wanted = pod.spec.node_name
+        return PreFilterResult(node_names=frozenset((wanted,))) if wanted else PASSED
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        wanted = pod.spec.node_name
+        if not wanted:
+            return Verdict.reject(np.zeros(len(nodes), dtype=np.bool_), self.REASON)
+        row = nodes.cluster.rows.get(wanted)
+        # Unresolvable: evicting pods cannot rename a node.
+        return Verdict.unresolvable(~nodes.among([] if row is None else [row]), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Node", Action.ADD),)
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return node_name_fixes(rejected)
+
+
+def node_name_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Clear the pod's nodeName."""
+
+    def edit(before: Pod) -> Pod:
+        return replace(before, spec=replace(before.spec, node_name=""))
+
+    yield edit_pod("clear-node-name", "clear the pod's nodeName", rejected.pod, 2, edit)
+
+
+class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
+    """Reject nodes with spec.unschedulable, unless the pod tolerates the taint that goes with it."""
+
+    name = "NodeUnschedulable"
+    reads = Aspect.TAINTS
+    REASON = "node(s) were unschedulable"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
+
+    def sign(self, pod: PodView) -> Hashable:
+        tolerations = pod.spec.tolerations
+        return bool(tolerations) and any_tolerates(tolerations, CORDONED)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        cordoned = nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED))
+        return Verdict.unresolvable(cordoned, self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_TAINT, self.is_uncordoned),
+            EventHint("Pod", Action.UPDATE_POD_TOLERATION, self.tolerates_cordon),
+        )
+
+    def is_uncordoned(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the node can be scheduled on, and was new or cordoned."""
+        return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+
+    def tolerates_cordon(self, waiting: WaitingPod, old: Pod, new: Pod) -> bool:
+        """Whether the waiting pod itself tolerates cordoned nodes now."""
+        return waiting.is_same(new) and any_tolerates(new.spec.tolerations, CORDONED)
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return cordon_fixes(rejected)
+
+
+def cordon_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Uncordon the node, or let the pod tolerate that it is cordoned."""
+    yield uncordon(rejected.node)
+    yield tolerate(rejected.pod, CORDONED)
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin):
+    """Reject nodes where a host port of the pod is in use."""
+
+    name = "NodePorts"
+    reads = Aspect.PORTS
+    REASON = "node(s) didn't have free ports for the requested pod ports"
+
+    def sign(self, pod: PodView) -> Hashable:
+        return pod.ports
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PreFilterResult() if state.info.ports else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        return Verdict.reject(nodes.among(nodes.cluster.ports.conflicts(state.info.ports)), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (EventHint("Pod", Action.DELETE, self.frees_port), EventHint("Node", Action.ADD))
+
+    def frees_port(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
+        """Whether the deleted pod held a host port that the waiting pod wants."""
+        return is_placed(old) and any(
+            conflicts(freed, wanted) for freed in host_ports(old) for wanted in waiting.info.ports
+        )
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return port_fixes(rejected, conflicts)
+
+
+def conflicts(one: HostPort, other: HostPort) -> bool:
+    """Whether two host ports cannot be on one node: same protocol and number, and the same or any address."""
+    same = (one.protocol, one.port) == (other.protocol, other.port)
+    return same and (one.ip == other.ip or ANY_IP in (one.ip, other.ip))
+
+
+def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bool]) -> Iterator[Change]:
+    """Evict the pods that hold a host port of the pod, or drop the port; `overlap` says which ports exclude another."""
+    wanted = host_ports(rejected.pod)
+    running = rejected.cluster.pods_on(rejected.cluster.rows[rejected.node])
+    holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
+    if 0 < len(holders) <= MOST_EVICTED:
+        yield evict(holders)
+    taken = {one.port for one in wanted for pod in holders for other in host_ports(pod) if overlap(one, other)}
+    if taken:
+        text = f"drop the pod's host port {', '.join(map(str, sorted(taken)))}"
+        yield edit_pod("drop-host-port", text, rejected.pod, 3, _without_ports(taken))
+
+
+def _without_ports(taken: set[int]) -> Callable[[Pod], Pod]:
+    def freed(containers: list[Container]) -> list[Container]:
+        return [
+            replace(each, ports=[port for port in each.ports if port.host_port not in taken]) for each in containers
+        ]
+
+    def edit(before: Pod) -> Pod:
+        spec = before.spec
+        containers, init_containers = freed(spec.containers), freed(spec.init_containers)
+        return replace(before, spec=replace(spec, containers=containers, init_containers=init_containers))
+
+    return edit
+
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def required_features(spec: PodSpec) -> frozenset[str]:
+    """The features a node must declare to run a pod with this spec."""
+    needed = NOTHING
+    rules = [rule for each in (*spec.containers, *spec.init_containers) for rule in each.restart_policy_rules]
+    if rules and any(rule.action == "RestartAllContainers" for rule in rules):
+        needed |= {"RestartAllContainersOnContainerExits"}
+    if spec.host_network and spec.host_users is False:
+        needed |= {"UserNamespacesHostNetworkSupport"}
+    return needed
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+    """Reject nodes that do not declare every feature the pod needs."""
+
+    name = "NodeDeclaredFeatures"
+    reads = Aspect.LABELS
+    REASON = "node(s) didn't match Pod's required features"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        return super().points(rules) if rules.has_node_declared_features else frozenset()
+
+    def sign(self, pod: PodView) -> Hashable:
+        return required_features(pod.spec)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PreFilterResult() if required_features(pod.spec) else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        needed = required_features(pod.spec)
+        lacking = (not needed.issubset(node.node.status.declared_features) for node in nodes)
+        return Verdict.unresolvable(np.fromiter(lacking, np.bool_, len(nodes)), self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self.declares_other_features),
+            EventHint("Pod", Action.UPDATE, self.needs_other_features),
+        )
+
+    def declares_other_features(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the node is new or declares other features than before."""
+        return old is None or old.status.declared_features != new.status.declared_features
+
+    def needs_other_features(self, waiting: WaitingPod, old: Pod, new: Pod) -> bool:
+        """Whether the waiting pod itself needs other features than before."""
+        return waiting.is_same(new) and required_features(old.spec) != required_features(new.spec)
+
+
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMax):
+    """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
+
+    name = "TaintToleration"
+    title = "Taint"
+    reads = Aspect.TAINTS
+    reverse = True
+    REASON = "node(s) had untolerated taint(s)"
+    REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
+
+    @classmethod
+    def points(cls, rules: Rules) -> frozenset[str]:
+        points = super().points(rules)
+        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
+
+    def sign(self, pod: PodView) -> Hashable:
+        return tuple(pod.spec.tolerations)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        reasons: dict[str, int] = {}
+
+        def reason(taints: tuple[Taint, ...]) -> int:
+            """0 if the pod tolerates the taints, else the place of the reason why not, counted from 1."""
+            taint = untolerated(taints, pod.spec.tolerations)
+            return 0 if taint is None else reasons.setdefault(self._reason(taint), len(reasons) + 1)
+
+        codes = nodes.by_taints(reason)
+        return Verdict.choose(codes, tuple([Status.unresolvable(text) for text in reasons]))
+
+    def _reason(self, taint: Taint) -> str:
+        if self.release_rules.taints_are_not_named:
+            return self.REASON
+        return self.REASON_NAMING.format(key=taint.key, value=taint.value)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        """How many PreferNoSchedule taints the pod does not tolerate."""
+        tolerations = [t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
+
+        def intolerable(taints: tuple[Taint, ...]) -> int:
+            return sum(t.effect == PREFER_NO_SCHEDULE and not any_tolerates(tolerations, t) for t in taints)
+
+        return nodes.by_taints(intolerable)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        return (
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_TAINT, self.is_tolerated_now),
+            EventHint("Pod", Action.UPDATE_POD_TOLERATION, is_about_itself),
+        )
+
+    def is_tolerated_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
+        """Whether the waiting pod tolerates the node's taints, and did not before."""
+        tolerations = waiting.pod.spec.tolerations
+        was_repelled = old is None or untolerated(old.spec.taints, tolerations) is not None
+        return was_repelled and untolerated(new.spec.taints, tolerations) is None
+
+    def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
+        return taint_fixes(rejected)
+
+    def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+        return preferred_taint_fixes(pod, node, cluster)
+
+
+def taint_fixes(rejected: RejectedPod) -> Iterator[Change]:
+    """Remove the taint that the pod does not tolerate from the node, or let the pod tolerate it."""
+    node = rejected.node_object
+    taint = untolerated(node.spec.taints, rejected.pod.spec.tolerations)
+    if taint is not None:
+        is_cordon = taint.key == CORDONED.key and node.spec.unschedulable
+        yield uncordon(rejected.node) if is_cordon else remove_taint(rejected.node, taint)
+        yield tolerate(rejected.pod, taint)
+
+
+def preferred_taint_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
+    """Remove a PreferNoSchedule taint that the pod does not tolerate, or let the pod tolerate it."""
+    for taint in cluster.node(node).spec.taints:
+        if taint.effect == PREFER_NO_SCHEDULE and not any_tolerates(pod.spec.tolerations, taint):
+            yield remove_taint(node, taint)
+            yield tolerate(pod, taint)

@@ -1,0 +1,472 @@
+"""The HTML report of each command: explain, why-not, simulate, capacity, drain, fail, audit, compare, tune and
+upgrade.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from podium.answers import (
+    Audit,
+    Audited,
+    Capacity,
+    Comparison,
+    Disrupted,
+    Disruption,
+    Finding,
+    NodeMix,
+    NodesNeeded,
+    SpecConstraint,
+    Tuning,
+    WhyNot,
+    WorstCase,
+)
+from podium.answers.upgrade import TOGETHER, Group, Kind, Upgrade
+from podium.engine import Decision, Simulation
+from podium.engine.decision import not_looked_at, scored, why
+from podium.model.resources import PODS
+from podium.plugins import IN_TREE
+from podium.present import audit as audit_text
+from podium.present import capacity as capacity_text
+from podium.present import comparison as comparison_text
+from podium.present import disruption as disruption_text
+from podium.present import simulation as simulation_text
+from podium.present import tuning as tuning_text
+from podium.present import why_not as why_not_text
+from podium.present.comparison import MEASURES, because
+from podium.present.decision_text import silent_plugins, words
+from podium.present.explanation import Explained, notes
+from podium.present.html.page import (
+    UNLIMITED,
+    Cell,
+    Heading,
+    Markup,
+    bar_section,
+    element,
+    opening,
+    page,
+    scrolling,
+    section,
+    table,
+    usages,
+)
+from podium.present.notebook import heat_map, pending_table, rejection_table, workload_table
+from podium.present.text import amount, share, to_yaml
+from podium.present.upgrade import places, to_lines
+from podium.wording import counted, joined
+
+_LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
+
+
+def explanation_page(explained: Explained) -> str:
+    """A decision: in words, the heat map, preemption where it was asked for, the rejections."""
+    decision = explained.decision
+    sentences = [*words(decision), *notes(explained)]
+    title = f"Where {decision.pod} goes"
+    return page(title, sentences, *decision_sections(decision), good=decision.node is not None)
+
+
+def why_not_page(answer: WhyNot) -> str:
+    """What keeps a pod off a node, what would turn it, and the decision as it is."""
+    lines = why_not_text.to_lines(answer, width=UNLIMITED)
+    return page(
+        f"Why {answer.pod} does not go to {answer.node}" if not answer.goes_there else f"{answer.pod} on {answer.node}",
+        opening(lines),
+        _blockers(answer),
+        _behind(answer),
+        _suggestions(answer),
+        *decision_sections(answer.decision),
+        good=answer.goes_there,
+    )
+
+
+def decision_sections(decision: Decision) -> list[Markup | None]:
+    """The parts of a report about one decision."""
+    fits = f"{len(decision.feasible):,} of {decision.node_count:,} nodes fit"
+    rest = not_looked_at(decision)
+    unseen = f"No filter looked at {counted(rest, 'more node')}." if rest and not decision.error else ""
+    return [
+        section(
+            f"Scores: {fits}",
+            scrolling(heat_map(decision)),
+            note=" ".join(filter(None, (_LEGEND, silent_plugins(decision)))),
+        )
+        if scored(decision)
+        else None,
+        section("Evicting pods makes room", _candidates(decision)) if decision.candidates else None,
+        section(f"Rejected: {counted(len(decision.rejected), 'node')}", rejection_table(decision), note=unseen)
+        if decision.rejected
+        else None,
+    ]
+
+
+def _candidates(decision: Decision) -> Markup:
+    order = sorted(decision.candidates, key=lambda one: (one.node != decision.nominated, one.costs, one.node))
+    rows = [
+        (
+            Cell(one.node, class_="chosen" if one.node == decision.nominated else ""),
+            one.pdb_violations,
+            one.victims[0].priority,
+            ", ".join(pod.key for pod in one.victims),
+        )
+        for one in order
+    ]
+    return table(["Node", Heading("Budgets violated", right=True), Heading("Highest", right=True), "Victims"], rows)
+
+
+def _blockers(answer: WhyNot) -> Markup | None:
+    if not answer.blockers:
+        return None
+    items = [element("li", why(status)) for status in answer.blockers]
+    return section(f"What keeps it off {answer.node}", element("ol", *items))
+
+
+def _behind(answer: WhyNot) -> Markup | None:
+    plugins = answer.behind_by_plugin
+    if not plugins:
+        return None
+    scores = {one.plugin: one.weighted for one in scored(answer.decision)}
+    chosen = answer.decision.node or ""
+    rows = [
+        (plugin, scores[plugin][chosen], scores[plugin][answer.node], Cell(f"{-points:+}", class_=_tone(-points)))
+        for plugin, points in plugins.items()
+    ]
+    titles = (chosen, answer.node, "Difference")
+    return section("Points compared", table(["Plugin", *(Heading(title, right=True) for title in titles)], rows))
+
+
+def _tone(points: int) -> str:
+    return "bad-cell" if points < 0 else "chosen"
+
+
+def _suggestions(answer: WhyNot) -> Markup | None:
+    if answer.goes_there:
+        return None
+    items = [element("li", suggestion.text) for suggestion in answer.suggestions]
+    content = element("ol", *items) if items else element("p", "No change was found that sends it there.")
+    return section("Any one of these sends it there", content)
+
+
+def simulation_page(simulation: Simulation) -> str:
+    """Where everything that is pending goes, what stays pending, and how full the nodes get."""
+    lines = simulation_text.to_lines(simulation, width=UNLIMITED)
+    if not simulation.placements:
+        return page("Simulation", opening(lines), good=True)
+    resources = [name for name in simulation_text.resources(simulation.total) if name != PODS]
+    return page(
+        "Simulation",
+        opening(lines),
+        section("Stay pending", pending_table(simulation)) if simulation.pending else None,
+        section("Placements", workload_table(simulation)),
+        section("All nodes together", _totals(simulation)),
+        bar_section("How full the nodes get", simulation.nodes, resources),
+        good=simulation.fits,
+    )
+
+
+def _totals(simulation: Simulation) -> Markup:
+    usage = simulation.total
+    rows = []
+    for name in simulation_text.resources(usage):
+        of, before, after = (amounts.get(name, 0) for amounts in (usage.allocatable, usage.before, usage.after))
+        numbers = (amount(name, before), share(before, of), amount(name, after), share(after, of), amount(name, of))
+        rows.append((name, *numbers))
+    titles = ("Before", "", "After", "", "Allocatable")
+    return table(["Resource", *(Heading(title, right=True) for title in titles)], rows)
+
+
+def capacity_page(answer: Capacity | None, needed: NodesNeeded | None, *, at_least: int = 1) -> str:
+    """How many more pods fit, where, what stops the next one, and how many nodes the rest needs."""
+    fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
+    lines = capacity_text.to_lines(answer, at_least=at_least, width=UNLIMITED) if answer is not None else []
+    more = capacity_text.needed_lines(needed, width=UNLIMITED) if needed is not None else []
+    return page(
+        "Capacity",
+        [*opening(lines), *opening(more)],
+        _needed(needed) if needed is not None and needed.pods else None,
+        _stopped(answer) if answer is not None else None,
+        _where(answer) if answer is not None else None,
+        bar_section("How full the nodes get", usages(None, answer.cluster)) if answer is not None else None,
+        good=fits,
+    )
+
+
+def _stopped(answer: Capacity) -> Markup:
+    stopped_by = answer.stopped_by
+    details = [rejection_table(stopped_by)] if stopped_by is not None and stopped_by.rejected else []
+    return section("What stops the next one", element("p", answer.message), *details)
+
+
+def _where(answer: Capacity) -> Markup:
+    counts = {each.template.key: Counter(each.nodes) for each in answer.fits}
+    totals: Counter[str] = Counter()
+    for each in counts.values():
+        totals.update(each)
+    rows = [
+        (node, f"{total:,}", *(f"{each[node]:,}" for each in counts.values())) for node, total in totals.most_common()
+    ]
+    return section("Where they fit", table(["Node", *(Heading(name, right=True) for name in ("Pods", *counts))], rows))
+
+
+def _needed(needed: NodesNeeded) -> Markup:
+    mixes = [("best", needed.best), *((f"{name} alone", mix) for name, mix in needed.alone.items())]
+    rows = [(what, _mixed(mix), f"{mix.price:,.2f}", f"{len(mix.left):,}") for what, mix in mixes]
+    numbers = (Heading(title, right=True) for title in ("Price", "Pods left"))
+    return section("Nodes needed", table(["Mix", "Nodes", *numbers], rows))
+
+
+def _mixed(mix: NodeMix) -> str:
+    return joined([f"{count:,} {name}" for name, count in mix.counts.items()]) or "none helps"
+
+
+def disruption_page(found: Disruption | WorstCase) -> str:
+    """What becomes of the pods of nodes that go, the budgets, and how full the other nodes get."""
+    if isinstance(found, WorstCase):
+        disruption, lines = found.disruption, disruption_text.worst_lines(found, width=UNLIMITED)
+    else:
+        disruption, lines = found, disruption_text.to_lines(found, width=UNLIMITED)
+    verb = {"drain": "Draining", "fail": "Losing"}[disruption.kind]
+    return page(
+        f"{verb} {', '.join(disruption.nodes)}",
+        opening(lines),
+        _budgets(disruption) if disruption.budgets else None,
+        section("What becomes of the pods", scrolling(_fates(disruption.pods))) if disruption.pods else None,
+        bar_section("How full the nodes are afterwards", usages(None, disruption.cluster)),
+        good=disruption.harmless,
+    )
+
+
+def _budgets(disruption: Disruption) -> Markup:
+    rows = []
+    for budget in disruption.budgets:
+        verdict = f"blocks {len(budget.blocks):,}" if budget.blocks else "violated" if budget.violated else ""
+        healthy = (budget.before.desired, budget.before.healthy, budget.worst.healthy, budget.after.healthy)
+        rows.append((budget.budget, *healthy, Cell(verdict, class_="bad-cell")))
+    titles = ("Needs", "Healthy", "At worst", "Afterwards")
+    return section("Budgets", table(["Budget", *(Heading(title, right=True) for title in titles), ""], rows))
+
+
+def _fates(pods: Sequence[Disrupted]) -> Markup:
+    """Those with trouble first; the sort is stable."""
+    trouble = ("pending", "blocked", "lost", "returns")
+    rows = []
+    for pod in sorted(pods, key=lambda pod: pod.fate.value not in trouble):
+        fate = Cell(pod.fate.value, class_="bad-cell" if pod.fate.value in trouble else "")
+        reasons = [
+            pod.reason,
+            *map(_constraint, pod.constraints),
+            f"makes room for {pod.preempted_by}" if pod.preempted_by else "",
+        ]
+        rows.append((pod.pod, pod.workload, pod.node, fate, pod.to or "-", _lines(reasons)))
+    return table(["Pod", "Workload", "Was on", "Fate", "Goes to", "Because"], rows)
+
+
+def _constraint(constraint: SpecConstraint) -> str:
+    return disruption_text.constraint_text(constraint).removeprefix("- ")
+
+
+def _lines(texts: Sequence[str]) -> Markup:
+    return element("span", *(element("span", text, element("br")) for text in texts if text))
+
+
+def audit_page(audit: Audit) -> str:
+    """Which running pods would no longer fit, which would go elsewhere, and which cannot be decided."""
+    unfit, drifted, undecided = (audit.of(each) for each in (Finding.UNFIT, Finding.DRIFTED, Finding.UNDECIDED))
+    return page(
+        "Audit of running pods",
+        opening(audit_text.to_lines(audit, width=UNLIMITED)),
+        section(f"No longer fit: {counted(len(unfit), 'pod')}", scrolling(_reasons(unfit))) if unfit else None,
+        section(f"Would go elsewhere: {counted(len(drifted), 'pod')}", scrolling(_drifted(drifted)))
+        if drifted
+        else None,
+        section(f"Cannot be decided: {counted(len(undecided), 'pod')}", scrolling(_reasons(undecided)))
+        if undecided
+        else None,
+        good=not unfit,
+    )
+
+
+def _reasons(pods: Sequence[Audited]) -> Markup:
+    rows = [(pod.pod, pod.workload, pod.node, pod.best or "-", pod.reason) for pod in pods]
+    return table(["Pod", "Workload", "Is on", "Would go to", "Because"], rows)
+
+
+def _drifted(pods: Sequence[Audited]) -> Markup:
+    rows = []
+    for pod in sorted(pods, key=lambda pod: (-pod.points, pod.pod)):
+        plugins = ", ".join(f"{plugin} {points:+,}" for plugin, points in pod.plugins.items())
+        rows.append((pod.pod, pod.node, f"{pod.place:,}/{pod.feasible:,}", pod.best or "-", f"{pod.points:,}", plugins))
+    place, by = (Heading(title, right=True) for title in ("Place", "By"))
+    return table(["Pod", "Is on", place, "Best", by, "Points by plugin"], rows)
+
+
+MOST_TRIALS = 20
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Which pods move and why, the measures before and after, and how full the nodes are both ways."""
+    words = opening(comparison_text.to_lines(comparison, width=UNLIMITED))
+    title = f"Comparison of {comparison.before.name} and {comparison.after.name}"
+    return page(title, words, *comparison_sections(comparison))
+
+
+def tuning_page(tuning: Tuning) -> str:
+    """What was found, the settings, what they change, and the configuration itself."""
+    return page(
+        f"Tuned for {tuning.objective}",
+        list(tuning_text.words(tuning)),
+        _settings(tuning) if tuning.improves else None,
+        *(comparison_sections(tuning.comparison) if tuning.improves else ()),
+        _trials(tuning),
+        section("The configuration", element("pre", to_yaml(tuning.document))),
+        good=tuning.improves,
+    )
+
+
+def comparison_sections(comparison: Comparison) -> list[Markup | None]:
+    """The parts of a report about two ways."""
+    return [
+        _measures(comparison),
+        _spread(comparison) if comparison.spread else None,
+        bar_section("How full the nodes are", usages(comparison.before.cluster, comparison.after.cluster)),
+        _moves(comparison) if comparison.moves else None,
+    ]
+
+
+def _measures(comparison: Comparison) -> Markup:
+    before, after = comparison.before.measures, comparison.after.measures
+    rows = []
+    for title, show in MEASURES.items():
+        dim = "dim" if show(before) == show(after) else ""
+        rows.append([Cell(text, class_=dim) for text in (title, show(before), show(after))])
+    return section("Measures", table(["Measure", Heading("Before", right=True), Heading("After", right=True)], rows))
+
+
+def _moves(comparison: Comparison) -> Markup:
+    rows = [
+        (move.pod, move.workload, move.before or "-", move.after or "-", because(move) + " *" * move.cause.knock_on)
+        for move in comparison.moves
+    ]
+    note = "* only because others went elsewhere first" if any(move.cause.knock_on for move in comparison.moves) else ""
+    content = scrolling(table(["Pod", "Workload", "Before", "After", "Because of"], rows))
+    return section(f"Go elsewhere: {counted(len(comparison.moves), 'pod')}", content, note=note)
+
+
+def _spread(comparison: Comparison) -> Markup:
+    zones = sorted({zone for change in comparison.spread for zone in (*change.before, *change.after)})
+    rows = [
+        (
+            f"{change.workload.namespace} {change.workload.name}",
+            *(_pair(change.before.get(zone, 0), change.after.get(zone, 0)) for zone in zones),
+            _pair(change.nodes_before, change.nodes_after),
+        )
+        for change in comparison.spread
+    ]
+    numbers = (Heading(title, right=True) for title in (*zones, "Nodes"))
+    return section(
+        "Spread otherwise", scrolling(table(["Workload", *numbers], rows)), note="Pods per zone, before → after."
+    )
+
+
+def _pair(before: int, after: int) -> Cell:
+    return Cell(before, class_="dim") if before == after else Cell(f"{before} → {after}")
+
+
+def _settings(tuning: Tuning) -> Markup:
+    rows = [
+        [Cell(text, class_="dim" if before == after else "") for text in (what, before, after)]
+        for what, before, after in tuning_text.settings(tuning)
+    ]
+    return section("Settings", table(["Setting", Heading("Today", right=True), Heading("Tuned", right=True)], rows))
+
+
+def _trials(tuning: Tuning) -> Markup:
+    best = sorted(tuning.trials, key=lambda trial: trial.rank)
+    rows = [
+        (
+            "today" if trial is tuning.today else trial.number,
+            tuning_text.number(trial.value),
+            len(trial.pending),
+            trial.settings.strategy or "-",
+            *trial.settings.weights.values(),
+        )
+        for trial in best[:MOST_TRIALS]
+    ]
+    numbers = [Heading(name, right=True) for name in ("Value", "Pending")]
+    titles = {name: plugin.title for name, plugin in IN_TREE.items()}
+    weights = [Heading(titles.get(name) or name, right=True, explained=name) for name in tuning.today.settings.weights]
+    content = scrolling(table([Heading("Trial", right=True), *numbers, "Strategy", *weights], rows))
+    note = f"The best {len(rows):,} of {len(tuning.trials):,}, with the weights of plugins, whose names are shortened."
+    return section("What was tried", content, note=note)
+
+
+def upgrade_page(upgrade: Upgrade) -> str:
+    """The pods that change by cause, workload and node pool, and what of the configuration does."""
+    return page(
+        f"Upgrade from {upgrade.before.name} to {upgrade.after.name}",
+        opening(to_lines(upgrade, width=UNLIMITED)),
+        _configuration(upgrade),
+        _causes(upgrade) if upgrade.changed else None,
+        _groups("Workloads", upgrade.by_workload()) if upgrade.changed else None,
+        _groups("Node pools", upgrade.by_pool()) if upgrade.changed else None,
+        _pods(upgrade) if upgrade.changed else None,
+        *(comparison_sections(upgrade.replay) if upgrade.replay is not None else ()),
+        _differences(upgrade),
+        good=upgrade.is_harmless,
+    )
+
+
+def _configuration(upgrade: Upgrade) -> Markup | None:
+    changes = upgrade.configuration
+    rows = [
+        *((Cell(f"refused by {upgrade.after.name}", class_="bad-cell"), text) for text in changes.refused),
+        *((f"refused by {upgrade.before.name} alone", text) for text in changes.refused_before),
+        *(("means something else", text) for text in changes.changed),
+    ]
+    return section("Configuration", table(["", "What"], rows)) if rows else None
+
+
+def _causes(upgrade: Upgrade) -> Markup:
+    rows = [
+        (*_numbers(group), cause.release if cause else "", cause.sentence if cause else TOGETHER)
+        for cause, group in upgrade.by_cause()
+    ]
+    return section("Because", table([*NUMBERS, "Release", "Difference"], rows))
+
+
+NUMBERS = tuple(Heading(title, right=True) for title in ("Elsewhere", "Unfit", "Fit now"))
+
+
+def _numbers(group: Group) -> tuple[str, str, str]:
+    elsewhere, unfit, fits = (str(group.counts.get(kind, 0)) for kind in (Kind.MOVES, Kind.UNFIT, Kind.FITS))
+    return elsewhere, unfit, fits
+
+
+def _groups(title: str, groups: Sequence[Group]) -> Markup:
+    rows = [(group.name, *_numbers(group)) for group in groups]
+    return section(title, scrolling(table(["", *NUMBERS], rows)))
+
+
+def _pods(upgrade: Upgrade) -> Markup:
+    rows = [
+        (
+            pod.pod,
+            pod.workload,
+            Cell(pod.kind.value, class_="bad-cell" if pod.kind is Kind.UNFIT else ""),
+            pod.runs_on or "-",
+            places(pod.before),
+            places(pod.after),
+            ", ".join(cause.name for cause in pod.causes) or TOGETHER,
+        )
+        for pod in upgrade.changed
+    ]
+    titles = ["Pod", "Workload", "Change", "Runs on", "Before", "After", "Because of"]
+    return section(f"Change: {counted(len(upgrade.changed), 'pod')}", scrolling(table(titles, rows)))
+
+
+def _differences(upgrade: Upgrade) -> Markup:
+    rows = [(each.release, each.area, each.sentence) for each in upgrade.differences]
+    return section(
+        "All differences between the two releases", scrolling(table(["Release", "Area", "Difference"], rows))
+    )

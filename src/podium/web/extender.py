@@ -1,0 +1,511 @@
+"""The extender over HTTP, as kube-scheduler calls it, with Podium plugins behind /filter, /prioritize and
+/preempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from podium.cluster import Cluster, Nodes
+from podium.cluster.columns import Ints
+from podium.engine.evaluation import PLUGIN_FAULTS
+from podium.engine.release import CURRENT, AnyRelease, Options, release_of
+from podium.errors import InputError, PluginError, PodiumError
+from podium.extenders.messages import pod_uid
+from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
+from podium.framework import return_values as returned
+from podium.framework.plugin import MAX_NODE_SCORE
+from podium.loop import Event, EventType
+from podium.manifests.defaults import StoredPods
+from podium.model import Node, Object, Pod
+from podium.web.serving import App, Guard, TooLargeError
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds, in seconds."""
+
+
+class Metrics:
+    """Requests by verb and status, failures of plugins, and a histogram of seconds for each verb."""
+
+    def __init__(self, prefix: str, verbs: Sequence[str]) -> None:
+        self._prefix = prefix
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._failures: Counter[str] = Counter(dict.fromkeys(verbs, 0))
+        self._buckets = {verb: [0] * (len(BUCKETS) + 1) for verb in verbs}
+        self._seconds = dict.fromkeys(verbs, 0.0)
+
+    def observed(self, verb: str, seconds: float, status: int) -> None:
+        """Count a request."""
+        self._requests[verb, status] += 1
+        self._buckets[verb][bisect_left(BUCKETS, seconds)] += 1
+        self._seconds[verb] += seconds
+
+    def failed(self, verb: str) -> None:
+        """Count a plugin that failed."""
+        self._failures[verb] += 1
+
+    def text(self) -> str:
+        """All of it, one sample a line."""
+        name = self._prefix
+        lines = [f"# HELP {name}_requests_total Requests by verb and status.", f"# TYPE {name}_requests_total counter"]
+        for (verb, status), count in sorted(self._requests.items()):
+            lines.append(f'{name}_requests_total{{verb="{verb}",code="{status}"}} {count}')
+        lines += [
+            f"# HELP {name}_plugin_failures_total Requests in which a plugin failed.",
+            f"# TYPE {name}_plugin_failures_total counter",
+            *(f'{name}_plugin_failures_total{{verb="{verb}"}} {count}' for verb, count in self._failures.items()),
+            f"# HELP {name}_seconds How long requests took.",
+            f"# TYPE {name}_seconds histogram",
+        ]
+        for verb, counts in self._buckets.items():
+            below = 0
+            for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
+                below += count
+                lines.append(f'{name}_seconds_bucket{{verb="{verb}",le="{bound}"}} {below}')
+            lines.append(f'{name}_seconds_sum{{verb="{verb}"}} {self._seconds[verb]:.6f}')
+            lines.append(f'{name}_seconds_count{{verb="{verb}"}} {below}')
+        return "\n".join(lines) + "\n"
+
+
+UNKNOWN = "the extender does not know this node"
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class NodesAsked:
+    """The nodes that are asked about: those that the cluster has, their rows, and the others."""
+
+    known: Sequence[str]
+    rows: Ints
+    unknown: Sequence[str] = ()
+
+    @cached_property
+    def heads(self) -> list[bytes]:
+        """The beginning of each node's HostPriority, as JSON: all but its score."""
+        return [b'{"Host":%s,"Score":' % msgspec.json.encode(name) for name in self.known]
+
+    @cached_property
+    def tails(self) -> list[bytes]:
+        """The HostPriority of the nodes that are not known: they score 0."""
+        return [b'{"Host":%s,"Score":0}' % msgspec.json.encode(name) for name in self.unknown]
+
+    @classmethod
+    def among(cls, cluster: Cluster, names: Sequence[str]) -> NodesAsked:
+        rows = [cluster.rows.get(name, -1) for name in names]
+        if -1 not in rows:
+            return cls(names, np.array(rows, dtype=np.int64))
+        known = [name for name, row in zip(names, rows, strict=True) if row >= 0]
+        unknown = [name for name, row in zip(names, rows, strict=True) if row < 0]
+        return cls(known, np.array([row for row in rows if row >= 0], dtype=np.int64), unknown)
+
+
+class Filtered(NamedTuple):
+    """Which nodes pass; of the others, why not, and whether evicting pods could help."""
+
+    passed: list[str]
+    failed: dict[str, str]
+    unresolvable: dict[str, str]
+
+
+class PluginVerbs:
+    """The plugins of a profile, asked about the nodes that kube-scheduler names.
+
+    `highest` is the score of a node that gets all points: kube-scheduler expects 10.
+    """
+
+    def __init__(self, framework: Framework, *, highest: int = 10) -> None:
+        self._framework, self._highest = framework, highest
+
+    @property
+    def verbs(self) -> list[str]:
+        """The verbs that the plugins have something to say to."""
+        framework = self._framework
+        filters = ["filter", "preempt"] if framework.filter or framework.pre_filter else []
+        return [*filters, *(["prioritize"] if framework.score else [])]
+
+    @property
+    def plugins(self) -> list[str]:
+        """The plugins that run, by name."""
+        asked = (*self._framework.pre_filter, *self._framework.filter, *(each.plugin for each in self._framework.score))
+        return list(dict.fromkeys(plugin.name for plugin in asked))
+
+    # -- filter ----------------------------------------------------------------------------------------------------
+
+    def filter(self, cluster: Cluster, pod: Pod, asked: NodesAsked) -> Filtered:
+        """The nodes that pass every filter; the first filter that rejects a node says why."""
+        failed, unresolvable = dict.fromkeys(asked.unknown, UNKNOWN), dict[str, str]()
+        passed = []
+        for name, status in zip(asked.known, self._statuses(cluster, pod, asked.rows), strict=True):
+            if status is SUCCESS:
+                passed.append(name)
+            elif status.code is Code.UNSCHEDULABLE:
+                failed[name] = status.message
+            else:
+                unresolvable[name] = status.message
+        return Filtered(passed, failed, unresolvable)
+
+    def _statuses(self, cluster: Cluster, pod: Pod, rows: Ints) -> list[Status]:
+        """The status of each row, in their order."""
+        state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
+        statuses = [SUCCESS] * len(rows)
+        with PLUGIN_FAULTS:
+            skipped, only, stopped = self._pre_filter(state, pod, nodes)
+            if stopped is not None:
+                return [stopped] * len(rows)
+            if only is not None:
+                absent = Status.unresolvable("node(s) didn't satisfy plugin(s) PreFilter")
+                statuses = [SUCCESS if cluster.names[row] in only else absent for row in rows.tolist()]
+            for plugin in self._framework.filter:
+                if plugin.name in skipped:
+                    continue
+                verdict = returned.verdict(plugin.name, plugin.filter(state, pod, nodes), len(nodes))
+                if verdict.error is not None:
+                    raise PluginError(plugin.name, f"failed: {verdict.error.message}")
+                codes = verdict.codes
+                for place in np.flatnonzero(codes).tolist():
+                    if statuses[place] is SUCCESS:
+                        statuses[place] = verdict.describe(int(codes[place]))
+        return statuses
+
+    def _pre_filter(
+        self, state: CycleState, pod: Pod, nodes: Nodes
+    ) -> tuple[set[str], frozenset[str] | None, Status | None]:
+        """The plugins that skip, the only nodes worth looking at, and what rejects the pod everywhere."""
+        skipped: set[str] = set()
+        only: frozenset[str] | None = None
+        for plugin in self._framework.pre_filter:
+            result = plugin.pre_filter(state, pod, nodes)
+            if result.status == SKIP:
+                skipped.add(plugin.name)
+            elif result.status.code is Code.ERROR:
+                raise PluginError(plugin.name, f"failed: {result.status.message}")
+            elif result.status != SUCCESS:
+                return skipped, only, result.status
+            if result.node_names is not None:
+                only = result.node_names if only is None else only & result.node_names
+        return skipped, only, None
+
+    # -- prioritize ------------------------------------------------------------------------------------------------
+
+    def prioritize(self, cluster: Cluster, pod: Pod, rows: Ints) -> Ints:
+        """The score of each row, from 0 to `highest`: the mean of the plugins' scores by their weights."""
+        state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
+        total, weights = np.zeros(len(rows), dtype=np.int64), 0
+        if not len(rows):
+            return total
+        with PLUGIN_FAULTS:
+            skipped = set()
+            for before in self._framework.pre_score:
+                status = before.pre_score(state, pod, nodes)
+                if status == SKIP:
+                    skipped.add(before.name)
+                elif status != SUCCESS:
+                    raise PluginError(before.name, f"failed: {status.message}")
+            for plugin, weight in self._framework.score:
+                weights += weight
+                if plugin.name in skipped:
+                    continue
+                scores = returned.numbers(plugin.name, "score", plugin.score(state, pod, nodes), len(nodes))
+                if plugin.normalizes:
+                    found = plugin.normalize(state, pod, scores, nodes)
+                    scores = returned.numbers(plugin.name, "normalize", found, len(nodes))
+                if scores.min() < 0 or scores.max() > MAX_NODE_SCORE:
+                    raise PluginError(plugin.name, f"scored outside 0..{MAX_NODE_SCORE}")
+                total += weight * scores
+        # Rounded to the nearest: half a point is one.
+        full = MAX_NODE_SCORE * max(weights, 1)
+        return (2 * total * self._highest + full) // (2 * full)
+
+    # -- preempt ---------------------------------------------------------------------------------------------------
+
+    def preempt(self, cluster: Cluster, pod: Pod, victims: Mapping[str, Sequence[str]]) -> list[str]:
+        """The nodes, of those with victims by their UIDs, that pass every filter once the victims are gone."""
+        kept = []
+        for name, uids in victims.items():
+            row = cluster.rows.get(name)
+            if row is None:
+                continue
+            with _without(cluster, [each for each in cluster.pods_on(row) if pod_uid(each) in uids]):
+                if self._statuses(cluster, pod, np.array([row], dtype=np.int64)) == [SUCCESS]:
+                    kept.append(name)
+        return kept
+
+
+@contextmanager
+def _without(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[None]:
+    """The cluster without some pods, for a while."""
+    gone = list(pods)
+    for pod in gone:
+        cluster.remove(pod)
+    try:
+        yield
+    finally:
+        for pod in gone:
+            cluster.add(pod)
+
+
+def extender_framework(
+    registry: Registry,
+    wanted: Sequence[str],
+    document: Document | None = None,
+    *,
+    release: AnyRelease = CURRENT,
+    options: Options | None = None,
+) -> Framework:
+    """The plugins to serve: those that are `wanted`, else all of the configuration's first profile.
+
+    The configuration gives plugins their arguments and weights. An old release has the plugins that its configuration
+    names.
+    """
+    made = release_of(release)
+    if not wanted:
+        if document is None and options is None:
+            raise InputError("no plugin to serve: name one with --plugin, or a configuration with --config")
+        setup = made.set_up(document, options=options, registry=registry)
+        return Framework(setup.config.profiles[0], setup.registry)
+    if made.is_old:
+        raise InputError(f"--plugin is not for {made.name}, whose plugins a --config names: give that")
+    given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
+    profiles = [dict(each or {}) for each in given.get("profiles") or [{}]]
+    weights = _weights(made.set_up(document, registry=registry).config.profiles[0].points["score"])
+    profiles[0]["plugins"] = {
+        "multiPoint": {
+            "disabled": [{"name": "*"}],
+            "enabled": [
+                *({"name": name} for name in ("PrioritySort", "DefaultBinder") if name not in wanted),
+                *({"name": name, **({"weight": weights[name]} if name in weights else {})} for name in wanted),
+            ],
+        }
+    }
+    given["profiles"] = profiles[:1]
+    setup = made.set_up(given, registry=registry)
+    return Framework(setup.config.profiles[0], setup.registry)
+
+
+def _weights(refs: Iterable[Any]) -> dict[str, int]:
+    return {ref.name: ref.weight for ref in refs}
+
+
+JSON = "application/json"
+MOST_LISTS = 16
+NO_CLUSTER = (
+    "nodes came by name, but this extender has no cluster of its own: "
+    "give it one with -f or --kubeconfig, or set nodeCacheCapable: false"
+)
+
+
+class NodeList(msgspec.Struct):
+    """Nodes as they came, so that they can go back as they came."""
+
+    items: list[msgspec.Raw] = []
+
+
+class NodeArgs(msgspec.Struct, rename="pascal"):
+    """ExtenderArgs: what filter and prioritize are asked."""
+
+    pod: Pod
+    nodes: NodeList | None = None
+    node_names: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
+    """A victim by its UID."""
+
+    uid: str = ""
+
+
+class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "pdb_violations": "NumPDBViolations"}):
+    """The victims on one node, and how many of them budgets would have protected."""
+
+    pods: list[MetaPod] = []
+    pdb_violations: int = 0
+
+
+class Victims(msgspec.Struct, rename={"pods": "Pods", "pdb_violations": "NumPDBViolations"}):
+    """The same, with whole pods."""
+
+    pods: list[Pod] = []
+    pdb_violations: int = 0
+
+
+class PreemptionArgs(msgspec.Struct, rename="pascal"):
+    """ExtenderPreemptionArgs."""
+
+    pod: Pod
+    node_name_to_victims: dict[str, Victims] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+
+class ExtenderServer:
+    """Answers kube-scheduler; one thread asks the plugins, one request after the other.
+
+    `cluster` is the extender's own copy, or None: then it knows of the nodes what it is sent, and of no pods. With
+    `follows`, a copy comes with `begin` and is kept up to date with `change`; until then the extender is not ready.
+    """
+
+    def __init__(self, verbs: PluginVerbs, cluster: Cluster | None = None, *, follows: bool = False) -> None:
+        self._verbs, self._cluster = verbs, cluster
+        self.is_ready = not follows
+        self._pods = StoredPods()
+        self._asked: dict[bytes, tuple[int, NodesAsked]] = {}
+        self._thread = ThreadPoolExecutor(1, "plugins")
+        self.metrics = Metrics("podium_extender", ("filter", "prioritize", "preempt"))
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    async def begin(self, objects: Sequence[Object]) -> None:
+        """Take over a cluster."""
+        self._cluster = await asyncio.get_running_loop().run_in_executor(self._thread, Cluster.from_objects, objects)
+        self.is_ready = True
+
+    async def change(self, events: Sequence[Event]) -> None:
+        """Take over what happened to it."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._change, events)
+
+    def _change(self, events: Sequence[Event]) -> None:
+        assert self._cluster is not None, "begin comes first"
+        for event in events:
+            if event.type is EventType.DELETE:
+                self._cluster.remove(event.object)
+            else:
+                self._cluster.update(event.object)
+
+    async def filter(self, request: Request) -> Response:
+        """ExtenderFilterResult: names for names, nodes for nodes."""
+        return await self._answer("filter", request, self._filter)
+
+    async def prioritize(self, request: Request) -> Response:
+        """HostPriorityList."""
+        return await self._answer("prioritize", request, self._prioritize)
+
+    async def preempt(self, request: Request) -> Response:
+        """ExtenderPreemptionResult."""
+        return await self._answer("preempt", request, self._preempt)
+
+    async def _answer(self, verb: str, request: Request, run: Callable[[bytes], bytes]) -> Response:
+        start = perf_counter()
+        status, body = 200, b""
+        try:
+            given = await request.body()
+            body = await asyncio.get_running_loop().run_in_executor(self._thread, run, given)
+        except TooLargeError as error:
+            status, body = 413, _problem(error)
+        except InputError as error:
+            status, body = 400, _problem(error)
+        except PodiumError as error:
+            # Filter has a place for this; of the other verbs, kube-scheduler heeds the status.
+            status, body = (200 if verb == "filter" else 500), _problem(error)
+            self.metrics.failed(verb)
+        self.metrics.observed(verb, perf_counter() - start, status)
+        return Response(body, status, media_type=JSON)
+
+    # -- in the thread ---------------------------------------------------------------------------------------------
+
+    def _filter(self, body: bytes) -> bytes:
+        args = _decoded(body, NodeArgs)
+        cluster, asked, raws = self._nodes(args)
+        found = self._verbs.filter(cluster, self._pods.stored(args.pod), asked)
+        result: dict[str, Any] = {
+            "FailedNodes": found.failed,
+            "FailedAndUnresolvableNodes": found.unresolvable,
+            "Error": "",
+        }
+        if raws is None:
+            return msgspec.json.encode({"NodeNames": found.passed, "Nodes": None, **result})
+        items = [raws[name] for name in found.passed]
+        return msgspec.json.encode({"Nodes": {"metadata": {}, "items": items}, "NodeNames": None, **result})
+
+    def _prioritize(self, body: bytes) -> bytes:
+        args = _decoded(body, NodeArgs)
+        cluster, asked, _ = self._nodes(args)
+        scores = self._verbs.prioritize(cluster, self._pods.stored(args.pod), asked.rows).tolist()
+        found = [b"%s%d}" % pair for pair in zip(asked.heads, scores, strict=True)]
+        return b"[%s]" % b",".join([*found, *asked.tails])
+
+    def _preempt(self, body: bytes) -> bytes:
+        args = _decoded(body, PreemptionArgs)
+        victims = args.node_name_to_meta_victims
+        if victims is None:
+            victims = {
+                node: MetaVictims([MetaPod(pod.metadata.uid) for pod in each.pods], each.pdb_violations)
+                for node, each in (args.node_name_to_victims or {}).items()
+            }
+        kept = list(victims)
+        if self._cluster is not None:
+            uids = {node: [pod.uid for pod in each.pods] for node, each in victims.items()}
+            kept = self._verbs.preempt(self._cluster, self._pods.stored(args.pod), uids)
+        return msgspec.json.encode({"NodeNameToMetaVictims": {node: victims[node] for node in kept}})
+
+    def _nodes(self, args: NodeArgs) -> tuple[Cluster, NodesAsked, dict[str, msgspec.Raw] | None]:
+        """The cluster to look at, the nodes that are asked about, and those as they came, if they came whole."""
+        listed = bytes(args.node_names)
+        if listed != b"null":
+            if self._cluster is None:
+                raise InputError(NO_CLUSTER)
+            return self._cluster, self._named(self._cluster, listed), None
+        nodes = [(_decoded(bytes(raw), Node), raw) for raw in (args.nodes.items if args.nodes is not None else ())]
+        names, raws = [node.name for node, _ in nodes], {node.name: raw for node, raw in nodes}
+        cluster = self._cluster or Cluster.from_objects([node for node, _ in nodes])
+        return cluster, NodesAsked.among(cluster, names), raws
+
+    def _named(self, cluster: Cluster, names: bytes) -> NodesAsked:
+        """The nodes of a list of names; lists repeat, and looking up thousands of names takes its time."""
+        known = self._asked.get(names)
+        if known is None or known[0] != cluster.node_set_version:
+            if len(self._asked) >= MOST_LISTS:
+                self._asked.clear()
+            known = cluster.node_set_version, NodesAsked.among(cluster, _decoded(names, list[str]))
+            self._asked[names] = known
+        return known[1]
+
+
+def _decoded(body: bytes, kind: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"is not what kube-scheduler sends: {error}", getattr(kind, "__name__", "")) from None
+
+
+def _problem(error: Exception) -> bytes:
+    return msgspec.json.encode({"Error": " ".join(str(error).split())})
+
+
+def extender_application(server: ExtenderServer, **guarding: Any) -> App:
+    """The extender behind the guard."""
+
+    async def alive(request: Request) -> Response:
+        return Response(b"ok", media_type="text/plain")
+
+    async def ready(request: Request) -> Response:
+        return Response(b"ok" if server.is_ready else b"not synced", 200 if server.is_ready else 503)
+
+    async def metrics(request: Request) -> Response:
+        return Response(server.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    routes = [
+        Route("/filter", server.filter, methods=["POST"]),
+        Route("/prioritize", server.prioritize, methods=["POST"]),
+        Route("/preempt", server.preempt, methods=["POST"]),
+        Route("/livez", alive, methods=["GET"]),
+        Route("/readyz", ready, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
+    ]
+    return Guard(Starlette(routes=routes), **guarding)
