@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from builders import make_pod
+from podium.cluster import Cluster
+from podium.engine import Decision, Scheduler
 from podium.manifests import load
 from podium.model import Object
 
@@ -54,3 +57,22 @@ def make_claim(name: str, *requests: Fields, constraints: list[Fields] | None = 
 def using(*claims: str) -> list[Fields]:
     """The resourceClaims of a pod that uses claims by their names."""
     return [{"name": f"c{number}", "resourceClaimName": name} for number, name in enumerate(claims)]
+
+
+def gpus(node: str, number: int, **fields: Any) -> Object:
+    """A node's GPUs: gpu-0 and so on, with their numa node as an attribute."""
+    devices = [{"name": f"gpu-{n}", "attributes": {"numa": {"int": n % 2}}, **fields} for n in range(number)]
+    return make_slice(node, *devices, node=node)
+
+
+def decided(*objects: Object, claims: tuple[str, ...] = ("c",), release: str = "v1.37", **options: Any) -> Decision:
+    """The decision about a pod that uses the claims."""
+    cluster = Cluster.from_objects([make_class(), *objects])
+    scheduler = Scheduler(cluster, options.pop("config", None), release=release, tie_break="first")
+    return scheduler.decide(make_pod("asked", resource_claims=using(*claims)), **options)
+
+
+def chosen(decision: Decision) -> dict[str, list[str]]:
+    """The devices of each claim."""
+    allocations = decision.details.get("allocations", {})
+    return {claim: [each["device"] for each in results] for claim, results in allocations.items()}

@@ -9,7 +9,18 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.framework import Plugin, Registry
-from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
+from podium.loop import (
+    Bind,
+    ChangeObject,
+    Event,
+    EventType,
+    Evict,
+    Instruction,
+    Nominate,
+    SchedulerLoop,
+    Unschedulable,
+    Wait,
+)
 from podium.model import Object, Pod
 from podium.plugins import IN_TREE
 
@@ -72,6 +83,8 @@ class Driver:
             self.update(replace(pod, spec=replace(pod.spec, node_name=instruction.node)))
         elif isinstance(instruction, Evict):
             self.delete(instruction.pod)
+        elif isinstance(instruction, ChangeObject):
+            self.delete(instruction.before) if instruction.after is None else self.update(instruction.after)
         elif isinstance(instruction, Nominate):
             current = self.loop.pods[instruction.pod.key]
             self.update(replace(current, status=replace(current.status, nominated_node_name=instruction.node)))
@@ -84,6 +97,8 @@ def in_words(instruction: Instruction) -> str:
             return f"bind {name} to {instruction.node}"
         case Evict():
             return f"evict {name} for {instruction.by.name}"
+        case ChangeObject():
+            return f"{'delete' if instruction.after is None else 'update'} {instruction.before.name} for {name}"
         case Nominate():
             return f"nominate {name} to {instruction.node or 'nothing'}"
         case Unschedulable():

@@ -16,7 +16,8 @@ from podium.autoscaling.groups import NodeGroup, NodeGroups, Settings
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.model import Node, Object, Pod, PodStatus
+from podium.manifests.expansion import claims_for
+from podium.model import Node, Object, Pod, PodStatus, ResourceClaimTemplate, ResourceSlice
 from podium.model.resources import CPU, MEMORY
 from podium.timeline import TimedEvent, Timeline, Verb
 from podium.timeline.controllers import Disruptions
@@ -66,15 +67,15 @@ def _has_local_storage(pod: Pod) -> bool:
 
 
 class WhatIf:
-    """A copy of a cluster to try something on. `daemons` gives the pods that a new node gets at once."""
+    """A copy of a cluster to try something on. `comes_with` gives the pods and devices that a new node has at once."""
 
     def __init__(
         self,
         cluster: Cluster,
         scheduler_on: Callable[[Cluster], Scheduler],
-        daemons: Callable[[Node], Iterable[Object]],
+        comes_with: Callable[[Node], Iterable[Object]],
     ) -> None:
-        self._original, self._scheduler_on, self._daemons = cluster, scheduler_on, daemons
+        self._original, self._scheduler_on, self._comes_with = cluster, scheduler_on, comes_with
         self.claimed: set[str] = set()
         """The nodes that pods were put on by `fits`."""
 
@@ -88,19 +89,23 @@ class WhatIf:
         return self._scheduler_on(self.cluster)
 
     def copy(self) -> WhatIf:
-        return WhatIf(self.cluster, self._scheduler_on, self._daemons)
+        return WhatIf(self.cluster, self._scheduler_on, self._comes_with)
 
     def add(self, node: Node) -> None:
-        """A node joins, with its daemon pods."""
+        """A node joins, with its devices and daemon pods."""
         self.cluster.add(node)
-        for item in self._daemons(node):
+        for item in self._comes_with(node):
             if isinstance(item, Pod):
                 self._place(item)
+            elif isinstance(item, ResourceSlice):
+                self.cluster.update(item)
 
     def remove(self, node: Node) -> None:
         """A node leaves; its pods are nowhere."""
         for pod in self.cluster.pods_on(self.cluster.rows[node.name]):
             self.cluster.end(pod)
+        for each in slices_on(node, self.cluster):
+            self.cluster.remove(each)
         self.cluster.remove(node)
 
     def fits(self, pod: Pod) -> bool:
@@ -115,6 +120,9 @@ class WhatIf:
         return all(map(self.fits, pods))
 
     def _place(self, pod: Pod) -> str | None:
+        pod, claims = claims_for(pod, self.cluster.store.of(ResourceClaimTemplate).get)
+        for claim in claims:
+            self.cluster.update(claim)
         try:
             node = self._scheduler.schedule(pod)
         except (InputError, PluginError, ExtenderError):
@@ -122,9 +130,15 @@ class WhatIf:
         return node
 
 
+def slices_on(node: Node, cluster: Cluster) -> list[ResourceSlice]:
+    """The slices that are for a node alone, and go with it."""
+    return [each for each in cluster.store.of(ResourceSlice) if each.spec.node_name == node.name]
+
+
 def made_anew(pod: Pod) -> Pod:
     """The pod as its controller would make it once more: without a node."""
-    metadata = replace(pod.metadata, name=f"{pod.name}-anew", deletion_timestamp=None)
+    name = f"{pod.name}-anew"
+    metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-anew", deletion_timestamp=None)
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
@@ -261,6 +275,12 @@ class Fleet:
 
     def _arrive(self, node: Node) -> None:
         self.world.apply(TimedEvent(self.now, Verb.ADD, node))
+        for each in self._slices_of(node):
+            self.world.apply(TimedEvent(self.now, Verb.ADD, each))
+
+    def _slices_of(self, node: Node) -> list[ResourceSlice]:
+        group = self._group_of(node)
+        return [] if group is None else group.slices_of(node)
 
     # -- nodes go ----------------------------------------------------------------------------------------------------
 
@@ -284,7 +304,10 @@ class Fleet:
                 continue
             self.leaving.discard(name)
             if row is not None:
-                self.world.apply(TimedEvent(self.now, Verb.DELETE, self._loop.cluster.node(name)))
+                node = self._loop.cluster.node(name)
+                for each in slices_on(node, self._loop.cluster):
+                    self.world.apply(TimedEvent(self.now, Verb.DELETE, each))
+                self.world.apply(TimedEvent(self.now, Verb.DELETE, node))
                 changed = True
         self._settle()
         return changed
@@ -302,7 +325,10 @@ class Fleet:
 
     def what_if(self) -> WhatIf:
         """The cluster as it is, with the nodes that are on their way."""
-        what_if = WhatIf(self._loop.cluster, self._loop.scheduler_on, self.world.controllers.daemons_for)
+        daemons_for = self.world.controllers.daemons_for
+        what_if = WhatIf(
+            self._loop.cluster, self._loop.scheduler_on, lambda node: [*self._slices_of(node), *daemons_for(node)]
+        )
         for boot in self.booting:
             what_if.add(boot.node)
         return what_if

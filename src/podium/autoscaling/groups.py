@@ -5,6 +5,7 @@ The settings have cluster-autoscaler's names, in camel case, and its defaults; t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from podium.config.fields import SECOND, parse_duration
 from podium.errors import InputError
 from podium.manifests import load
 from podium.manifests.located import LocatedDocument, Section
-from podium.model import Node
+from podium.model import Node, ResourceSlice
+from podium.model.devices import ResourcePool
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 
 STRATEGIES = ("cluster-autoscaler", "karpenter")
@@ -34,6 +36,8 @@ class NodeGroup:
     """Seconds from the decision until a node can take pods."""
     price_per_hour: float
     priority: int
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices of each node, as slices that do not say which node they are for."""
 
     def node(self, number: int | str) -> Node:
         """A node of the group; no two have the same number."""
@@ -41,6 +45,22 @@ class NodeGroup:
         own = {NODE_GROUP: self.name, PRICE_PER_HOUR: f"{self.price_per_hour:g}", HOSTNAME: name}
         labels = {**self.template.metadata.labels, **own}
         return replace(self.template, metadata=replace(self.template.metadata, name=name, labels=labels))
+
+    def slices_of(self, node: Node) -> list[ResourceSlice]:
+        """The slices of a node of the group: those of a driver are one pool under the node's name."""
+        counts = Counter(each.spec.driver for each in self.slices)
+        return [
+            replace(
+                each,
+                metadata=replace(each.metadata, name=f"{node.name}-{number}"),
+                spec=replace(
+                    each.spec,
+                    node_name=node.name,
+                    pool=ResourcePool(name=node.name, generation=1, resource_slice_count=counts[each.spec.driver]),
+                ),
+            )
+            for number, each in enumerate(self.slices)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +154,7 @@ def _group(given: Section) -> NodeGroup:
         boot_time=_duration(given, "bootTime", 60.0),
         price_per_hour=given.number("pricePerHour", 0.0, least=0),
         priority=given.whole("priority", 0),
+        slices=_slices(given),
     )
     given.done()
     return group
@@ -151,6 +172,29 @@ def _template(given: Section) -> Node:
     if not isinstance(node, Node) or not node.status.allocatable:
         given.refuse("template", "needs status.allocatable: what a node of the group offers")
     return node
+
+
+def _slices(given: Section) -> tuple[ResourceSlice, ...]:
+    """The specs of slices, checked as slices of a cluster are."""
+    specs = given.raw("resourceSlices") or []
+    if not isinstance(specs, list) or not all(isinstance(each, dict) for each in specs):
+        given.refuse("resourceSlices", "needs a list of specs of ResourceSlices: driver and devices")
+    slices = []
+    for number, spec in enumerate(specs):
+        pool = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
+        document = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{given.text('name')}-{number}"},
+            "spec": {**spec, "nodeName": "node", "pool": pool},
+        }
+        try:
+            (found,) = load([document])
+        except InputError as error:
+            given.refuse("resourceSlices", error.message)
+        assert isinstance(found, ResourceSlice)
+        slices.append(found)
+    return tuple(slices)
 
 
 def _duration(given: Section, field: str, default: float) -> float:

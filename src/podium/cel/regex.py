@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
+from podium.cel.unicode_classes import characters_named, complement
 from podium.cel.values import EvalError
 
 MAX_REPEAT = 1_000
@@ -205,8 +205,8 @@ class _Reader:
             return Characters(_PERL[letter.lower()], letter.isupper())
         if letter not in ("p", "P") or not letter:
             return None
-        match = re.compile(r"\\[pP](?:\{(\^?)(\w+)\}|(\w))").match(self.pattern, self.at)
-        ranges = _category(match[2] or match[3]) if match is not None else None
+        match = re.compile(r"\\[pP](?:\{(\^?)([^}]*)\}|([^{]))").match(self.pattern, self.at)
+        ranges = characters_named(match[2] or match[3] or "") if match is not None else None
         if match is None or ranges is None:
             self.fail("invalid character class range")
         self.at = match.end()
@@ -251,7 +251,7 @@ class _Reader:
                 continue
             else:
                 named = known
-            ranges += _complement(named.ranges) if named.negated else named.ranges
+            ranges += complement(named.ranges) if named.negated else named.ranges
         self.at += 1
         return Characters(ranges, negated, self.flags.fold)
 
@@ -277,32 +277,6 @@ def _repeats(node: _Node) -> int:
     """How often the innermost part is written out, at most."""
     inner = max((_repeats(part) for part in node.parts), default=1)
     return inner * max(node.least, node.most, 1) if node.kind == "repeat" else inner
-
-
-def _complement(ranges: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    result: list[tuple[str, str]] = []
-    code = 0
-    for low, high in sorted(ranges):
-        if code < ord(low):
-            result.append((chr(code), chr(ord(low) - 1)))
-        code = max(code, ord(high) + 1)
-    return [*result, (chr(code), chr(sys.maxunicode))]
-
-
-@lru_cache(maxsize=64)
-def _category(name: str) -> list[tuple[str, str]] | None:
-    """The characters of a Unicode category such as L or Lu. Scripts are not known."""
-    ranges: list[tuple[str, str]] = []
-    if name == "Any":
-        return [(chr(0), chr(sys.maxunicode))]
-    for code in range(sys.maxunicode + 1):
-        character = chr(code)
-        if unicodedata.category(character).startswith(name):
-            if ranges and ord(ranges[-1][1]) == code - 1:
-                ranges[-1] = (ranges[-1][0], character)
-            else:
-                ranges.append((character, character))
-    return ranges or None
 
 
 def assemble(pattern: str) -> list[Instruction]:

@@ -158,7 +158,14 @@ def read_config(
     file: str | None, objects: Objects, registry: Registry, release: AnyRelease
 ) -> KubeSchedulerConfiguration | None:
     """The configuration of a file, else the one among the objects; None if there is neither."""
-    return check_config(find_config(file, objects, release), registry, release)
+    from podium.engine.release import crashing_resources, release_of
+
+    config = check_config(find_config(file, objects, release), registry, release)
+    chosen = release_of(release)
+    if config is not None and not chosen.is_old:
+        for problem in crashing_resources(objects, config, chosen.rules):
+            warn(problem)
+    return config
 
 
 def check_config(given: Given, registry: Registry, release: AnyRelease) -> KubeSchedulerConfiguration | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -57,6 +58,8 @@ class Cluster:
         """Counts the nodes that came, went or changed their images."""
         self.placement_version = 0
         """Counts the pods that came to nodes or left them; the end of a `Trial` takes back what the trial counted."""
+        self.moment: float | None = None
+        """The time on the calendar, in seconds since 1970, where that is simulated."""
         self._nodes: dict[str, Node] = {}
         self._compiled: dict[str, tuple[Pod, PodInfo]] = {}
         self._placed: dict[str, Placed] = {}
@@ -93,6 +96,10 @@ class Cluster:
     def version(self) -> tuple[int, int, int]:
         """Another value after every change that a decision may depend on; a `Trial` leaves it as it was."""
         return self.placement_version, self.node_set_version, self.store.version
+
+    def time(self) -> float:
+        """The time on the calendar, in seconds since 1970: the simulated one, else the clock's."""
+        return time.time() if self.moment is None else self.moment
 
     @property
     def nodes(self) -> Nodes:
@@ -425,6 +432,7 @@ class Cluster:
         twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}
         twin._row_masks = RecentlyUsed(self.MOST_ROW_MASKS)
         twin._name_order = self._name_order
+        twin.moment = self.moment
         return twin
 
 

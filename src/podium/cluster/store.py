@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from podium.model import Node, Object, Pod, ResourceClaim
-from podium.model.devices import ResourceClaimStatus
+from podium.model.devices import AllocatedDeviceStatus, DeviceCondition, ResourceClaimStatus
 
 T = TypeVar("T", bound=Object)
 
@@ -169,6 +169,24 @@ def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether a claim was made for a pod, and goes with it."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.metadata.uid
+
+
+def made_ready(claim: ResourceClaim) -> ResourceClaim:
+    """A claim whose devices fulfil their binding conditions; the claim itself if there are none to fulfil."""
+    allocation, status = claim.status.allocation, claim.status
+    reported = {(each.driver, each.pool, each.device) for each in status.devices}
+    added = [
+        AllocatedDeviceStatus(
+            driver=each.driver,
+            pool=each.pool,
+            device=each.device,
+            share_id=each.share_id,
+            conditions=[DeviceCondition(type=name, status="True") for name in each.binding_conditions],
+        )
+        for each in (allocation.devices.results if allocation else ())
+        if each.binding_conditions and (each.driver, each.pool, each.device) not in reported
+    ]
+    return replace(claim, status=replace(status, devices=[*status.devices, *added])) if added else claim
 
 
 class Release(NamedTuple):

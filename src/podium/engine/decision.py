@@ -13,6 +13,7 @@ from podium.engine.evaluation import Evaluation
 from podium.engine.preemption.choice import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status
+from podium.framework.plugin import ObjectChange
 from podium.model import Pod
 from podium.model.quantity import int64
 
@@ -67,6 +68,8 @@ class Decision:
     """Whether the node that the pod was nominated to so far is no longer of use to it."""
     victims: tuple[str, ...] = ()
     """The pods to evict there, as namespace/name; up to v1.34 those that are terminating already are among them."""
+    changes: tuple[ObjectChange, ...] = ()
+    """What PostFilter wants changed: a claim whose devices keep the pod from the nodes that fit gives them back."""
     candidates: tuple[Candidate, ...] = ()
     """The nodes that preemption chose from."""
     chosen_by: str = ""
@@ -256,6 +259,8 @@ class Diagnosis(NamedTuple):
     clears_nomination: bool = False
     victims: tuple[str, ...] = ()
     """The pods to evict, as namespace/name."""
+    changes: tuple[ObjectChange, ...] = ()
+    """What is to be changed so that the pod may fit the next time."""
     is_error: bool = False
     """Whether something went wrong, rather than the pod fitting nowhere."""
 
@@ -266,7 +271,13 @@ class Diagnosis(NamedTuple):
             return cls.of_error(decision.error) if decision.error else cls(decision.message, clears_nomination=True)
         unschedulable, pending = _rejecting_plugins(decision)
         return cls(
-            decision.message, unschedulable, pending, decision.nominated, decision.clears_nomination, decision.victims
+            decision.message,
+            unschedulable,
+            pending,
+            decision.nominated,
+            decision.clears_nomination,
+            decision.victims,
+            decision.changes,
         )
 
     @classmethod

@@ -12,11 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.config import KubeSchedulerConfiguration, default_config, parse_config
+from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
-from podium.model import CSIStorageCapacity, Node, Object, PersistentVolumeClaim
+from podium.model import CSIStorageCapacity, DeviceClass, Node, Object, PersistentVolumeClaim
 from podium.plugins import IN_TREE
+from podium.plugins.dynamic_resources.extended_resources import backed_by
 from podium.plugins.storage.claims import BETA_STORAGE_CLASS
 from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, release_order, rules_of, short_name
 
@@ -212,6 +214,27 @@ def known_crashes(objects: Iterable[Object], rules: Rules) -> list[str]:
         if isinstance(item, PersistentVolumeClaim) and named_by_annotation(item) and not item.spec.volume_name:
             found.append(_said(f"claim {item.key} names its class by the annotation {BETA_STORAGE_CLASS} alone", rules))
     return found
+
+
+def crashing_resources(objects: Iterable[Object], config: KubeSchedulerConfiguration, rules: Rules) -> list[str]:
+    """A sentence for each resource that NodeResourcesBalancedAllocation crashes the scheduler for, by its arguments.
+
+    The plugin has nothing to evaluate the expressions of a device class with.
+    """
+    if not rules.device_extended_resources:
+        return []
+    args = [profile.args.get("NodeResourcesBalancedAllocation") for profile in config.profiles]
+    names = {
+        each.name for one in args if isinstance(one, NodeResourcesBalancedAllocationArgs) for each in one.resources
+    }
+    classes = backed_by(item for item in objects if isinstance(item, DeviceClass))
+    return [
+        _said(
+            f"NodeResourcesBalancedAllocation counts {name} and DeviceClass {classes[name].name} has selectors", rules
+        )
+        for name in sorted(names & classes.keys())
+        if classes[name].spec.selectors
+    ]
 
 
 def named_by_annotation(claim: PersistentVolumeClaim) -> bool:

@@ -222,7 +222,8 @@ class Scheduler:
         decision, evaluation = self._explained(pod, preempt=True)
         self._sampling.restore(sampled)
         diagnosis = Diagnosis.of(decision)
-        if self._failed and failed and diagnosis.nominated is None and not diagnosis.is_error:
+        is_final = diagnosis.nominated is None and not diagnosis.changes and not diagnosis.is_error
+        if self._failed and failed and is_final:
             self._failed.diagnosed(failed, diagnosis, decision, evaluation)
         return diagnosis
 

@@ -13,7 +13,7 @@ from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
 from podium.framework.status import SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Change, EventHint, RejectedPod
-from podium.model import Pod, PodSpec
+from podium.model import Object, Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
 
@@ -181,11 +181,19 @@ class FilterPlugin(Plugin):
         return Verdict.choose(codes, tuple(statuses))
 
 
+class ObjectChange(NamedTuple):
+    """What a plugin wants of an object in the cluster: that it changes or, with None for `after`, that it goes."""
+
+    before: Object
+    after: Object | None
+
+
 class PostFilterResult(NamedTuple):
-    """What PostFilter did about a pod that fits nowhere."""
+    """What PostFilter did about a pod that fits nowhere; whoever asked makes the changes."""
 
     status: Status
     nominated_node: str | None = None
+    changes: tuple[ObjectChange, ...] = ()
 
 
 class PostFilterPlugin(Plugin):

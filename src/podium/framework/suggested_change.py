@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
 from enum import IntFlag, auto
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,6 +21,8 @@ from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, pod_resources
 from podium.model.selectors import CORDONED
 from podium.wording import joined
+
+T = TypeVar("T", bound=Object)
 
 EACH = 10
 """What every change costs: two small changes cost more than a large one."""
@@ -46,6 +48,9 @@ class Trial(Protocol):
 
     def edit_running(self, key: str, edit: Callable[[Pod], Pod]) -> None:
         """Change a pod that is on a node; `key` is its namespace/name."""
+
+    def edit_object(self, item: T, edit: Callable[[T], T]) -> None:
+        """Change an object that is neither a node nor a pod; its kind, namespace and name say which."""
 
     def evict(self, key: str) -> None:
         """Remove a pod that is on a node."""

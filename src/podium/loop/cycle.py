@@ -15,6 +15,7 @@ from podium.framework import SUCCESS, Code, Status
 from podium.framework.suggested_change import Action, ClusterEvent
 from podium.loop.events import (
     Bind,
+    ChangeObject,
     Event,
     EventType,
     Evict,
@@ -409,6 +410,7 @@ class SchedulerLoop:
         self.queue.put_back(queued, now)
         plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
         instructions: list[Instruction] = [Unschedulable(pod, diagnosis.message, plugins, diagnosis.is_error)]
+        instructions += [ChangeObject(pod, *change) for change in diagnosis.changes]
         return instructions + self._nominate(pod, diagnosis) + self._evict(pod, diagnosis)
 
     def _nominate(self, pod: Pod, diagnosis: Diagnosis) -> list[Instruction]:

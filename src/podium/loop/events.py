@@ -108,6 +108,14 @@ class Unschedulable(NamedTuple):
     is_error: bool
 
 
+class ChangeObject(NamedTuple):
+    """Change an object or, with None for `after`, delete it so that the pod may fit the next time; report that."""
+
+    pod: Pod
+    before: Object
+    after: Object | None
+
+
 class Wait(NamedTuple):
     """A node is chosen, but Permit plugins let the pod wait: nothing to do. `until` is the latest time in seconds."""
 
@@ -117,7 +125,7 @@ class Wait(NamedTuple):
     until: float
 
 
-Instruction = Bind | Evict | Nominate | Unschedulable | Wait
+Instruction = Bind | ChangeObject | Evict | Nominate | Unschedulable | Wait
 
 
 class PluginHints:

@@ -20,12 +20,22 @@ EXACT_COUNT, ALL = "ExactCount", "All"
 
 
 class DeviceAttribute(Struct, frozen=True):
-    """A value of one of four types; the others are None."""
+    """A value of one of four types, or a list of such values; the others are None."""
 
     int_value: Int64 | None = msgspec.field(name="int", default=None)
     bool_value: bool | None = msgspec.field(name="bool", default=None)
     string_value: str | None = msgspec.field(name="string", default=None)
     version_value: str | None = msgspec.field(name="version", default=None)
+    int_values: list[Int64] | None = msgspec.field(name="ints", default=None)
+    bool_values: list[bool] | None = msgspec.field(name="bools", default=None)
+    string_values: list[str] | None = msgspec.field(name="strings", default=None)
+    version_values: list[str] | None = msgspec.field(name="versions", default=None)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one value, which can be compared with another."""
+        singles = self.int_value, self.bool_value, self.string_value, self.version_value
+        return any(value is not None for value in singles)
 
 
 class CapacityRequestPolicyRange(Struct, frozen=True):
@@ -57,6 +67,13 @@ class CounterSet(Struct, frozen=True):
 class DeviceCounterConsumption(Struct, frozen=True):
     counter_set: str = ""
     counters: dict[str, Counter] = {}
+    compatibility_groups: list[str] = []
+
+
+class DeviceDerivedAttribute(Struct, frozen=True):
+    """An attribute that a request makes of others. No release reads it by default: that it is there is an error."""
+
+    name: str = ""
 
 
 class Device(Struct, frozen=True):
@@ -127,6 +144,7 @@ class ExactDeviceRequest(Struct, frozen=True):
     admin_access: bool | None = None
     tolerations: list[Toleration] = []
     capacity: CapacityRequirements | None = None
+    derived_attributes: list[DeviceDerivedAttribute] = []
 
 
 class DeviceSubRequest(Struct, frozen=True):
@@ -137,6 +155,7 @@ class DeviceSubRequest(Struct, frozen=True):
     count: Int64 = 0
     tolerations: list[Toleration] = []
     capacity: CapacityRequirements | None = None
+    derived_attributes: list[DeviceDerivedAttribute] = []
 
 
 class DeviceRequest(Struct, frozen=True):
@@ -176,6 +195,7 @@ class DeviceRequestAllocationResult(Struct, frozen=True):
     binding_failure_conditions: list[str] = []
     share_id: str | None = msgspec.field(name="shareID", default=None)
     consumed_capacity: dict[str, Quantity] | None = None
+    skip_node_operations: list[str] = []
 
 
 class DeviceAllocationResult(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -11,14 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.cluster import Aspect, NodeInfo, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, highest
 from podium.cluster.nodes import Amounts
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
-from podium.model import Pod
-from podium.plugins.node_resources_fit import asked_resources, counted_resources
+from podium.model import DeviceClass, Pod
+from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources, extended_requests
+from podium.plugins.node_resources_fit import asked_resources, counted_resources, with_devices
 from podium.plugins.score_columns import ChangedRows, PerCluster, divisors, halved
 
 Floats = NDArray[np.float64]
@@ -28,9 +29,23 @@ More = tuple[tuple[str, int], ...]
 """Resources that count, and how much more of each would be in use."""
 
 
+Backed = Mapping[str, DeviceClass]
+"""The classes of devices that stand for resources which the pod asks for and which count."""
+NONE_BACKED: Backed = {}
+
+
+InUse = Callable[[Nodes, str], tuple[Ints | int, Ints]]
+"""How much nodes have of a resource, and how much of it is in use."""
+
+
+def _as_counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints]:
+    return nodes.capacity(name), nodes.requested(name)
+
+
 class _Scored(NamedTuple):
     before: More
     after: More
+    backed: Backed
 
 
 class _Today:
@@ -46,7 +61,7 @@ class _Today:
         cluster = nodes.cluster
         changed = list(self._changed.take(cluster))
         if len(changed) > self.FEW_ROWS or len(self._values) != cluster.columns.size:
-            self._values = _evenness(*_fractions(before, Nodes(cluster)))
+            self._values = _evenness(*_fractions(before, Nodes(cluster), _as_counted))
         else:
             for row in changed:
                 self._values[row] = _evenness_of(before, cluster.resource_states.amounts(row))
@@ -77,30 +92,52 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def sign(self, pod: PodView) -> Hashable:
         return pod.resources
 
+    def varies(self, info: PodInfo, cluster: Cluster) -> bool:
+        return bool(self._backed(info, cluster))
+
+    def _backed(self, info: PodInfo, cluster: Cluster) -> Backed:
+        if not self.release_rules.device_extended_resources or not asks_for_backed(info, cluster):
+            return NONE_BACKED
+        classes, asked = backed_resources(cluster), extended_requests(info)
+        return {each.name: classes[each.name] for each in self._counted if each.name in classes and each.name in asked}
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         asked = asked_resources(self._counted, state.info.resources.balanced_requests)
         before, after = tuple([(name, 0) for name, _, _ in asked]), tuple([(name, more) for name, more, _ in asked])
-        state[self._score_key] = _Scored(before, after)
+        state[self._score_key] = _Scored(before, after, self._backed(state.info, nodes.cluster))
         return SUCCESS if before != after or not self.release_rules.balanced_allocation_skips_best_effort else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        before, after = state[self._score_key]
+        before, after, backed = state[self._score_key]
         if not after:
             return np.full(len(nodes), MAX_NODE_SCORE)
-        gain = _evenness(*_fractions(after, nodes))
+        gain = _evenness(*_fractions(after, nodes, self._amounts(backed)))
         if not self.release_rules.balanced_allocation_compares_before_and_after:
             return gain
         half = MAX_NODE_SCORE // 2
-        gain -= self._evenness_now(before, nodes)
+        gain -= self._evenness_now(before, nodes, backed)
         gain += half
         score = halved(gain)
         score += half
         return score
 
-    def _evenness_now(self, before: More, nodes: Nodes) -> Ints:
+    def _amounts(self, backed: Backed) -> InUse:
+        """What nodes have and use, counted in devices where classes stand for a resource."""
+        if not backed:
+            return _as_counted
+
+        def counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints]:
+            offered, used = _as_counted(nodes, name)
+            if name not in backed:
+                return offered, used
+            return with_devices(backed[name], offered, used, nodes, self.release_rules)
+
+        return counted
+
+    def _evenness_now(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
         """How evenly the nodes are in use without the pod."""
-        if len(nodes) < self.MANY_NODES:
-            return _evenness(*_fractions(before, nodes))
+        if len(nodes) < self.MANY_NODES or backed:
+            return _evenness(*_fractions(before, nodes, self._amounts(backed)))
         kept = self._today.of(nodes.cluster)
         today = kept.get(before)
         if today is None:
@@ -110,7 +147,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return today.evenness(before, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        before, after = state[self._score_key]
+        before, after, backed = state[self._score_key]
+        if backed:
+            return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
         if not self.release_rules.balanced_allocation_compares_before_and_after:
             return _evenness_of(after, amounts)
@@ -122,12 +161,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return half + int((half + _evenness_of(after, amounts) - now) / 2)
 
 
-def _fractions(more: More, nodes: Nodes) -> tuple[list[Floats], list[Mask | bool]]:
+def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], list[Mask | bool]]:
     """How much of each resource is in use with so much more of it, 1 at most; and which nodes have any of it."""
     fractions, present = [], []
     for name, amount in more:
-        capacity, mask = divisors(nodes.capacity(name))
-        used = nodes.requested(name) + amount if amount else nodes.requested(name)
+        offered, used = amounts(nodes, name)
+        capacity, mask = divisors(offered)
+        used = used + amount if amount else used
         if not isinstance(capacity, int) or highest(used) > capacity:
             used = np.minimum(used, capacity)
         # Two steps take less time than the division of integers, which comes to the same.

@@ -260,8 +260,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             if name not in ALWAYS_FIRST and amount > 0 and not self._is_ignored(name)
         ]
         state[self.name] = [("pods", 1), *first, *others]
-        state[BACKED] = backed_resources(nodes.cluster) if self.varies(state.info, nodes.cluster) else NONE_BACKED
+        state[BACKED] = self._backed(state.info, nodes.cluster)
         return PASSED
+
+    def _backed(self, info: PodInfo, cluster: Cluster) -> Mapping[str, DeviceClass]:
+        """The device classes by the resources they stand for, if the pod asks for one of those."""
+        return backed_resources(cluster) if self.varies(info, cluster) else NONE_BACKED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         needs: list[tuple[str, int]] = state[self.name]
@@ -299,17 +303,19 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
         state[self._score_key] = asked_resources(self._counted, requests)
+        state[BACKED] = self._backed(state.info, nodes.cluster)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
         asked: list[Asked] = state[self._score_key]
+        backed: Mapping[str, DeviceClass] = state[BACKED]
         total: Ints | None = None
         weights: Ints | int = 0
         for name, amount, weight in asked:
             offered, used = nodes.capacity(name), nodes.non_zero_requested(name)
-            if name in state.get(BACKED, NONE_BACKED):
-                offered, used = with_devices(name, offered, used, state, nodes, self.release_rules)
+            if name in backed:
+                offered, used = with_devices(backed[name], offered, used, nodes, self.release_rules)
             capacity, counted = divisors(offered)
             scores = self._resource_scores(used, amount, capacity)
             if self._curve is not None:
@@ -326,7 +332,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         asked: list[Asked] = state[self._score_key]
-        if state.get(BACKED):
+        if state[BACKED]:
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
         used, offered = amounts.non_zero, amounts.allocatable
@@ -399,12 +405,12 @@ def _is_delegated(name: str, state: CycleState, node: NodeInfo) -> bool:
 
 
 def with_devices(
-    name: str, offered: Ints | int, used: Ints, state: CycleState, nodes: Nodes, rules: Rules
+    device_class: DeviceClass, offered: Ints | int, used: Ints, nodes: Nodes, rules: Rules
 ) -> tuple[Ints, Ints]:
     """What nodes have and use of a resource, counted in devices where they have no device plugin for it."""
     offered, used = np.full(len(nodes), offered), used.copy()
     (places,) = np.nonzero(offered == 0)
-    there, taken = device_totals(nodes.cluster, rules, state[BACKED][name], nodes.rows[places])
+    there, taken = device_totals(nodes.cluster, rules, device_class, nodes.rows[places])
     offered[places[there > 0]], used[places[there > 0]] = there[there > 0], taken[there > 0]
     return offered, used
 

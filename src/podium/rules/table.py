@@ -93,18 +93,19 @@ GATES: dict[str, Gate] = {
     gate.name: gate
     for gate in (
         Gate("CSIMigrationPortworx", (_beta("v1.29", on=False), _beta("v1.31"), _stable("v1.33")), removed="v1.36"),
-        Gate("DRAAdminAccess", (_alpha("v1.32"), _beta("v1.34"), _stable("v1.36"))),
-        Gate("DRAConsumableCapacity", (_alpha("v1.34"), _beta("v1.36"))),
-        Gate("DRADeviceBindingConditions", (_alpha("v1.34"), _beta("v1.36"))),
-        Gate("DRADeviceTaintRules", (_beta("v1.36", on=False), _stable("v1.37"))),
-        Gate("DRADeviceTaints", (_alpha("v1.33"), _beta("v1.36"), _stable("v1.37"))),
-        Gate("DRAExtendedResource", (_alpha("v1.34"), _beta("v1.36"), _stable("v1.37"))),
-        Gate("DRAPartitionableDevices", (_alpha("v1.33"), _beta("v1.36"))),
-        Gate("DRAPrioritizedList", (_alpha("v1.33"), _beta("v1.34"), _stable("v1.36"))),
+        # The alphas of these worked in other ways (control plane controllers, other allocators, counters beside the
+        # devices), and are not modelled.
+        Gate("DRAAdminAccess", (_beta("v1.34"), _stable("v1.36"))),
+        Gate("DRAConsumableCapacity", (_beta("v1.36"),)),
+        Gate("DRADeviceBindingConditions", (_beta("v1.36"),)),
+        Gate("DRADeviceTaintRules", (_beta("v1.36", on=False), _stable("v1.37", locked=False))),
+        Gate("DRADeviceTaints", (_beta("v1.36"), _stable("v1.37", locked=False))),
+        Gate("DRAExtendedResource", (_beta("v1.36"), _stable("v1.37"))),
+        Gate("DRAPartitionableDevices", (_beta("v1.36"),)),
+        Gate("DRAPrioritizedList", (_beta("v1.34"), _stable("v1.36", locked=False), _stable("v1.37"))),
         Gate(
             "DynamicResourceAllocation",
             (
-                _alpha("v1.29"),
                 _beta("v1.32", on=False),
                 _stable("v1.34", locked=False),
                 _stable("v1.35"),
@@ -391,7 +392,35 @@ class Rules:
         "DRAExtendedResource", DEVICES, "A DeviceClass may stand for an extended resource."
     )
     device_expressions_have_includes: bool = _since("v1.36", DEVICES, "Expressions of selectors may use includes().")
-    device_expressions_read_lists: bool = _since("v1.37", DEVICES, "Expressions of selectors may go through lists.")
+    device_expressions_read_lists: bool = _since(
+        "v1.37", DEVICES, "Expressions of selectors may go through lists, and have names in backquotes."
+    )
+    device_pools_look_beyond_the_node: bool = _since(
+        "v1.35",
+        DEVICES,
+        "A pool is complete by all its slices, not by those for the node; incomplete and invalid ones are passed over.",
+    )
+    device_search_knows_capacity: bool = _since(
+        "v1.36",
+        DEVICES,
+        "The search for devices knows distinctAttribute, bindsToNode and capacity requests.",
+    )
+    device_alternatives_may_take_all: bool = _since(
+        "v1.36",
+        DEVICES,
+        "An alternative for all devices gets them all, not one and then those of the first alternative.",
+    )
+    device_timeout_is_an_error: bool = _since(
+        "v1.36", DEVICES, "A search for devices that takes too long is an error, not a node that does not do."
+    )
+    device_alpha_fields_are_refused: bool = _since(
+        "v1.37",
+        DEVICES,
+        "Compatibility groups, derived attributes and skipNodeOperations are not passed over where they are off.",
+    )
+    device_errors_say_more: bool = _since(
+        "v1.37", MESSAGES, "Errors of the search name the device whose expression fails and the request for too many."
+    )
     distinct_attribute_compares_all: bool = _since(
         "v1.37",
         DEVICES,

@@ -16,13 +16,13 @@ from podium.cluster import Cluster
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
-from podium.loop.events import Bind, Evict, Instruction, Nominate, Unschedulable, Wait
+from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY
 from podium.loop.queued_pod import LONGEST
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
 from podium.manifests import Objects, expand_workloads
 from podium.memory import collector_relaxed
-from podium.model import Object, Pod, PodDisruptionBudget
+from podium.model import Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
 from podium.timeline.events import AnyDue, Drain, TimedEvent, TimelineEvents, check_events, read_timeline
 from podium.timeline.result import History, Life, Sample, TimelineResult
@@ -72,7 +72,7 @@ class Timeline:
             check_events(read.events, there)
         cluster = Cluster.from_objects(there)
         loop = SchedulerLoop(cluster, config, **keywords)
-        self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop.pods.values()))
+        self._set_up(loop, read, surroundings, read.epoch or latest_moment(loop))
         self.world.settle_in()
 
     def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
@@ -124,13 +124,17 @@ class Timeline:
         with collector_relaxed():
             while (at := self._next_time()) is not None and (until is None or at <= until):
                 self.history.sample_between(self.clock.now, at)
-                self.clock.now = at
+                self._set_time(at)
                 self._live_through_this_moment()
         end = self.clock.now if until is None else max(self.clock.now, until)
         self.history.sample_between(self.clock.now, end, with_end=True)
-        self.clock.now = end
+        self._set_time(end)
         scaling = None if self._companion is None else self._companion.report()
         return replace(self.history.result(self.clock.now), scaling=scaling)
+
+    def _set_time(self, now: float) -> None:
+        self.clock.now = now
+        self.loop.cluster.moment = self.epoch.timestamp() + now
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -180,6 +184,8 @@ class Timeline:
                 self.history.unschedulable(pod.key, message, self.clock.now)
             case Bind(pod, node, attempts):
                 self.world.bind(pod, node, attempts)
+            case ChangeObject(pod, before, after):
+                self.world.change(pod, before, after)
             case Evict(pod, by, node):
                 self.world.preempt(pod, by, node)
             case Nominate(pod, node):
@@ -188,23 +194,30 @@ class Timeline:
                 self.history.remark(self.clock.now, "wait", pod=pod.key, node=node, plugins=plugins)
 
 
-def latest_moment(pods: Iterable[Pod]) -> datetime:
-    """When a simulation without dates of its own begins: when the last pod that is there was made or started."""
+def latest_moment(loop: SchedulerLoop) -> datetime:
+    """When a simulation without dates of its own begins: when the last pod that is there was made or started.
+
+    Or when the last claim that is there was allocated.
+    """
     latest = FIRST_MOMENT
-    for pod in pods:
-        times = {
-            "status.startTime": pod.status.start_time,
-            "metadata.creationTimestamp": pod.metadata.creation_timestamp,
-        }
-        for field, time in times.items():
-            try:
-                moment = datetime.fromisoformat(time) if time else FIRST_MOMENT
-            except ValueError:
-                raise InputError(
-                    f"pod {pod.key}: {field} {time!r} is not a time; write it like 2026-01-31T09:30:00Z"
-                ) from None
-            latest = max(latest, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    for pod in loop.pods.values():
+        started = _moment(f"pod {pod.key}: status.startTime", pod.status.start_time)
+        latest = max(
+            latest, started, _moment(f"pod {pod.key}: metadata.creationTimestamp", pod.metadata.creation_timestamp)
+        )
+    for claim in loop.cluster.store.of(ResourceClaim):
+        if claim.status.allocation is not None:
+            field = f"resource claim {claim.key}: status.allocation.allocationTimestamp"
+            latest = max(latest, _moment(field, claim.status.allocation.allocation_timestamp))
     return latest
+
+
+def _moment(field: str, time: str | None) -> datetime:
+    try:
+        moment = datetime.fromisoformat(time) if time else FIRST_MOMENT
+    except ValueError:
+        raise InputError(f"{field} {time!r} is not a time; write it like 2026-01-31T09:30:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class TimelineSnapshot(msgspec.Struct, frozen=True, kw_only=True):

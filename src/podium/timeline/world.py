@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podium.cluster.store import claim_names, is_owned_by, releases
+from podium.cluster.store import claim_names, is_owned_by, made_ready, releases
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Event, EventType
@@ -263,6 +263,7 @@ class World:
         status = replace(pod.status, phase=RUNNING, start_time=self._moment(), nominated_node_name="")
         pod = replace(pod, spec=replace(pod.spec, node_name=node), status=status)
         self._update(pod)
+        self._make_devices_ready(pod)
         if node in self.loop.cluster.rows:
             self._begin(pod, life)
         else:
@@ -274,6 +275,12 @@ class World:
         if not pod.terminating:
             self._note("evict", pod=pod.key, node=node, reason="preempted", by=by.key)
             self._evict(pod)
+
+    def change(self, pod: Pod, before: Object, after: Object | None) -> None:
+        """The scheduler changed an object on account of a pod, or deleted it."""
+        what, kind = "delete" if after is None else "update", type(before).__name__
+        self._note(what, kind=kind, name=before.key, by=pod.key)
+        self._report(EventType.DELETE if after is None else EventType.UPDATE, after or before)
 
     def nominate(self, pod: Pod, node: str) -> None:
         """The scheduler noted the node that a pod waits for."""
@@ -352,6 +359,14 @@ class World:
             claim = store.of(ResourceClaim).get(name, pod.namespace)
             if claim is not None and is_owned_by(claim, pod):
                 self._report(EventType.DELETE, claim)
+
+    def _make_devices_ready(self, pod: Pod) -> None:
+        """Let drivers report of the devices of a pod that they are ready: here that takes no time."""
+        for name in claim_names(pod):
+            claim = self.loop.cluster.store.of(ResourceClaim).get(name, pod.namespace)
+            after = None if claim is None else made_ready(claim)
+            if after is not None and after is not claim:
+                self._report(EventType.UPDATE, after)
 
     def _is_healthy(self, pod: Pod) -> bool:
         return bool(pod.spec.node_name) and not pod.terminating and not self._is_unreachable(pod.spec.node_name)

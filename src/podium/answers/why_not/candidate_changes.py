@@ -18,7 +18,7 @@ from podium.config import KubeSchedulerConfiguration, PluginRef
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease
 from podium.framework import Code, Framework, Registry, Status
-from podium.framework.suggested_change import Change, RejectedPod, Trial, edit_pod, evict, evictable
+from podium.framework.suggested_change import Change, RejectedPod, T, Trial, edit_pod, evict, evictable
 from podium.model import (
     Affinity,
     Node,
@@ -114,6 +114,13 @@ class Situation:
         found = self.cluster.find_pod(key)
         if found is not None:
             before = found[0]
+            self._undo.append(lambda: self.cluster.update(before))
+            self.cluster.update(edit(before))
+
+    def edit_object(self, item: T, edit: Callable[[T], T]) -> None:
+        """Change an object that is neither a node nor a pod."""
+        before = self.cluster.store.of(type(item)).get(item.name, item.namespace)
+        if before is not None:
             self._undo.append(lambda: self.cluster.update(before))
             self.cluster.update(edit(before))
 

@@ -21,6 +21,7 @@ from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, SelectorError
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterResult, Status
+from podium.framework.plugin import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod, PodDisruptionBudget
 from podium.model.selectors import NOTHING, Selector, label_selector
@@ -296,17 +297,19 @@ def run_post_filter(
     """
     reasons: list[str] = []
     nominated: str | None = None
+    changes: tuple[ObjectChange, ...] = ()
     for plugin in framework.post_filter:
         result = plugin.post_filter(state, pod, statuses)
         code = result.status.code
+        changes += result.changes
         if code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-            return result
+            return result._replace(changes=changes)
         if not code.rejects:
-            return PostFilterResult(Status.error(*result.status.reasons))
+            return PostFilterResult(Status.error(*result.status.reasons), changes=changes)
         if result.nominated_node is not None:
             nominated = result.nominated_node
         reasons += result.status.reasons
-    return PostFilterResult(Status.unschedulable(*reasons), nominated)
+    return PostFilterResult(Status.unschedulable(*reasons), nominated, changes)
 
 
 class Preemption:
@@ -354,6 +357,7 @@ class Preemption:
             nominated=result.nominated_node or None,
             clears_nomination=result.nominated_node == "",
             victims=self._deleted(chosen, cluster.rules) if chosen else (),
+            changes=result.changes,
             candidates=search.candidates,
             chosen_by=search.chosen_by,
         )
@@ -365,13 +369,20 @@ class Preemption:
         return tuple(sorted(pod.key for pod in deleted))
 
     def carry_out(self, pod: Pod, decision: Decision, cluster: Cluster | None) -> None:
-        """Nominate the pod and clear the nominations it overrides; given a cluster, remove the victims from it."""
+        """Nominate the pod and clear the nominations it overrides; given a cluster, remove the victims from it.
+
+        What plugins wanted changed, such as claims that are to give back their devices, is changed there as well.
+        """
         if decision.nominated is not None:
             self._nominations.clear_lower(decision.nominated, pod.priority)
             self._nominations.nominate(pod, decision.nominated)
         elif decision.clears_nomination or decision.error or not decision.node_count:
             self._nominations.nominate(pod, "")
+        if cluster is None:
+            return
+        for change in decision.changes:
+            cluster.remove(change.before) if change.after is None else cluster.update(change.after)
         for key in decision.victims:
-            found = None if cluster is None else cluster.find_pod(key)
-            if cluster is not None and found is not None:
+            found = cluster.find_pod(key)
+            if found is not None:
                 cluster.end(found[0])

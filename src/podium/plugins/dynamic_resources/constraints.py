@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from podium.model.devices import DeviceAttribute, DeviceConstraint
@@ -48,6 +48,11 @@ class _OnAttribute:
         return not requests or option.request_name in requests or option.name in requests
 
 
+def _is_among(value: DeviceAttribute, others: Collection[DeviceAttribute]) -> bool:
+    """Whether another device has the value; a list counts as the same as anything."""
+    return bool(others) and (not value.is_single or value in others)
+
+
 class _SameValue(_OnAttribute):
     """All devices have one value of the attribute."""
 
@@ -62,7 +67,7 @@ class _SameValue(_OnAttribute):
         if not self._concerns(option):
             return True
         value = device.attribute(self._attribute)
-        if value is None or (self._count and value != self._value):
+        if value is None or (self._count and (value != self._value or not value.is_single)):
             return False
         self._value = value
         self._count += 1
@@ -86,7 +91,7 @@ class _DistinctValues(_OnAttribute):
         if not self._concerns(option):
             return True
         value = device.attribute(self._attribute)
-        if value is None or value in self._values:
+        if value is None or _is_among(value, self._values):
             return False
         self._values.append(value)
         return True
@@ -113,7 +118,7 @@ class _DistinctByRequest(_OnAttribute):
         if not self._concerns(option):
             return True
         value = device.attribute(self._attribute)
-        if value is None or (self._count and value in self._values.values()):
+        if value is None or (self._count and _is_among(value, self._values.values())):
             return False
         self._values[option.request_name] = value
         self._count += 1

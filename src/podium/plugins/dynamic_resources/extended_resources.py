@@ -40,7 +40,7 @@ class _Backed:
         if store.version != self._as_of:
             changed = store.since(self._as_of) if self._as_of >= 0 else None
             if changed is None or any(type(item) is DeviceClass for item in changed):
-                self.classes = _by_resource(store.of(DeviceClass))
+                self.classes = backed_by(store.of(DeviceClass))
             self._as_of = store.version
 
 
@@ -74,8 +74,8 @@ def may_be_backed(name: str) -> bool:
     return is_extended_resource(name) or name.startswith(CLASS_PREFIX)
 
 
-def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Of classes that name the same resource the newest counts, then the one of the smaller name."""
+def backed_by(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Classes by the extended resources they stand for; where several name one, the newest, then the smaller name."""
     found: dict[str, DeviceClass] = {}
     by_name = sorted(classes, key=lambda each: each.name)
     for each in sorted(by_name, key=lambda each: each.metadata.creation_timestamp or "", reverse=True):

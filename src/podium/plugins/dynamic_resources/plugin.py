@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
@@ -16,6 +16,7 @@ from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
     NormalizesByMax,
+    ObjectChange,
     PodView,
     PostFilterPlugin,
     PostFilterResult,
@@ -26,27 +27,224 @@ from podium.framework.plugin import (
     ReservePlugin,
 )
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import Action, Change, EventHint, RejectedPod, WaitingPod, evict, evictable
-from podium.model import DeviceClass, Pod, ResourceClaim
-from podium.model.devices import AllocationResult
+from podium.framework.suggested_change import (
+    Action,
+    Change,
+    EventHint,
+    RejectedPod,
+    Trial,
+    WaitingPod,
+    evict,
+    evict_few,
+    evictable,
+    taint_text,
+)
+from podium.model import DeviceClass, Pod, ResourceClaim, Taint, Toleration
+from podium.model.devices import EXACT_COUNT, AllocationResult, DeviceClaim, DeviceRequest, ResourceClaimStatus
+from podium.model.quantity import format_quantity
+from podium.model.selectors import any_tolerates
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
-from podium.plugins.dynamic_resources.inventory import PendingAllocation, inventory_of
+from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.pools import DeviceID
-from podium.plugins.dynamic_resources.requests import ClaimError, claims_of, shape_of
-from podium.plugins.dynamic_resources.search_results import KnownSearches
+from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
+from podium.plugins.dynamic_resources.search import TIMED_OUT
+from podium.plugins.dynamic_resources.search_results import KnownSearches, Tally, is_of_class, tallies_of
 from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
+from podium.wording import counted
+
+FEWER, TOLERATED, UNSELECTED, UNCONSTRAINED, RECLASSED = 3, 2, 4, 4, 5
+"""How large each change is."""
+MOST_CLASSES = 3
+"""How many other classes are suggested for a request."""
+
+ClaimEdit = Callable[[DeviceClaim], DeviceClaim]
+
+
+class _Asked(NamedTuple):
+    """A claim that is to be allocated, and how to speak of it."""
+
+    claim: ResourceClaim
+    name: str
+    """`claim ns/name`, or the template that it was made from."""
+
+    def change(self, kind: str, text: str, size: int, edit: ClaimEdit) -> Change:
+        """Let the claim ask for something else."""
+        claim = self.claim
+
+        def edited(before: ResourceClaim) -> ResourceClaim:
+            return replace(before, spec=replace(before.spec, devices=edit(before.spec.devices)))
+
+        def apply(to: Trial) -> None:
+            to.edit_object(claim, edited)
+
+        return Change(kind, f"{text} of {self.name}", (f"resourceclaim/{claim.key}",), size, apply)
 
 
 def device_fixes(rejected: RejectedPod, rules: Rules) -> Iterator[Change]:
-    """Evict a pod that holds devices of the node."""
-    return (evict([pod]) for pod in _holders(rejected.cluster, rules, rejected.node))
+    """Changes each of which may get the pod its devices on the node; only a decision with them can tell."""
+    cluster, row = rejected.cluster, rejected.cluster.rows[rejected.node]
+    inventory = inventory_of(cluster, rules)
+    for asked in _asked_for(rejected.pod, cluster):
+        if asked.claim.status.allocation is not None:
+            yield from evict_few(_reserving(asked.claim, cluster))
+            continue
+        by_request = list(tallies_of(inventory, cluster, shape_of(asked.claim.spec), row))
+        are_met = all(any(tally.is_enough for tally in tallies) for tallies in by_request)
+        for tally in (tally for tallies in by_request for tally in tallies):
+            if are_met or not tally.is_enough:
+                yield from _other_requests(asked, tally, inventory, row, cluster, are_met=are_met)
+        yield from _without_constraints(asked)
+    yield from (evict([pod]) for pod in _holders(cluster, inventory, rejected.node))
 
 
-def _holders(cluster: Cluster, rules: Rules, node: str) -> list[Pod]:
+def _asked_for(pod: Pod, cluster: Cluster) -> Iterator[_Asked]:
+    """The claims of a pod as far as they are there."""
+    for reference in pod.spec.resource_claims:
+        try:
+            name = claim_name(pod, reference)
+        except ClaimError:
+            continue
+        claim = None if name is None else cluster.store.of(ResourceClaim).get(name, pod.namespace)
+        if claim is not None:
+            template = reference.resource_claim_template_name
+            yield _Asked(claim, f"claim template {pod.namespace}/{template}" if template else f"claim {claim.key}")
+
+
+def _other_requests(
+    asked: _Asked, tally: Tally, inventory: Inventory, row: int, cluster: Cluster, *, are_met: bool
+) -> Iterator[Change]:
+    """Other things to ask for in a request; `are_met` if every request could be met alone."""
+    option = tally.option
+    yield from _fewer(asked, tally, are_met=are_met)
+    yield from _less_capacity(asked, option, inventory, row)
+    for taint in _in_the_way(option, inventory, row, cluster):
+        yield _tolerating(asked, option, taint)
+    for place, expression in enumerate(option.expressions):
+        yield asked.change(
+            "drop-selector",
+            f"drop the selector {expression!r} in request {option.name}",
+            UNSELECTED,
+            _without_selector(option, place),
+        )
+    for name in _other_classes(option, inventory, row, cluster):
+        text = f"ask for class {name} in request {option.name}"
+        yield asked.change("change-class", text, RECLASSED, _with(option, device_class_name=name))
+
+
+def _fewer(asked: _Asked, tally: Tally, *, are_met: bool) -> Iterator[Change]:
+    """Ask for as many devices as there are left, or for one less where requests get in each other's way."""
+    option = tally.option
+    wanted = tally.there - tally.unselected if option.is_all else option.count
+    number = wanted - 1 if are_met else min(tally.left, wanted - 1)
+    if number >= 1:
+        what = "all" if option.is_all else str(wanted)
+        text = f"ask for {counted(number, 'device')} instead of {what} in request {option.name}"
+        edit = _with(option, allocation_mode=EXACT_COUNT, count=number)
+        yield asked.change("fewer-devices", text, FEWER, edit)
+
+
+def _less_capacity(asked: _Asked, option: Option, inventory: Inventory, row: int) -> Iterator[Change]:
+    """Ask for as much of a capacity as the device has left that has most."""
+    requests = {name: amount.text for name, amount in option.capacity.items()}
+    for name, amount in option.capacity.items():
+        left = max(
+            (
+                each.device.capacity[name].value.value - inventory.in_use.consumed.get(each.device.id, {}).get(name, 0)
+                for each in inventory.pools_of(row).candidates
+                if name in each.device.capacity
+            ),
+            default=0,
+        )
+        if 0 < left < amount.value and left.denominator == 1:
+            less = format_quantity(int(left), binary=amount.text.endswith("i"))
+            text = f"ask for {less} of {name} instead of {amount.text} in request {option.name}"
+            yield asked.change("less-capacity", text, FEWER, _with_capacity(option, {**requests, name: less}))
+
+
+def _in_the_way(option: Option, inventory: Inventory, row: int, cluster: Cluster) -> list[Taint]:
+    """The taints of the node's devices that a request does not tolerate, each once."""
+    if not inventory.rules.device_taints:
+        return []
+    found = [
+        taint
+        for each in inventory.pools_of(row).candidates
+        if is_of_class(each, option.class_name, inventory, cluster)
+        for taint in each.device.taints
+        if not any_tolerates(option.tolerations, taint)
+    ]
+    return [taint for place, taint in enumerate(found) if taint not in found[:place]]
+
+
+def _tolerating(asked: _Asked, option: Option, taint: Taint) -> Change:
+    operator = "Equal" if taint.value else "Exists"
+    added = Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect)
+    text = f"tolerate the device taint {taint_text(taint)} in request {option.name}"
+    return asked.change("tolerate-device", text, TOLERATED, _with(option, tolerations=[*option.tolerations, added]))
+
+
+def _other_classes(option: Option, inventory: Inventory, row: int, cluster: Cluster) -> list[str]:
+    """A few classes, other than its own, that have free devices on the node which a request might take."""
+    free = [each for each in inventory.pools_of(row).candidates if each.device.id not in inventory.in_use.exclusively]
+    found = [
+        each.name
+        for each in sorted(cluster.store.of(DeviceClass), key=lambda each: each.name)
+        if each.name != option.class_name and any(is_of_class(one, each.name, inventory, cluster) for one in free)
+    ]
+    return found[:MOST_CLASSES]
+
+
+def _without_constraints(asked: _Asked) -> Iterator[Change]:
+    for place, constraint in enumerate(asked.claim.spec.devices.constraints):
+        kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+        name = constraint.match_attribute or constraint.distinct_attribute
+
+        def edit(before: DeviceClaim, place: int = place) -> DeviceClaim:
+            kept = [each for number, each in enumerate(before.constraints) if number != place]
+            return replace(before, constraints=kept)
+
+        yield asked.change("drop-constraint", f"drop the constraint {kind} {name}", UNCONSTRAINED, edit)
+
+
+# -- edits of a claim ----------------------------------------------------------------------------------------------
+
+
+def _edit_request(option: Option, edit: Callable[[Any], Any]) -> ClaimEdit:
+    """Edit the request, or the alternative of one, that an option stands for."""
+
+    def edit_one(request: DeviceRequest) -> DeviceRequest:
+        if request.name != option.request_name:
+            return request
+        if request.exactly is not None:
+            return replace(request, exactly=edit(request.exactly))
+        alternatives = [edit(each) if each.name == option.subrequest_name else each for each in request.first_available]
+        return replace(request, first_available=alternatives)
+
+    return lambda before: replace(before, requests=[edit_one(request) for request in before.requests])
+
+
+def _with(option: Option, **fields: Any) -> ClaimEdit:
+    return _edit_request(option, lambda before: replace(before, **fields))
+
+
+def _with_capacity(option: Option, requests: dict[str, str]) -> ClaimEdit:
+    return _edit_request(option, lambda before: replace(before, capacity=replace(before.capacity, requests=requests)))
+
+
+def _without_selector(option: Option, place: int) -> ClaimEdit:
+    def edit(before: Any) -> Any:
+        return replace(before, selectors=[each for number, each in enumerate(before.selectors) if number != place])
+
+    return _edit_request(option, edit)
+
+
+# -- who has the devices -------------------------------------------------------------------------------------------
+
+
+def _holders(cluster: Cluster, inventory: Inventory, node: str) -> list[Pod]:
     """The pods that may be evicted and whose claims have devices that the node can use."""
-    candidates = inventory_of(cluster, rules).pools_of(cluster.rows[node]).candidates
+    candidates = inventory.pools_of(cluster.rows[node]).candidates
     usable = {candidate.device.id for candidate in candidates}
     consumers = {
         consumer.uid
@@ -55,6 +253,12 @@ def _holders(cluster: Cluster, rules: Rules, node: str) -> list[Pod]:
         for consumer in claim.status.reserved_for
     }
     return [pod for pod in evictable(cluster, node) if pod.metadata.uid in consumers]
+
+
+def _reserving(claim: ResourceClaim, cluster: Cluster) -> list[Pod]:
+    """The pods that a claim is reserved for."""
+    uids = {each.uid for each in claim.status.reserved_for}
+    return [pod for pod, _ in cluster.placed() if pod.metadata.uid in uids]
 
 
 def _devices(allocation: AllocationResult) -> Iterator[DeviceID]:
@@ -179,7 +383,7 @@ class DynamicResources(
         if not devices.claims and devices.special is None and devices.left_over is None:
             return PreFilterResult(SKIP)
         for claim in devices.to_allocate:
-            problem = _problem(claim, cluster)
+            problem = _problem(claim, cluster, self.release_rules)
             if problem:
                 return PreFilterResult(Status.unresolvable(problem))
         state[self.name] = devices
@@ -193,7 +397,7 @@ class DynamicResources(
         devices: PodDevices | None = state[self.name]
         if devices is None:
             return Verdict(np.zeros(len(nodes), dtype=np.int64), lambda code: SUCCESS)
-        codes = devices.look_at(nodes, time.time(), self._binding_timeout)
+        codes = devices.look_at(nodes, self._binding_timeout)
         return Verdict(codes, lambda code: self._status(devices, code))
 
     def _status(self, devices: PodDevices, code: int) -> Status:
@@ -203,6 +407,7 @@ class DynamicResources(
             (
                 self.REASON_NOT_FOUND,
                 self.REASON_INVALID_POOLS,
+                TIMED_OUT,
                 self.REASON_NOT_AVAILABLE,
                 self.REASON_LEFT_OVER,
                 self.REASON_NOT_FITTING,
@@ -213,10 +418,13 @@ class DynamicResources(
         if self.name not in state:
             return PostFilterResult(Status.error(self.REASON_NO_STATE))
         devices: PodDevices | None = state[self.name]
-        if devices is not None and devices.to_deallocate() is not None:
-            return PostFilterResult(Status.unschedulable(self.REASON_DEALLOCATED))
+        claim = None if devices is None else devices.to_deallocate()
+        if claim is not None:
+            change = ObjectChange(claim, replace(claim, status=ResourceClaimStatus()))
+            return PostFilterResult(Status.unschedulable(self.REASON_DEALLOCATED), changes=(change,))
         if devices is not None and devices.left_over is not None:
-            return PostFilterResult(Status.unschedulable(self.REASON_DELETED))
+            change = ObjectChange(devices.left_over, None)
+            return PostFilterResult(Status.unschedulable(self.REASON_DELETED), changes=(change,))
         if self.release_rules.dynamic_resources_is_silent:
             return PostFilterResult(Status.unschedulable())
         return PostFilterResult(Status.unschedulable(self.REASON_NO_HELP if devices else self.REASON_NO_CLAIMS))
@@ -225,7 +433,9 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         devices: PodDevices | None = state.get(self.name)
-        return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
+        if devices is None or not self.release_rules.device_alternatives:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return devices.ranks(nodes)
 
     # -- what may help ---------------------------------------------------------------------------------------------
 
@@ -233,7 +443,7 @@ class DynamicResources(
         return EVENTS
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
-        if self.REASON_NOT_FOUND in rejected.status.reasons:
+        if self.release_rules.dynamic_resources_by_default:
             yield from device_fixes(rejected, self.release_rules)
 
     # -- reserving -------------------------------------------------------------------------------------------------
@@ -266,13 +476,17 @@ class DynamicResources(
         return {} if devices is None else devices.details(node_name)
 
 
-def _problem(claim: ResourceClaim, cluster: Cluster) -> str:
+def _problem(claim: ResourceClaim, cluster: Cluster, rules: Rules) -> str:
     """Why a claim cannot be allocated on any node; empty if it might be."""
     pending = cluster.store.of(PendingAllocation).get(claim.name, claim.namespace)
     if pending is not None and pending.claim.metadata.uid == claim.metadata.uid:
         return f"resource claim {claim.key} is in the process of being allocated"
     classes = cluster.store.of(DeviceClass)
-    for request, class_name in shape_of(claim.spec).classes():
-        if classes.get(class_name) is None:
-            return f"request {request}: device class {class_name} does not exist"
+    for request in shape_of(claim.spec).requests:
+        if request.is_list and not rules.device_alternatives:
+            reason = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            return f"resource claim {claim.key}, request {request.name}: {reason}"
+        for option in request.options:
+            if classes.get(option.class_name) is None:
+                return f"request {option.name}: device class {option.class_name} does not exist"
     return ""

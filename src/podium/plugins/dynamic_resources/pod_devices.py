@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +29,11 @@ from podium.plugins.dynamic_resources.search import AllocationError
 from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults, allocation_of
 from podium.rules import Rules
 
-NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 3, 4, 5
-"""Codes of a verdict, after those of a search: NOT_FOUND and INVALID_POOLS."""
+NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 4, 5, 6
+"""Codes of a verdict, after those of a search: NOT_FOUND, INVALID_POOLS and TIMEOUT."""
+
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
+"""The feature that a node must declare for allocations that skip some of its operations."""
 
 Delegated = tuple[str, ...]
 """The extended resources that a node has no device plugin for, so that devices must serve them."""
@@ -74,18 +78,18 @@ class PodDevices:
                 owner.name == self._pod.name and owner.controller and owner.uid == self._pod.metadata.uid
                 for owner in claim.metadata.owner_references
             ):
-                return claim
+                return claim if claim.spec.devices.requests else None
         return None
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
-    def look_at(self, nodes: Nodes, now: float, binding_timeout: float) -> Ints:
+    def look_at(self, nodes: Nodes, binding_timeout: float) -> Ints:
         """A code per node: 0 where the pod can have its devices, negative where the search failed."""
         codes = np.zeros(len(nodes), dtype=np.int64)
         if self.left_over is not None:
             codes[:] = LEFT_OVER
             return codes
-        unavailable = self._unavailable(nodes, now, binding_timeout)
+        unavailable = self._unavailable(nodes, binding_timeout)
         for delegated, places in self._by_delegated(nodes):
             if delegated is None:
                 codes[places] = NOT_FITTING
@@ -112,9 +116,9 @@ class PodDevices:
         if error.claim is None:
             return error.message
         claims = [*self.to_allocate, *([self.special] if self.special else [])]
-        return f"claim {claims[error.claim].key}, {error.message}"
+        return f"claim {claims[error.claim].key}{':' if error.is_of_claim else ','} {error.message}"
 
-    def _unavailable(self, nodes: Nodes, now: float, binding_timeout: float) -> list[tuple[ResourceClaim, Mask]]:
+    def _unavailable(self, nodes: Nodes, binding_timeout: float) -> list[tuple[ResourceClaim, Mask]]:
         """Per claim with devices, the nodes where they cannot be used."""
         found = []
         for claim in self.claims:
@@ -124,10 +128,15 @@ class PodDevices:
             unavailable = np.zeros(len(nodes), dtype=np.bool_)
             if allocation.node_selector is not None:
                 unavailable = ~nodes.matching(NodeMatcher((), node_terms(allocation.node_selector)))
-            if self._rules.device_binding_conditions and is_unusable(claim, now, binding_timeout):
+            if self._rules.device_alpha_fields_are_refused and _skips_node_operations(allocation):
+                unavailable |= ~np.array([self._allows_skipping(name) for name in nodes.names], dtype=np.bool_)
+            if self._rules.device_binding_conditions and is_unusable(claim, self._cluster.time(), binding_timeout):
                 unavailable[:] = True
             found.append((claim, unavailable))
         return found
+
+    def _allows_skipping(self, node_name: str) -> bool:
+        return OPTIONAL_NODE_OPERATIONS in self._cluster.node(node_name).status.declared_features
 
     def _by_delegated(self, nodes: Nodes) -> list[tuple[Delegated | None, Ints]]:
         """The nodes by the extended resources that devices must serve there; None where nothing can."""
@@ -216,7 +225,7 @@ class PodDevices:
             claims[-1] = replace(self.special, spec=self._extended(group[0]).spec)
         found: dict[str, PendingAllocation] = {}
         for claim, taken in zip(claims, results.solutions[self._cluster.rows[node_name]], strict=True):
-            allocation = allocation_of(taken, node_name, claim.metadata.uid)
+            allocation = allocation_of(taken, node_name, claim.metadata.uid, self._rules)
             made = PendingAllocation(metadata=claim.metadata, claim=claim, allocation=allocation)
             found.setdefault(claim.name, made)
         return list(found.values())
@@ -262,6 +271,10 @@ class PodDevices:
         before = self._cluster.store.of(ResourceClaim).get(claim.name, claim.namespace)
         current = before or claim
         status = current.status
+        moment = self._cluster.moment
+        if allocation is not None and moment is not None and self._rules.device_binding_conditions:
+            written = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            allocation = replace(allocation, allocation_timestamp=written)
         if allocation is not None:
             status = replace(status, allocation=allocation)
         if all(each.uid != consumer.uid for each in status.reserved_for):
@@ -290,6 +303,10 @@ class PodDevices:
             ],
         }
         return {name: value for name, value in shown.items() if value}
+
+
+def _skips_node_operations(allocation: AllocationResult) -> bool:
+    return any(result.skip_node_operations for result in allocation.devices.results)
 
 
 def _shown(result: Any) -> dict[str, Any]:

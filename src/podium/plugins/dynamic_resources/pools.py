@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
@@ -85,9 +86,14 @@ def consumed_amounts(
     """
     if not asked.keys() <= capacity.keys():
         return None
-    amounts = {name: each.consumed(asked.get(name), keeps_format=keeps_format) for name, each in capacity.items()}
-    if keeps_format and any(amount.value < 0 for amount in amounts.values()):
-        raise CapacityError("capacity value is negative")
+    amounts: Amounts = {}
+    for name, each in capacity.items():
+        try:
+            amounts[name] = each.consumed(asked.get(name), keeps_format=keeps_format)
+        except CapacityError as error:
+            raise CapacityError(f'capacity "{name}": {error}') from None
+        if keeps_format and amounts[name].value < 0:
+            raise CapacityError(f'capacity "{name}": capacity value is negative')
     return None if any(each.refuses(amounts[name]) for name, each in capacity.items()) else amounts
 
 
@@ -229,7 +235,16 @@ class PooledDevice:
 class PooledSlice:
     """A slice of a pool with its devices."""
 
-    __slots__ = ("counter_sets", "devices", "name", "per_device", "pool_id", "reach", "spec")
+    __slots__ = (
+        "counter_sets",
+        "devices",
+        "has_compatibility_groups",
+        "name",
+        "per_device",
+        "pool_id",
+        "reach",
+        "spec",
+    )
 
     def __init__(self, resource_slice: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> None:
         spec = resource_slice.spec
@@ -240,6 +255,9 @@ class PooledSlice:
         rules = [rule for rule in rules if _may_concern(rule, self.pool_id)]
         self.devices = [PooledDevice(device, self, rules) for device in spec.devices]
         self.counter_sets = spec.shared_counters
+        self.has_compatibility_groups = any(
+            each.compatibility_groups for device in spec.devices for each in device.consumes_counters
+        )
 
     @property
     def generation(self) -> int:
@@ -280,12 +298,14 @@ Slices = tuple[PooledSlice, ...]
 class Pool:
     """A pool as the nodes see it that see the same slices of it."""
 
-    __slots__ = ("available", "counter_sets", "counters", "devices", "elsewhere", "id", "problem")
+    __slots__ = ("available", "counter_sets", "counters", "devices", "elsewhere", "id", "problem", "reason")
 
-    def __init__(self, pool_id: PoolID, problem: str = "") -> None:
+    def __init__(self, pool_id: PoolID, problem: str = "", reason: str = "") -> None:
         self.id = pool_id
         self.problem = problem
-        """Why none of its devices can be used: `currently being updated` or `currently invalid`."""
+        """Why not all of its devices are known: `currently being updated` or `currently invalid`; empty if they are."""
+        self.reason = reason
+        """Why it is invalid."""
         self.devices: list[PooledDevice] = []
         self.elsewhere: list[PooledDevice] = []
         """Devices of the pool that are for other nodes, which may hold counters."""
@@ -319,7 +339,7 @@ class Candidate(NamedTuple):
 class NodePools:
     """What a node can use: the devices of its pools in the order in which they are tried."""
 
-    __slots__ = ("candidates", "has_invalid", "pools", "problem")
+    __slots__ = ("candidates", "has_invalid", "invalid", "invalid_at", "pools", "problem")
 
     def __init__(self, pools: list[Pool], node_name: str, labels: Labels) -> None:
         self.pools = pools
@@ -331,6 +351,18 @@ class NodePools:
         self.problem = next((f"{pool.id} is {pool.problem}" for pool in pools if pool.problem), "")
         """Why nobody knows what all devices are, if so."""
         self.has_invalid = any(pool.is_invalid for pool in pools)
+        self.invalid_at: int | None = None
+        """Before which candidate a pool comes that no search gets past, if there is one."""
+        self.invalid = ""
+        """What a search fails with there."""
+
+    def stop_at_invalid(self) -> None:
+        """Let no search get past the first invalid pool."""
+        for number, pool in enumerate(self.pools):
+            if pool.is_invalid:
+                self.invalid_at = sum(len(each.devices) for each in self.pools[:number])
+                self.invalid = f"pool {pool.id.pool} is invalid: {pool.reason}"
+                return
 
     def is_same(self, other: NodePools) -> bool:
         """Whether another look at the slices found the same."""
@@ -363,13 +395,21 @@ class PoolBuilder:
         pools = [pool for pool_id in sorted(seen) if (pool := self._pool(pool_id, tuple(seen[pool_id]), everywhere))]
         # Devices that are ready at once come first.
         pools.sort(key=lambda pool: pool.has_binding_conditions)
-        return NodePools(pools, node_name, labels)
+        found = NodePools(pools, node_name, labels)
+        if not self._rules.device_pools_look_beyond_the_node:
+            found.stop_at_invalid()
+        return found
 
     def _is_for(self, each: PooledSlice, node_name: str, labels: Labels) -> bool:
         rules = self._rules
         if not rules.device_counters and (each.per_device or each.counter_sets):
             return False
+        if self._is_ignored(each):
+            return False
         return each.reaches(node_name, labels, counters_everywhere=not rules.counter_slices_are_for_their_nodes)
+
+    def _is_ignored(self, each: PooledSlice) -> bool:
+        return each.has_compatibility_groups and self._rules.device_alpha_fields_are_refused
 
     def _pool(self, pool_id: PoolID, seen: Slices, everywhere: Mapping[PoolID, Slices]) -> Pool | None:
         """The pool of the slices that a node sees; None if a newer generation replaces it."""
@@ -381,20 +421,26 @@ class PoolBuilder:
     def _build(self, pool_id: PoolID, seen: Slices, everywhere: Slices) -> Pool | None:
         generation, wanted = seen[0].generation, seen[0].spec.pool.resource_slice_count
         others: list[PooledSlice] = []
+        by_name = sorted(seen, key=lambda each: each.name)
+        if len(seen) != wanted and not self._rules.device_pools_look_beyond_the_node:
+            pool = self._filled(pool_id, by_name, [])
+            pool.problem = pool.problem or UPDATING
+            return pool
         if len(seen) != wanted:
             if any(each.generation > generation for each in everywhere):
                 return None
-            current = [each for each in everywhere if each.generation == generation]
+            current = [each for each in everywhere if each.generation == generation and not self._is_ignored(each)]
             if len(current) != wanted:
                 return Pool(pool_id, UPDATING)
             others = [each for each in current if each not in seen]
-        return self._filled(pool_id, sorted(seen, key=lambda each: each.name), others)
+        return self._filled(pool_id, by_name, others)
 
     def _filled(self, pool_id: PoolID, seen: list[PooledSlice], others: list[PooledSlice]) -> Pool:
         pool = Pool(pool_id)
         pool.devices = [*_devices(each for each in seen if not each.counter_sets)]
-        if len({device.id for device in pool.devices}) < len(pool.devices):
-            return Pool(pool_id, INVALID)
+        names = Counter(device.id.device for device in pool.devices)
+        if len(names) < len(pool.devices):
+            return Pool(pool_id, INVALID, f"duplicate device name {names.most_common(1)[0][0]}")
         providers = [each for each in seen if each.counter_sets]
         if self._rules.counter_slices_are_for_their_nodes:
             providers += [each for each in others if each.counter_sets]

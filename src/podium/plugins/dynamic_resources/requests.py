@@ -39,12 +39,15 @@ class Option:
     """A request, or one of the alternatives of a request: so many devices of a class."""
 
     __slots__ = (
+        "asks_for_capacity",
         "capacity",
         "class_name",
         "count",
+        "derives_attributes",
         "expressions",
         "is_admin",
         "is_all",
+        "mentions_admin",
         "name",
         "request_name",
         "subrequest_name",
@@ -60,7 +63,10 @@ class Option:
         self.expressions = expressions_of(asked.selectors)
         self.is_all, self.count = asked.allocation_mode == ALL, asked.count
         self.is_admin = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
+        self.mentions_admin = isinstance(asked, ExactDeviceRequest) and asked.admin_access is not None
+        self.derives_attributes = bool(asked.derived_attributes)
         self.tolerations: list[Toleration] = asked.tolerations
+        self.asks_for_capacity = asked.capacity is not None
         requests = asked.capacity.requests if asked.capacity else {}
         self.capacity = {name: Amount.of(quantity) for name, quantity in requests.items()}
 
@@ -154,7 +160,7 @@ def selects_as_exclusive(expressions: tuple[str, ...], device: PooledDevice, rul
             if isinstance(selector, CelError):
                 raise SelectionError(str(selector))
             try:
-                matches = selector.matches_device(_prepared(device, is_shared=False))
+                matches = selector.matches_device(_prepared(device, rules, is_shared=False))
             except CelError as error:
                 raise SelectionError(str(error)) from None
         else:
@@ -170,10 +176,11 @@ def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) 
         raise SelectionError(f"selector #{number}: CEL compile error: {selector}")
     try:
         if device.seen_by_cel is None:
-            device.seen_by_cel = _prepared(device, is_shared=device.is_shared)
+            device.seen_by_cel = _prepared(device, rules, is_shared=device.is_shared)
         return selector.matches_device(device.seen_by_cel)
     except CelError as error:
-        raise SelectionError(f"selector #{number} on device {device.id}: CEL runtime error: {error}") from None
+        where = f" on device {device.id}" if rules.device_errors_say_more else ""
+        raise SelectionError(f"selector #{number}{where}: CEL runtime error: {error}") from None
 
 
 @lru_cache(maxsize=1024)
@@ -189,17 +196,25 @@ def _environment(rules: Rules) -> Environment:
         list_attributes=rules.device_expressions_read_lists,
         includes=rules.device_expressions_have_includes,
         includes_limit=0 if rules.device_expressions_read_lists else MOST_LISTED,
+        newer_cel=rules.device_expressions_read_lists,
     )
 
 
-def _prepared(device: PooledDevice, *, is_shared: bool) -> Device:
+def _prepared(device: PooledDevice, rules: Rules, *, is_shared: bool) -> Device:
     spec = device.device
-    attributes = {name: _value(name, attribute) for name, attribute in spec.attributes.items()}
+    lists = rules.device_expressions_read_lists
+    attributes = {name: _value(name, attribute, lists=lists) for name, attribute in spec.attributes.items()}
     capacity = {name: each.value for name, each in spec.capacity.items()}
     return Device(device.driver, attributes, capacity, is_shared)
 
 
-def _value(name: str, attribute: DeviceAttribute) -> AttributeValue:
+def _value(name: str, attribute: DeviceAttribute, *, lists: bool) -> AttributeValue:
+    if lists:
+        for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+            if values is not None:
+                return values
+        if attribute.version_values is not None:
+            return [parse_version(version) for version in attribute.version_values]
     for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
         if value is not None:
             return value

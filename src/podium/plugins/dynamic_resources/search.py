@@ -28,6 +28,7 @@ from podium.plugins.dynamic_resources.pools import (
 from podium.plugins.dynamic_resources.requests import (
     ClaimShape,
     Option,
+    Request,
     SelectionError,
     Shapes,
     expressions_of,
@@ -37,6 +38,7 @@ from podium.rules import Rules
 
 MOST_DEVICES = 32
 """Of one claim."""
+TIMED_OUT = "timed out trying to allocate devices"
 
 
 class Taken(NamedTuple):
@@ -56,9 +58,15 @@ Solution = list[list[Taken]]
 class AllocationError(Exception):
     """Why the search failed rather than found nothing. It names its claim by its place, the class by its name."""
 
-    def __init__(self, message: str, claim: int | None = None) -> None:
+    def __init__(self, message: str, claim: int | None = None, *, is_of_claim: bool = False) -> None:
         super().__init__(message)
         self.message, self.claim = message, claim
+        self.is_of_claim = is_of_claim
+        """Whether the claim as a whole is what is wrong, and not one of its requests."""
+
+
+class SearchTimeoutError(AllocationError):
+    """The search took longer than the filter may take."""
 
 
 class _TooManyError(Exception):
@@ -102,7 +110,7 @@ class Search:
         stack, too_many = [self._request(0, 0)], False
         while stack:
             if self._steps_left <= 0:
-                raise AllocationError("timed out trying to allocate devices")
+                raise SearchTimeoutError(TIMED_OUT)
             self._steps_left -= 1
             try:
                 step = stack[-1].throw(_TooManyError) if too_many else next(stack[-1])
@@ -125,25 +133,47 @@ class Search:
         """Find out how many devices the claim wants at least, and which ones where it wants all."""
         least = 0
         for request in shape.requests:
+            self._check_capacity_requests(number, request)
             for option in request.options:
                 self._check_features(number, option)
                 if option.is_all:
                     self._all[option] = self._everything(number, option)
-            least += min(self._count(option) for option in request.options)
+            more = min(self._count(option) for option in request.options)
+            if self._rules.device_errors_say_more and least + more > MOST_DEVICES:
+                raise AllocationError(
+                    f"request {request.name}: adding {more} devices exceeds the claim limit of {MOST_DEVICES},"
+                    f" with {least} already accounted for",
+                    number,
+                )
+            least += more
         if least > MOST_DEVICES:
-            raise AllocationError(
-                f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}", number
-            )
+            reason = f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}"
+            raise AllocationError(reason, number, is_of_claim=True)
+        for place, constraint in enumerate(shape.constraints):
+            if constraint.match_attribute is None and not self._rules.device_search_knows_capacity:
+                reason = "empty constraint (unsupported constraint type?)"
+                raise AllocationError(f"constraint #{place}: {reason}", number)
         self._constraints.append(
             constraints_of(shape.constraints, compare_all=self._rules.distinct_attribute_compares_all)
         )
 
+    def _check_capacity_requests(self, number: int, request: Request) -> None:
+        if self._rules.device_capacity or not self._rules.device_search_knows_capacity:
+            return
+        for option in request.options:
+            if option.asks_for_capacity:
+                kind = "subrequest" if request.is_list else "request"
+                reason = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                raise AllocationError(f"{kind} {option.own_name}: {reason}", number)
+
     def _check_features(self, number: int, option: Option) -> None:
-        if option.capacity and not self._rules.device_capacity:
-            raise AllocationError(
-                f"request {option.own_name}: has capacity requests, but the DRAConsumableCapacity feature is disabled",
-                number,
-            )
+        reason = ""
+        if option.derives_attributes and self._rules.device_alpha_fields_are_refused:
+            reason = "cannot handle request with derived attributes, the feature is disabled"
+        elif option.mentions_admin and not self._rules.device_admin_access:
+            reason = "admin access is requested, but the feature is disabled"
+        if reason:
+            raise AllocationError(f"request {option.own_name}: {reason}", number)
 
     def _count(self, option: Option) -> int:
         return len(self._all[option]) if option.is_all else option.count
@@ -207,20 +237,27 @@ class Search:
             # They are known, and in which order they are taken does not matter: there is nothing to choose.
             yield from self._try(number, place, option, index, self._all[option][index], 0)
             return
-        candidates = self._pools.candidates
+        candidates, invalid_at = self._pools.candidates, self._pools.invalid_at
         usable = self._usable.setdefault(option, [None] * len(candidates))
         for at in range(start, len(candidates)):
+            if at == invalid_at:
+                break
             is_usable = usable[at]
             if is_usable is None:
                 is_usable = usable[at] = self._is_usable(number, option, candidates[at])
             if is_usable:
                 yield from self._try(number, place, option, index, candidates[at], at + 1)
+        if invalid_at is not None:
+            raise AllocationError(self._pools.invalid)
 
     def _try(self, number: int, place: int, option: Option, index: int, candidate: Candidate, start: int) -> Step:
         """Take a device, if that is possible, and go on with the next one."""
         if self._take(number, option, candidate):
+            then = option
+            if option.is_all and not self._rules.device_alternatives_may_take_all:
+                then = self._shapes[number].requests[place].options[0]
             try:
-                yield self._option(number, place, option, index + 1, start)
+                yield self._option(number, place, then, index + 1, start)
             except _TooManyError:
                 self._give_back(number)
                 raise
@@ -259,7 +296,7 @@ class Search:
         try:
             return selects(option.expressions, device, self._rules) and candidate.is_reachable
         except SelectionError as error:
-            raise AllocationError(str(error), number) from None
+            raise AllocationError(str(error), number, is_of_claim=True) from None
 
     def _amounts_of(self, number: int, option: Option, device: PooledDevice) -> Amounts | None:
         """What an option takes of a device's capacity; None if that is not possible."""

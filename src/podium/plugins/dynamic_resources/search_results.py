@@ -26,17 +26,24 @@ from podium.plugins.dynamic_resources.requests import (
     expressions_of,
     selects,
 )
-from podium.plugins.dynamic_resources.search import AllocationError, Search, Solution, Taken
+from podium.plugins.dynamic_resources.search import (
+    TIMED_OUT,
+    AllocationError,
+    Search,
+    SearchTimeoutError,
+    Solution,
+    Taken,
+)
 from podium.rules import Rules
 
 NODE_NAME_FIELD = "metadata.name"
 
 
-def allocation_of(taken: list[Taken], node_name: str, claim_uid: str) -> AllocationResult:
+def allocation_of(taken: list[Taken], node_name: str, claim_uid: str, rules: Rules) -> AllocationResult:
     """The allocation of one claim; shares get ids that are the same in every run."""
     results = [_result(each, f"{claim_uid}/{number}") for number, each in enumerate(taken)]
     return AllocationResult(
-        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name)
+        devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name, rules)
     )
 
 
@@ -57,13 +64,14 @@ def _result(taken: Taken, share: str) -> DeviceRequestAllocationResult:
     )
 
 
-def node_selector_of(taken: list[Taken], node_name: str) -> NodeSelector | None:
+def node_selector_of(taken: list[Taken], node_name: str, rules: Rules) -> NodeSelector | None:
     """The nodes on which the devices can be used: this one, those that all selectors match, or None for all."""
     fields: list[SelectorRequirement] = []
     expressions: list[SelectorRequirement] = []
     for each in taken:
         device = each.candidate.device
-        if device.reach.node_name is not None or device.device.binds_to_node:
+        binds = device.device.binds_to_node and rules.device_search_knows_capacity
+        if device.reach.node_name is not None or binds:
             requirement = SelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=[node_name])
             return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[requirement])])
         terms = device.reach.selector.node_selector_terms if device.reach.selector else []
@@ -88,7 +96,7 @@ def _are_same(one: SelectorRequirement, other: SelectorRequirement) -> bool:
     return (one.key, one.operator, set(one.values)) == (other.key, other.operator, set(other.values))
 
 
-FOUND, NOT_FOUND, INVALID_POOLS, FAILED = range(4)
+FOUND, NOT_FOUND, INVALID_POOLS, TIMEOUT, FAILED = range(5)
 
 
 class SearchResults:
@@ -97,7 +105,7 @@ class SearchResults:
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
         self.codes: Ints = np.zeros(0, dtype=np.int64)
-        """FOUND, NOT_FOUND, INVALID_POOLS or FAILED."""
+        """FOUND, NOT_FOUND, INVALID_POOLS, TIMEOUT or FAILED."""
         self.ranks: Ints = np.zeros(0, dtype=np.int64)
         """How good the alternatives are that were found, as `ClaimShape.rank` says."""
         self.solutions: dict[int, Solution] = {}
@@ -139,7 +147,13 @@ class SearchResults:
         try:
             found = Search(self.shapes, pools, inventory.in_use, classes, inventory.rules, most_steps).run()
             for taken in found or ():
-                node_selector_of(taken, node_name)
+                node_selector_of(taken, node_name, inventory.rules)
+        except SearchTimeoutError:
+            if inventory.rules.device_timeout_is_an_error:
+                self.codes[row], self.errors[row] = FAILED, AllocationError(f"node {node_name}: {TIMED_OUT}")
+            else:
+                self.codes[row] = TIMEOUT
+            return
         except AllocationError as error:
             self.codes[row], self.errors[row] = FAILED, error
             return
@@ -211,7 +225,7 @@ def shortage_on(cluster: Cluster, rules: Rules, shapes: Shapes, row: int) -> Sho
     everything: list[Tally] = []
     problem = inventory.pools_of(row).problem
     for shape in shapes:
-        for tallies in _tallies(inventory, cluster, shape, row):
+        for tallies in tallies_of(inventory, cluster, shape, row):
             if not any(tally.is_enough for tally in tallies):
                 return Shortage(tallies, False, problem, ())
             everything += tallies
@@ -219,7 +233,8 @@ def shortage_on(cluster: Cluster, rules: Rules, shapes: Shapes, row: int) -> Sho
     return Shortage(everything, True, problem, tuple(dict.fromkeys(names)))
 
 
-def _tallies(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: int) -> Iterator[list[Tally]]:
+def tallies_of(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: int) -> Iterator[list[Tally]]:
+    """Per request of a claim, the devices of a row counted for each of its options."""
     classes = cluster.store.of(DeviceClass)
     for request in shape.requests:
         tallies = []
@@ -230,6 +245,19 @@ def _tallies(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: int
                 _count(tally, candidate, expressions_of(found.spec.selectors) if found else (), inventory)
             tallies.append(tally)
         yield tallies
+
+
+def is_of_class(candidate: Candidate, class_name: str, inventory: Inventory, cluster: Cluster) -> bool:
+    """Whether a class selects a device of a node; not where one of its expressions fails."""
+    found = cluster.store.of(DeviceClass).get(class_name)
+    try:
+        return (
+            found is not None
+            and candidate.is_reachable
+            and selects(expressions_of(found.spec.selectors), candidate.device, inventory.rules)
+        )
+    except SelectionError:
+        return False
 
 
 def _count(tally: Tally, candidate: Candidate, of_class: tuple[str, ...], inventory: Inventory) -> None:
