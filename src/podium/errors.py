@@ -65,6 +65,10 @@ class PluginError(PodiumError):
         self.plugin = plugin
 
 
+class ExtenderWarning(UserWarning):
+    """An extender failed, and the pod was decided without it, as kube-scheduler does."""
+
+
 class ExtenderError(PodiumError):
     """A call to an extender failed; the message never contains keys or tokens."""
 

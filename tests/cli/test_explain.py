@@ -156,7 +156,8 @@ def test_a_plugin_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     assert document["node"] == "n2"
     assert document["rejected"] == [
-        {"node": "n1", "plugin": "Picky", "code": "Unschedulable", "reasons": ["not the one"], "detail": None}
+        {"node": "n1", "plugin": "Picky", "code": "Unschedulable", "reasons": ["not the one"]}
+        | {"detail": None, "inTheWay": []}
     ]
 
 

@@ -36,6 +36,11 @@ def node_list(*names: str) -> dict[str, object]:
     return {"items": [{"metadata": {"name": name}} for name in names]}
 
 
+def returned(*names: str) -> dict[str, Node]:
+    """The nodes of `node_list` as read: nobody gives them anything to allocate."""
+    return {name: Node(metadata=ObjectMeta(name=name), status=NodeStatus(allocatable={})) for name in names}
+
+
 class TestRequest:
     def test_nodes_travel_whole_without_a_node_cache(self, loopback: Loopback, extender: MakeExtender) -> None:
         loopback.answer("filter", {"Nodes": node_list("n1")})
@@ -100,7 +105,7 @@ class TestRequest:
 
 
 FILTER_CASES: dict[str, tuple[bool, object, FilterResult]] = {
-    "nodes": (False, {"Nodes": node_list("n3", "n1")}, FilterResult(["n3", "n1"], replaced=True)),
+    "nodes": (False, {"Nodes": node_list("n3", "n1")}, FilterResult(["n3", "n1"], returned=returned("n3", "n1"))),
     "names, with a node cache": (True, {"NodeNames": ["n2"]}, FilterResult(["n2"])),
     "names win over nodes, with a node cache": (
         True,
@@ -110,7 +115,12 @@ FILTER_CASES: dict[str, tuple[bool, object, FilterResult]] = {
     "nodes in place of names, with a node cache": (
         True,
         {"NodeNames": None, "Nodes": node_list("n1")},
-        FilterResult(["n1"], replaced=True),
+        FilterResult(["n1"], returned=returned("n1")),
+    ),
+    "nulls, as Go writes them": (
+        False,
+        {"Nodes": {"items": [{"metadata": {"name": "n1", "creationTimestamp": None}, "spec": {"taints": None}}]}},
+        FilterResult(["n1"], returned=returned("n1")),
     ),
     "names do not count without a node cache": (False, {"NodeNames": ["n2"]}, FilterResult([])),
     "no node": (True, {"NodeNames": []}, FilterResult([])),

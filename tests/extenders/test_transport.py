@@ -41,6 +41,18 @@ BAD_ANSWERS: dict[str, tuple[Answer, str]] = {
 }
 
 
+def test_a_node_that_is_none(loopback: Loopback, extender: MakeExtender) -> None:
+    loopback.answer("filter", {"Nodes": {"items": [{"metadata": {"name": "n1"}, "spec": {"taints": 3}}]}})
+    with pytest.raises(ExtenderError, match=r"node 'n1', which it passed, is not a Node: Expected `array`, got `int`"):
+        extender().filter(POD, NODES)
+
+
+def test_a_body_without_an_end(loopback: Loopback, extender: MakeExtender) -> None:
+    loopback.answers["filter"] = Answer((b" " * (1 << 20),) * 80)
+    with pytest.raises(ExtenderError, match=r"filter: answers with more than 64 MiB"):
+        extender().filter(POD, NODES)
+
+
 @pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
 def test_bad_answers(loopback: Loopback, extender: MakeExtender, answer: Answer, message: str) -> None:
     loopback.answers["filter"] = answer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podium.engine import Decision, PluginScores
-from podium.engine.decision import lead, not_looked_at, ranking, runner_up
+from podium.engine.decision import Eviction, lead, not_looked_at, ranking, runner_up
 from podium.framework import Status
 from podium.plugins import IN_TREE
 from podium.present.decision_text import explain, rejections, words
@@ -113,23 +113,51 @@ WORDS: dict[str, tuple[Decision, list[str]]] = {
         ],
     ),
     "nothing fits, evicting could help on some": (
-        stuck({"a": FULL, "b": TAINTED, "c": SMALL}),
+        stuck({"a": FULL, "b": TAINTED, "c": SMALL}, eviction=Eviction(("a",), 0)),
         [
             "Pod shop/web fits on none of the 3 nodes.",
             "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.",
-            "Evicting pods could make room on 1 of them, not on the other 2.",
+            "Evicting pods of a lower priority could make room on 1 of them, not on 2.",
         ],
     ),
     "nothing fits, evicting could help everywhere": (
-        stuck({"a": FULL, "b": FULL}),
+        stuck({"a": FULL, "b": FULL}, eviction=Eviction(("a", "b"), 0)),
         [
             "Pod shop/web fits on none of the 2 nodes.",
             "0/2 nodes are available: 2 Insufficient cpu.",
-            "Evicting pods could make room on each of them.",
+            "Evicting pods of a lower priority could make room on each of them.",
         ],
     ),
+    "nobody has a lower priority": (
+        stuck({"a": FULL, "b": FULL}, eviction=Eviction((), 2)),
+        [
+            "Pod shop/web fits on none of the 2 nodes.",
+            "0/2 nodes are available: 2 Insufficient cpu.",
+            "No pod there has a lower priority, so evicting cannot help.",
+        ],
+    ),
+    "nobody has a lower priority where that could help": (
+        stuck({"a": FULL, "b": TAINTED}, eviction=Eviction((), 1)),
+        [
+            "Pod shop/web fits on none of the 2 nodes.",
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).",
+            "No pod on the 1 node where that could help has a lower priority, so evicting cannot help.",
+        ],
+    ),
+    "it may not preempt": (
+        stuck({"a": FULL}, eviction=Eviction((), 1, "its preemptionPolicy is Never")),
+        [
+            "Pod shop/web does not fit on the only node.",
+            "0/1 nodes are available: 1 Insufficient cpu.",
+            "No pod is evicted for it: its preemptionPolicy is Never.",
+        ],
+    ),
+    "nobody asked about evicting": (
+        stuck({"a": FULL}),
+        ["Pod shop/web does not fit on the only node.", "0/1 nodes are available: 1 Insufficient cpu."],
+    ),
     "the only node does not fit": (
-        stuck({"a": TAINTED}),
+        stuck({"a": TAINTED}, eviction=Eviction((), 0)),
         [
             "Pod shop/web does not fit on the only node.",
             "0/1 nodes are available: 1 node(s) had untolerated taint(s).",

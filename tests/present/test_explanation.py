@@ -115,7 +115,14 @@ def test_the_document() -> None:
             "plugin": "TaintToleration",
             "code": "UnschedulableAndUnresolvable",
             "reasons": ["node(s) had untolerated taint(s)"],
-            "detail": None,
+            "detail": "untolerated taint team=shop:NoSchedule",
+            "inTheWay": [
+                {
+                    "kind": "taint",
+                    "text": "untolerated taint team=shop:NoSchedule",
+                    "taint": "team=shop:NoSchedule",
+                }
+            ],
         }
     ]
     assert document["notLookedAtBecause"] == []
@@ -203,15 +210,16 @@ def test_a_detail_stands_under_the_reason() -> None:
     apart = explained(STORED, *ZONES, *bound("data", labels={ZONE: "a"}))
     alike = explained(STORED, *ZONES, *bound("data", nodes=on_label("disk", "ssd")))
 
-    assert tail(apart, 3) == [
+    assert tail(apart, 4) == [
         "       2  VolumeZone: node(s) had no available volume zone",
         "          node-b, node-c",
         "          node-b: claim data (volume data-volume) is in zone a, the node is in b",
+        "          node-c: claim data (volume data-volume) is in zone a, the node is in c",
     ]
     assert tail(alike, 3) == [
         "          node-a, node-b, node-c",
         "          claim data is bound to data-volume, whose node affinity needs disk in",
-        "          [ssd]",
+        "            [ssd]",
     ]
 
 

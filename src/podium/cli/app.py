@@ -7,17 +7,18 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
 from podium.cli import capacity, compare, disruption, explain, live, options, recorded, run, serve, simulate, sweep
-from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line
-from podium.errors import PodiumError
+from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line, warn
+from podium.errors import ExtenderWarning, PodiumError
 
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
@@ -103,13 +104,31 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            result = super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                warnings.simplefilter("default", ExtenderWarning)
+                result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
             # Whoever read our output has seen enough; what is still buffered has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_BROKEN_PIPE
         return result
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Warnings of Podium's own as one line; the others as Python shows them."""
+    if issubclass(category, ExtenderWarning):
+        warn(str(message))
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
 
 
 def _checking_files(callback: Callable[..., Any]) -> Callable[..., Any]:

@@ -217,6 +217,11 @@ class Nodes:
         rows = self._rows
         return np.arange(self._columns.size) if rows is None else rows
 
+    @property
+    def snapshot(self) -> Cluster:
+        """The cluster whose nodes and pods are counted around these nodes: their own, unless an extender sent them."""
+        return self.cluster
+
     def rows_where(self, mask: Mask) -> Ints:
         """Those of the rows that are marked."""
         rows = self._rows
@@ -319,6 +324,20 @@ class Nodes:
         everywhere = np.zeros(self._columns.size, dtype=np.bool_)
         everywhere[list(rows)] = True
         return self.take(everywhere)
+
+
+class ReturnedNodes(Nodes):
+    """Nodes as an extender sent them back, on which no pod runs, among the nodes and pods of another cluster."""
+
+    __slots__ = ("_snapshot",)
+
+    def __init__(self, cluster: Cluster, rows: Ints, snapshot: Cluster) -> None:
+        super().__init__(cluster, rows)
+        self._snapshot = snapshot
+
+    @property
+    def snapshot(self) -> Cluster:
+        return self._snapshot
 
 
 class FoundNodes(Nodes):

@@ -38,6 +38,17 @@ class PluginScores:
         return {node: int64(score * self.weight) for node, score in self.normalized.items()}
 
 
+class Eviction(NamedTuple):
+    """Where evicting pods could make room for a pod, as far as that is known without trying."""
+
+    nodes: tuple[str, ...]
+    """Rejected for something that pods there may be to blame for, and with pods that may be evicted for this one."""
+    without_victims: int
+    """How many other nodes were rejected for such a thing: no pod there has a lower priority."""
+    nobody_because: str = ""
+    """Why no pod is evicted for this one, wherever it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Where a pod goes, or why nowhere. Node names are sorted wherever there are several."""
@@ -74,8 +85,14 @@ class Decision:
     """The nodes that preemption chose from."""
     chosen_by: str = ""
     """What made the nominated node better than the other candidates."""
+    eviction: Eviction | None = field(default=None, compare=False)
+    """Whether evicting pods could make room; only `Scheduler.decide` finds out, for a pod that fits nowhere."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What plugins reserve for the pod on its node, as plain data: for claims, the devices."""
+    dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per extender that left out nodes without giving a reason, these nodes."""
+    scored_as_returned_by: tuple[str, ...] = ()
+    """The extenders whose Node objects were scored in place of the cluster's: as they sent them, and without pods."""
     kept: tuple[str, ...] = field(default=(), compare=False)
     """The plugins whose results were known from earlier pods of the same kind, and only brought up to date."""
     fit_error: FitError = FIT_ERROR
@@ -225,7 +242,8 @@ def why(status: Status) -> str:
 
 def not_looked_at(decision: Decision) -> int:
     """How many nodes no filter looked at: PreFilter excluded them, or enough others had been found."""
-    return max(decision.node_count - len(decision.feasible) - len(decision.rejected), 0)
+    dropped = {node for nodes in decision.dropped.values() for node in nodes}
+    return max(decision.node_count - len(decision.feasible) - len(decision.rejected.keys() | dropped), 0)
 
 
 EXTENDER = "Extender"

@@ -5,20 +5,22 @@ then the extenders.
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from types import TracebackType
 
 import numpy as np
+from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
-from podium.cluster.nodes import Groups
+from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
-from podium.errors import ExtenderError, PluginError, PodiumError
-from podium.extenders import Extender
+from podium.errors import ExtenderError, ExtenderWarning, PluginError, PodiumError
+from podium.extenders import Extender, FilterResult
 from podium.framework import (
     SUCCESS,
     Code,
@@ -27,6 +29,7 @@ from podium.framework import (
     Plugin,
     PreFilterPlugin,
     PreFilterResult,
+    PreScorePlugin,
     ScorePlugin,
     Status,
     Verdict,
@@ -35,6 +38,7 @@ from podium.framework import return_values as returned
 from podium.framework.plugin import ByNodeLabels
 from podium.framework.registry import Weighted
 from podium.model import Node, Pod
+from podium.rules import NEWEST_RULES, Rules
 
 PASS = PreFilterResult()
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
@@ -58,6 +62,7 @@ class Evaluation:
         "skipped",
         "skipped_scores",
         "state",
+        "stood_in_for",
     )
 
     def __init__(self, plan: Plan, info: PodInfo, pod: Pod, cluster: Cluster) -> None:
@@ -79,6 +84,8 @@ class Evaluation:
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
         """The plugins that skip Score for this pod."""
+        self.stood_in_for = False
+        """Whether other nodes are scored in place of the feasible ones."""
         self._nodes: Nodes | None = None
         self.fresh = plan.fresh
         """The plugins that keep results, but had none for this kind of pod."""
@@ -253,11 +260,13 @@ class Evaluation:
     def rank(self) -> Ranking:
         """What the choice among the feasible nodes goes by. A score that is the same everywhere is left out."""
         plan, feasible = self.plan, self.feasible
+        if self.stood_in_for:
+            return self._rank_stand_ins()
         if plan.may_be_invalid:
             for results in plan.final_scores():
                 results.catch_up()
                 check_scores(results.plugin.name, results.values[feasible.rows], plan.conduct.score_range)
-        self._run_pre_score()
+        self._run_pre_score(plan.outline.varying_pre_score)
         scores = [self._score_one(each) for each in plan.varying_scores if each.plugin.name not in self.skipped_scores]
         if not feasible.are_listed and all(scored.groups is not None for scored in scores):
             by_groups = [(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None]
@@ -268,6 +277,20 @@ class Evaluation:
             ranking += scored.of(rows).normalized * scored.weight
         return Ranking(ranking, rows, scores)
 
+    def score_instead(self, nodes: Nodes) -> None:
+        """Let `rank` score these nodes in place of the feasible ones, whose rows they have."""
+        self._nodes, self.stood_in_for = nodes, True
+
+    def _rank_stand_ins(self) -> Ranking:
+        """The ranking of nodes that no kept result is about: every plugin scores them now."""
+        self._run_pre_score(self.plan.outline.pre_score)
+        plugins = [each for each in self.plan.outline.score if each.plugin.name not in self.skipped_scores]
+        scores = [self._score_now(weighted) for weighted in plugins]
+        values = np.zeros(len(self._scored), dtype=np.int64)
+        for scored in scores:
+            values += scored.normalized * scored.weight
+        return Ranking(values, self.feasible.rows, scores)
+
     @property
     def _scored(self) -> Nodes:
         """The nodes to score."""
@@ -275,8 +298,8 @@ class Evaluation:
             self._nodes = self.feasible.nodes
         return self._nodes
 
-    def _run_pre_score(self) -> None:
-        for plugin in self.plan.outline.varying_pre_score:
+    def _run_pre_score(self, plugins: Sequence[PreScorePlugin]) -> None:
+        for plugin in plugins:
             status = plugin.pre_score(self.state, self.pod, self._scored)
             if status is SUCCESS:
                 continue
@@ -287,18 +310,25 @@ class Evaluation:
 
     def _score_one(self, weighted: Weighted) -> RowScores:
         """Score for this pod alone: a plugin without kept results, or one that normalises."""
-        (plugin, weight), nodes = weighted, self._scored
+        plugin, nodes = weighted.plugin, self._scored
         results = self.plan.score_results(plugin)
         labels = plugin.score_labels(self.state) if results is None and isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
             return self._score_groups(weighted, groups)
         if results is None:
-            raw = returned.numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
-        else:
-            results.catch_up()
-            raw = nodes.take(results.values)
-        normalized = self._normalized(plugin, raw, nodes)
+            return self._score_now(weighted)
+        results.catch_up()
+        return self._normalized_scores(weighted, nodes.take(results.values))
+
+    def _score_now(self, weighted: Weighted) -> RowScores:
+        plugin, nodes = weighted.plugin, self._scored
+        raw = returned.numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
+        return self._normalized_scores(weighted, raw)
+
+    def _normalized_scores(self, weighted: Weighted, raw: Ints) -> RowScores:
+        plugin, weight = weighted
+        normalized = self._normalized(plugin, raw, self._scored)
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
         return RowScores(plugin.name, weight, raw, normalized)
 
@@ -331,7 +361,7 @@ class Evaluation:
             if plugin.name in self.plan.outline.zero_scores:
                 zeros = np.zeros(self.feasible.count, dtype=np.int64)
                 yield RowScores(plugin.name, weight, zeros, zeros)
-            elif results is not None and not plugin.normalizes:
+            elif results is not None and not plugin.normalizes and not self.stood_in_for:
                 results.catch_up()
                 raw = results.values[rows]
                 yield RowScores(plugin.name, weight, raw, raw)
@@ -379,20 +409,27 @@ NOBODY = Pod()
 class ExtenderRound:
     """Asks the extenders that are interested in one pod, and keeps what they answer."""
 
-    __slots__ = ("_interested", "_pod", "_replaces", "rejections", "scores")
+    __slots__ = ("_interested", "_pod", "_returned", "_rules", "dropped", "rejections", "returned_by", "scores")
 
-    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, replaces: bool = True) -> None:
-        """With `replaces`, the reason of an extender is the only one of a node; else it joins earlier ones."""
-        self._pod, self._replaces = pod, replaces
+    def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, rules: Rules = NEWEST_RULES) -> None:
+        self._pod, self._rules = pod, rules
         self._interested = [extender for extender in extenders if extender.is_interested(pod)]
         self.rejections: list[tuple[int, Status]] = []
         """Why extenders rejected rows, in order."""
         self.scores: dict[str, Ints] = {}
-        """Per extender that scores, by its name, the weighted score of each feasible row."""
+        """Per extender, by its name, the weighted score of each feasible row."""
+        self.dropped: dict[str, tuple[str, ...]] = {}
+        """Per extender that left out nodes without giving a reason, these nodes."""
+        self.returned_by: tuple[str, ...] = ()
+        """The extenders whose Node objects are scored in place of the cluster's."""
+        self._returned: dict[str, Node] = {}
 
     def filter(self, evaluation: Evaluation) -> None:
         """Let each extender narrow the feasible rows; one that fails is passed over if it may be ignored."""
         cluster = evaluation.cluster
+        if self._interested:
+            # The node that the pod is nominated to was asked about before all others.
+            self.dropped, self.returned_by, self._returned = {}, (), {}
         for extender in self._interested:
             if not extender.is_filter:
                 continue
@@ -401,20 +438,33 @@ class ExtenderRound:
                 return
             try:
                 result = extender.filter(self._pod, nodes)
-            except ExtenderError:
+            except ExtenderError as error:
                 if extender.ignorable:
+                    _warn(f"{error}: the pod is decided without it, as it is ignorable")
                     continue
                 raise
+            self._note(extender, nodes, result)
             for name, reason in result.unresolvable.items():
                 self.rejections.append((cluster.rows[name], Status.unresolvable(reason)))
             for name, reason in result.failed.items():
                 self.rejections.append((cluster.rows[name], Status.unschedulable(reason)))
             evaluation.feasible.keep(np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64))
 
+    def _note(self, extender: Extender, nodes: Sequence[Node], result: FilterResult) -> None:
+        """Keep the Node objects of an answer, and which nodes it does not mention."""
+        self._returned.update(result.returned)
+        if result.returned and self._rules.scores_returned_nodes:
+            self.returned_by += (extender.name,)
+        mentioned = {*result.passed, *result.failed, *result.unresolvable}
+        dropped = tuple(node.name for node in nodes if node.name not in mentioned)
+        if dropped:
+            self.dropped[extender.name] = dropped
+
     def over(self, statuses: dict[int, Status]) -> dict[int, Status]:
         """Why rows were rejected, by filters and then by extenders."""
         for row, status in self.rejections:
-            before = None if self._replaces else statuses.get(row)
+            # The reason of an extender is the only one of a node, or joins earlier ones.
+            before = None if self._rules.extender_reason_replaces else statuses.get(row)
             if before is not None and status.code is Code.UNSCHEDULABLE:
                 # The status of the filter stands, with one reason more.
                 status = before._replace(reasons=before.reasons + status.reasons)
@@ -428,11 +478,10 @@ class ExtenderRound:
         cluster, nodes = evaluation.cluster, self._nodes(evaluation)
         rows = evaluation.feasible.rows
         for extender in self._interested:
-            if not extender.is_prioritizer:
-                continue
             try:
                 raw = extender.prioritize(self._pod, nodes)
-            except ExtenderError:
+            except ExtenderError as error:
+                _warn(f"{error}: the nodes are scored without it")
                 continue
             scores = [extender.weighted(raw.get(cluster.names[row], 0)) for row in rows]
             self.scores[extender.name] = self.scores.get(extender.name, 0) + np.array(scores, dtype=np.int64)
@@ -447,9 +496,33 @@ class ExtenderRound:
             values = values + scores
         return Ranking(values, rows, ranking.scores)
 
+    def stand_ins(self, evaluation: Evaluation) -> ReturnedNodes | None:
+        """The feasible nodes as extenders sent them back, as nodes without pods; None if the cluster's are scored."""
+        if not self.returned_by:
+            return None
+        cluster, rows = evaluation.cluster, evaluation.feasible.rows
+        returned = [self._returned[cluster.names[row]] for row in rows]
+        return ReturnedNodes(_emptied(cluster, returned), rows, cluster)
+
     def _nodes(self, evaluation: Evaluation) -> list[Node]:
         cluster = evaluation.cluster
-        return [cluster.node(cluster.names[row]) for row in evaluation.feasible.rows]
+        names = [cluster.names[row] for row in evaluation.feasible.rows]
+        return [self._returned.get(name) or cluster.node(name) for name in names]
+
+
+def _emptied(cluster: Cluster, nodes: Sequence[Node]) -> Cluster:
+    """A copy of the cluster in which these nodes are as given, without pods and without images."""
+    emptied = cluster.fork()
+    for node in nodes:
+        for pod in emptied.pods_on(emptied.rows[node.name]):
+            emptied.remove(pod)
+        # Which images are on which nodes is known of the cluster's own nodes only.
+        emptied.update(replace(node, status=replace(node.status, images=[])))
+    return emptied
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ExtenderWarning, stacklevel=2)
 
 
 NO_EXTENDERS = ExtenderRound()

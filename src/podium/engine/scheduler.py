@@ -16,7 +16,7 @@ from podium.engine.evaluation import NO_EXTENDERS, PLUGIN_FAULTS, Evaluation, Ex
 from podium.engine.failed_kinds import FailedKinds
 from podium.engine.feasible_rows import Ranking
 from podium.engine.plan.plan import Plan, Plans
-from podium.engine.preemption.search import Preemption
+from podium.engine.preemption.search import Preemption, outlook
 from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.engine.select import First, Sampling, TieBreak, tie_break
@@ -86,9 +86,10 @@ class Scheduler:
     ) -> None:
         """`keywords` are the fields of `SchedulerOptions`: registry, release, tie_break, seed and so on."""
         self.options = options = SchedulerOptions.of(config, **keywords)
-        self.setup = setup = release_of(options.release).set_up(
-            options.config, options=options.options, registry=options.registry
-        )
+        release = release_of(options.release)
+        # How the old releases preempt is not there.
+        self._is_old = release.is_old
+        self.setup = setup = release.set_up(options.config, options=options.options, registry=options.registry)
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
         settings = ignoring(setup.config, STORAGE_PLUGINS) if options.assume_volumes else setup.config
         self.cluster, self.config, conduct = cluster, settings, setup.conduct
@@ -139,6 +140,8 @@ class Scheduler:
         before = self.save()
         decision, _ = self._explained(pod, preempt)
         self.restore(before)
+        if decision.node is None and not preempt and not decision.error and not self._is_old:
+            decision = replace(decision, eviction=outlook(decision, pod, self.cluster, self.framework_of(pod)))
         return decision
 
     def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True, bind: bool = True) -> Decision:
@@ -179,7 +182,9 @@ class Scheduler:
         failed = self._failed.find(pod) if self._failed else None
         decision = failed.decision if failed else None
         if decision is None:
-            decision = self.decide(pod)
+            before = self.save()
+            decision, _ = self._explained(pod, preempt=False)
+            self.restore(before)
             if failed and not decision.error:
                 failed.decision = decision
         return decision.error or decision.message
@@ -288,6 +293,8 @@ class Scheduler:
             "node_count": self.cluster.node_count,
             "fit_error": self.setup.conduct.fit_error,
             "kept": evaluation.kept,
+            "dropped": extended.dropped,
+            "scored_as_returned_by": extended.returned_by,
             "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
         }
         if not feasible:
@@ -374,6 +381,9 @@ class Scheduler:
         return self._tie_break.choose(ranking.best, self.cluster)
 
     def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ranking:
+        stand_ins = extended.stand_ins(evaluation)
+        if stand_ins is not None:
+            evaluation.score_instead(stand_ins)
         ranking = evaluation.rank()
         if self.extenders:
             extended.prioritize(evaluation)
@@ -387,7 +397,7 @@ class Scheduler:
         """
         extended = NO_EXTENDERS
         if self.extenders:
-            extended = ExtenderRound(self.extenders, pod, self.setup.rules.extender_reason_replaces)
+            extended = ExtenderRound(self.extenders, pod, self.setup.rules)
         framework = self.framework_of(pod)
         self._check_queue(pod, framework)
         if not self.cluster.node_count:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import msgspec
 
-from podium.model import Object, Pod
+from podium.model import Node, Object, Pod
 from podium.model.quantity import INT64
 
 
@@ -140,8 +140,8 @@ class FilterResult:
     passed: list[str]
     failed: dict[str, str] = field(default_factory=dict)
     unresolvable: dict[str, str] = field(default_factory=dict)
-    replaced: bool = False
-    """The answer carried Node objects. kube-scheduler scores those as returned, as nodes on which no pod runs."""
+    returned: Mapping[str, Node] = field(default_factory=dict)
+    """The Node objects of the answer by name, if it carried any: kube-scheduler goes on with these, not its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +203,37 @@ def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> Filt
     read_error(answer)
     unresolvable = _reasons(answer, "FailedAndUnresolvableNodes")
     failed = {name: why for name, why in _reasons(answer, "FailedNodes").items() if name not in unresolvable}
-    names, nodes = member(answer, "NodeNames"), member(answer, "Nodes")
-    replaced = False
+    names = member(answer, "NodeNames")
+    returned: dict[str, Node] = {}
     if by_name and names is not None:
-        passed = [string(name, "NodeNames") for name in sequence(names, "NodeNames")]
+        passed = list(dict.fromkeys(string(name, "NodeNames") for name in sequence(names, "NodeNames")))
     else:
-        replaced = nodes is not None
-        items = sequence(member(nodes, "items"), "Nodes.items")
-        passed = [string(member(member(item, "metadata"), "name"), "a node's name") for item in items]
-    passed = list(dict.fromkeys(passed))
+        items = sequence(member(member(answer, "Nodes"), "items"), "Nodes.items")
+        returned = {node.name: node for node in map(_returned_node, items)}
+        passed = list(returned)
     for name in passed:
         if name not in sent:
             raise WireError(f"passed node {name!r}, which it was not asked about")
-    return FilterResult(passed, failed, unresolvable, replaced)
+    return FilterResult(passed, failed, unresolvable, returned)
+
+
+def _returned_node(item: object) -> Node:
+    """A node as the extender sent it back. Nobody fills in defaults: without `allocatable` it has nothing to give."""
+    name = string(member(member(item, "metadata"), "name"), "a node's name")
+    try:
+        node = msgspec.convert(_without_nulls(item), Node)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise WireError(f"node {name!r}, which it passed, is not a Node: {error}") from None
+    return msgspec.structs.replace(
+        node, status=msgspec.structs.replace(node.status, allocatable=node.status.allocatable or {})
+    )
+
+
+def _without_nulls(value: object) -> object:
+    """The same value without members that are null: in Go they are as good as absent."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _reasons(answer: object, name: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from podium.cluster.columns import Ints, highest
 from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
 from podium.framework.status import SUCCESS, Status, Verdict
-from podium.framework.suggested_change import Change, EventHint, RejectedPod
+from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
 from podium.model import Object, Pod, PodSpec
 from podium.model.resources import PodResources
 from podium.rules import NEWEST_RULES, Rules
@@ -109,6 +109,10 @@ class Plugin:
         returns True, or after five minutes. A hint that cannot tell should return True.
         """
         return None
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        """Per node that the plugin rejected, the things in the way, as far as they have names; for `podium explain`."""
+        return {}
 
     def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
         """Changes each of which may make the plugin pass the node that it rejected; `podium why-not` tries them."""

@@ -19,7 +19,7 @@ from podium.model import ContainerImage, Node, Object, Pod, Taint, Toleration
 from podium.model.objects import HOSTNAME
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, pod_resources
-from podium.model.selectors import CORDONED
+from podium.model.selectors import CORDONED, Requirement
 from podium.wording import joined
 
 T = TypeVar("T", bound=Object)
@@ -98,6 +98,44 @@ class RejectedPod(NamedTuple):
     def node_labels(self) -> Mapping[str, str]:
         """The labels of the rejected node."""
         return self.node_object.metadata.labels
+
+
+# -- what is in the way --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """The thing that keeps a pod off a node: a taint, a label, a port, an amount that is missing."""
+
+    kind: str
+    text: str
+    """What there is to say of it; where it can, in the same words for all nodes that have it."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """The same as plain data."""
+    missing: int = 0
+    """How far the node is from what is needed, to find the closest of several; 0 where that has no measure."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The obstacle as plain data."""
+        return {"kind": self.kind, "text": self.text, **self.facts}
+
+
+class RejectedNodes(NamedTuple):
+    """A pod, and the nodes that a plugin rejected for it, each with the reason."""
+
+    pod: Pod
+    statuses: Mapping[str, Status]
+    cluster: Cluster
+
+
+def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
+    """A node's label that is not what `owner`, such as the pod's nodeSelector, wants."""
+    key, has = requirement.key, labels.get(requirement.key)
+    wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
+    is_one_value = requirement.operator == "In" and len(requirement.values) == 1
+    wants = f"{key}={next(iter(requirement.values))}" if is_one_value else f"{key} {wanted}"
+    there = f"has no label {key}" if has is None else f"has {key}={has}"
+    return Obstacle("label", f"{owner} wants {wants}, node {there}", {"label": key, "wants": wanted, "has": has})
 
 
 # -- changes of nodes ----------------------------------------------------------------------------------------------

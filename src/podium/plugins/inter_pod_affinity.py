@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -30,6 +30,8 @@ from podium.framework.suggested_change import (
     Action,
     Change,
     EventHint,
+    Obstacle,
+    RejectedNodes,
     RejectedPod,
     WaitingPod,
     edit_pod,
@@ -40,9 +42,95 @@ from podium.framework.suggested_change import (
     same_domain,
 )
 from podium.model import LabelSelector, Namespace, Node, Pod
+from podium.rules import Rules
 
 Field = Literal["pod_affinity", "pod_anti_affinity"]
 _NAMES: dict[Field, str] = {"pod_affinity": "affinity", "pod_anti_affinity": "anti-affinity"}
+
+
+def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
+    """The pods that the pod does not find, and the topology labels that nodes lack."""
+    terms, domains = affinity_terms(rejected.pod, rules).required_affinity, _Domains(rejected.cluster)
+    found = {}
+    for node in rejected.statuses:
+        labels = rejected.cluster.node(node).metadata.labels
+        obstacles = []
+        for term in terms:
+            key, domain = term.topology_key, labels.get(term.topology_key)
+            if domain is None:
+                text = f"the node has no label {key}, by which the pod's affinity goes"
+                obstacles.append(Obstacle("topology", text, {"topologyKey": key}))
+            elif not domains.first(terms, key, domain):
+                text = f"no pod that the pod's affinity wants runs in {key}={domain}"
+                obstacles.append(Obstacle("affinity", text, {"topologyKey": key, "domain": domain}))
+        found[node] = obstacles
+    return found
+
+
+def anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
+    """The pods that the pod does not want to be with."""
+    terms, domains = affinity_terms(rejected.pod, rules).required_anti_affinity, _Domains(rejected.cluster)
+    found = {}
+    for node in rejected.statuses:
+        labels = rejected.cluster.node(node).metadata.labels
+        obstacles = []
+        for term in terms:
+            key, domain = term.topology_key, labels.get(term.topology_key)
+            other = "" if domain is None else domains.first((term,), key, domain)
+            if other:
+                text = f"the pod's anti-affinity keeps it away from pod {other} in {key}={domain}"
+                obstacles.append(_apart(text, key, domain, other))
+        found[node] = obstacles
+    return found
+
+
+def existing_anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
+    """The pods that do not want to be with the pod."""
+    pod, cluster = rejected.pod, rejected.cluster
+    namespace_labels = cluster.namespace_labels(pod.namespace)
+    carriers: dict[tuple[str, str], str] = {}
+    for other, where in cluster.placed():
+        if other.spec.affinity is None or other.spec.affinity.pod_anti_affinity is None:
+            continue
+        for term in affinity_terms(other, rules).required_anti_affinity:
+            value = cluster.node(where).metadata.labels.get(term.topology_key)
+            if value is not None and term.matches(pod.namespace, pod.metadata.labels, namespace_labels):
+                carriers.setdefault((term.topology_key, value), other.key)
+    found = {}
+    for node in rejected.statuses:
+        labels = cluster.node(node).metadata.labels
+        here = [(key, value, other) for (key, value), other in carriers.items() if labels.get(key) == value]
+        found[node] = [
+            _apart(f"the anti-affinity of pod {other} keeps the pod away from {key}={value}", key, value, other)
+            for key, value, other in here
+        ]
+    return found
+
+
+def _apart(text: str, key: str, domain: str | None, other: str) -> Obstacle:
+    return Obstacle("anti-affinity", text, {"topologyKey": key, "domain": domain, "pod": other})
+
+
+class _Domains:
+    """Finds a pod that some terms all mean in a domain; the pods are looked through once for each key."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[tuple[Term, ...], str], dict[str, str]] = {}
+
+    def first(self, terms: tuple[Term, ...], key: str, domain: str) -> str:
+        """The namespace/name of a pod that all terms mean there; empty if there is none."""
+        known = self._known.get((terms, key))
+        if known is None:
+            known = self._known[terms, key] = {}
+            for pod, where in self._cluster.placed():
+                value = self._cluster.node(where).metadata.labels.get(key)
+                if value is not None and value not in known and self._means(terms, pod):
+                    known[value] = pod.key
+        return known.get(domain, "")
+
+    def _means(self, terms: tuple[Term, ...], pod: Pod) -> bool:
+        return all(_meant_by(term, self._cluster, [pod]) for term in terms)
 
 
 def affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
@@ -295,7 +383,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         has_preferences = bool(terms.preferred_affinity or terms.preferred_anti_affinity)
         if self._args.ignore_preferred_terms_of_existing_pods and not has_preferences:
             return SKIP
-        by_key = self._topology_scores(state.info, nodes.cluster)
+        by_key = self._topology_scores(state.info, nodes.snapshot)
         if not by_key:
             return SKIP
         state[f"{self.name}/score"] = by_key
@@ -377,6 +465,19 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return joins or any(
             t.topology_key in before and before[t.topology_key] != after.get(t.topology_key) for t in anti
         )
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        by_reason = {
+            self.REASON_AFFINITY: affinity_obstacles,
+            self.REASON_ANTI_AFFINITY: anti_affinity_obstacles,
+            self.REASON_EXISTING: existing_anti_affinity_obstacles,
+        }
+        found: dict[str, list[Obstacle]] = {}
+        for reason, obstacles in by_reason.items():
+            statuses = {node: status for node, status in rejected.statuses.items() if reason in status.reasons}
+            if statuses:
+                found |= obstacles(rejected._replace(statuses=statuses), rejected.cluster.rules)
+        return found
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         by_reason = {

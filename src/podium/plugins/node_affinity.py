@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace as replace_data
 
 import msgspec
@@ -26,11 +26,14 @@ from podium.framework.suggested_change import (
     Action,
     Change,
     EventHint,
+    Obstacle,
+    RejectedNodes,
     RejectedPod,
     WaitingPod,
     edit_pod,
     label_node,
     set_args,
+    unmet_label,
 )
 from podium.model import Node, NodeSelector, Pod, PodSpec, SelectorRequirement
 from podium.model import NodeAffinity as Affinity
@@ -115,6 +118,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
             return False
         return old is None or not wanted.matches(old.metadata.labels, old.name)
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return affinity_obstacles(rejected, self._added_terms)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         yield from affinity_fixes(rejected, self._added_terms)
         added = self._args.added_affinity
@@ -141,6 +147,46 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
             return None
         union = named if union is None else union | named
     return union
+
+
+# -- what is in the way --------------------------------------------------------------------------------------------
+
+
+def affinity_obstacles(rejected: RejectedNodes, added: Sequence[NodeTerm] | None = None) -> dict[str, list[Obstacle]]:
+    """The labels that are not what the pod wants; `added` are the terms that the profile requires, too."""
+    wanted = required_node_affinity(rejected.pod)
+    found = {}
+    for node in rejected.statuses:
+        labels = rejected.cluster.node(node).metadata.labels
+        selected = [unmet_label("nodeSelector", each, labels) for each in wanted.labels if not each.matches(labels)]
+        own = [] if wanted.terms is None else _unmet_terms("required node affinity", wanted.terms, node, labels)
+        enforced = [] if added is None else _unmet_terms("the profile's addedAffinity", added, node, labels)
+        found[node] = [*selected, *own, *enforced]
+    return found
+
+
+def _unmet_terms(owner: str, terms: Sequence[NodeTerm], node: str, labels: Mapping[str, str]) -> list[Obstacle]:
+    """What is wrong with the node in the term that it comes closest to; nothing if one of the terms matches."""
+    if any(term.matches(labels, node) for term in terms):
+        return []
+    if not terms:
+        return [Obstacle("label", f"{owner} has no term that matches any node")]
+    unmet = [
+        [
+            *[unmet_label(owner, each, labels) for each in term.labels if not each.matches(labels)],
+            *[_unmet_name(owner, each) for each in term.names if not each.matches_value(node)],
+        ]
+        for term in terms
+    ]
+    closest = min(unmet, key=len)
+    if len(terms) > 1:
+        closest[0] = replace_data(closest[0], text=f"{closest[0].text} (the closest of {len(terms)} terms)")
+    return closest
+
+
+def _unmet_name(owner: str, requirement: Requirement) -> Obstacle:
+    wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
+    return Obstacle("name", f"{owner} wants metadata.name {wanted}", {"field": "metadata.name", "wants": wanted})
 
 
 # -- what a rejected user can do -----------------------------------------------------------------------------------

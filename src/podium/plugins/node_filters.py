@@ -4,7 +4,7 @@ TaintToleration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,6 +27,8 @@ from podium.framework.suggested_change import (
     Action,
     Change,
     EventHint,
+    Obstacle,
+    RejectedNodes,
     RejectedPod,
     WaitingPod,
     edit_pod,
@@ -34,11 +36,12 @@ from podium.framework.suggested_change import (
     is_about_itself,
     is_placed,
     remove_taint,
+    taint_text,
     tolerate,
     uncordon,
 )
 from podium.model import Container, Node, Pod, PodSpec, Taint
-from podium.model.selectors import CORDONED, PREFER_NO_SCHEDULE, any_tolerates, untolerated
+from podium.model.selectors import CORDONED, PREFER_NO_SCHEDULE, any_tolerates, repels, untolerated
 from podium.rules import Rules
 
 PASSED = PreFilterResult()
@@ -73,8 +76,20 @@ class NodeName(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventHint]:
         return (EventHint("Node", Action.ADD),)
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return node_name_obstacles(rejected)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return node_name_fixes(rejected)
+
+
+def node_name_obstacles(rejected: RejectedNodes) -> dict[str, list[Obstacle]]:
+    """The node that the pod names."""
+    named = rejected.pod.spec.node_name
+    text = f"the pod wants node {named} and no other (spec.nodeName)"
+    return {
+        node: [Obstacle("name", text, {"nodeName": named})] for node in rejected.statuses if named not in ("", node)
+    }
 
 
 def node_name_fixes(rejected: RejectedPod) -> Iterator[Change]:
@@ -123,8 +138,17 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
         """Whether the waiting pod itself tolerates cordoned nodes now."""
         return waiting.is_same(new) and any_tolerates(new.spec.tolerations, CORDONED)
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return cordon_obstacles(rejected)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return cordon_fixes(rejected)
+
+
+def cordon_obstacles(rejected: RejectedNodes) -> dict[str, list[Obstacle]]:
+    """That nodes are cordoned."""
+    cordoned = Obstacle("cordon", "the node is cordoned (spec.unschedulable)", {"field": "spec.unschedulable"})
+    return {node: [cordoned] for node in rejected.statuses if rejected.cluster.node(node).spec.unschedulable}
 
 
 def cordon_fixes(rejected: RejectedPod) -> Iterator[Change]:
@@ -158,6 +182,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             conflicts(freed, wanted) for freed in host_ports(old) for wanted in waiting.info.ports
         )
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return port_obstacles(rejected, conflicts)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return port_fixes(rejected, conflicts)
 
@@ -166,6 +193,27 @@ def conflicts(one: HostPort, other: HostPort) -> bool:
     """Whether two host ports cannot be on one node: same protocol and number, and the same or any address."""
     same = (one.protocol, one.port) == (other.protocol, other.port)
     return same and (one.ip == other.ip or ANY_IP in (one.ip, other.ip))
+
+
+def port_obstacles(rejected: RejectedNodes, overlap: Callable[[HostPort, HostPort], bool]) -> dict[str, list[Obstacle]]:
+    """The host ports that pods on each node hold; `overlap` says which ports exclude another."""
+    wanted, cluster = host_ports(rejected.pod), rejected.cluster
+    found = {}
+    for node in rejected.statuses:
+        holders = {
+            mine: pod.key
+            for pod in cluster.pods_on(cluster.rows[node])
+            for theirs in host_ports(pod)
+            for mine in wanted
+            if overlap(mine, theirs)
+        }
+        found[node] = [_port_obstacle(mine, holder) for mine, holder in sorted(holders.items())]
+    return found
+
+
+def _port_obstacle(port: HostPort, holder: str) -> Obstacle:
+    facts = {"port": port.port, "protocol": port.protocol, "hostIP": port.ip, "pod": holder}
+    return Obstacle("port", f"host port {port.port}/{port.protocol} is taken by pod {holder}", facts)
 
 
 def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bool]) -> Iterator[Change]:
@@ -230,6 +278,16 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         needed = required_features(pod.spec)
         lacking = (not needed.issubset(node.node.status.declared_features) for node in nodes)
         return Verdict.unresolvable(np.fromiter(lacking, np.bool_, len(nodes)), self.REASON)
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        needed, cluster = required_features(rejected.pod.spec), rejected.cluster
+        lacking = {node: needed.difference(cluster.node(node).status.declared_features) for node in rejected.statuses}
+        return {
+            node: [
+                Obstacle("feature", f"the node does not declare {name}", {"feature": name}) for name in sorted(names)
+            ]
+            for node, names in lacking.items()
+        }
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (
@@ -307,11 +365,27 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesB
         was_repelled = old is None or untolerated(old.spec.taints, tolerations) is not None
         return was_repelled and untolerated(new.spec.taints, tolerations) is None
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return taint_obstacles(rejected)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return taint_fixes(rejected)
 
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
         return preferred_taint_fixes(pod, node, cluster)
+
+
+def taint_obstacles(
+    rejected: RejectedNodes, is_repelling: Callable[[Taint], bool] = repels
+) -> dict[str, list[Obstacle]]:
+    """The first repelling taint of each node that the pod does not tolerate: the one that kube-scheduler goes by."""
+    found = {}
+    for node in rejected.statuses:
+        taint = untolerated(rejected.cluster.node(node).spec.taints, rejected.pod.spec.tolerations, is_repelling)
+        if taint is not None:
+            text = taint_text(taint)
+            found[node] = [Obstacle("taint", f"untolerated taint {text}", {"taint": text})]
+    return found
 
 
 def taint_fixes(rejected: RejectedPod) -> Iterator[Change]:

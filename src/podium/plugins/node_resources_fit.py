@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
@@ -34,6 +34,8 @@ from podium.framework.suggested_change import (
     Action,
     Change,
     EventHint,
+    Obstacle,
+    RejectedNodes,
     RejectedPod,
     Trial,
     WaitingPod,
@@ -53,6 +55,37 @@ from podium.wording import joined
 MOST_EVICTED = 5
 """How many pods one change evicts at most."""
 MOST_ALTERNATIVES = 3
+
+
+def resource_obstacles(
+    rejected: RejectedNodes, counts: Callable[[str, NodeInfo], bool] = lambda name, node: True
+) -> dict[str, list[Obstacle]]:
+    """How much of which resource is missing on each node; those that do not count are left out."""
+    cluster, found = rejected.cluster, {}
+    requests = {PODS: 1, **pod_resources(rejected.pod).requests}
+    for node in rejected.statuses:
+        info = NodeInfo(cluster, cluster.rows[node])
+        found[node] = [
+            _shortage(name, amount, info)
+            for name, amount in requests.items()
+            if amount > max(info.allocatable(name) - info.requested(name), 0) and counts(name, info)
+        ]
+    return found
+
+
+def _shortage(name: str, amount: int, info: NodeInfo) -> Obstacle:
+    offered, requested = info.allocatable(name), info.requested(name)
+    free = offered - requested
+    facts = {"resource": name, "missing": amount_text(name, amount - free), "requests": amount_text(name, amount)}
+    facts |= {"free": amount_text(name, free), "allocatable": amount_text(name, offered)}
+    if name == PODS:
+        text = f"{requested:,} pods run there, and {offered:,} may"
+    elif amount > offered:
+        text = f"{facts['requests']} {name} asked for, and the whole node has {facts['allocatable']}"
+    else:
+        free_of = f"{facts['free']} of {facts['allocatable']} free"
+        text = f"{facts['missing']} {name} missing ({facts['requests']} asked for, {free_of})"
+    return Obstacle("resource", text, facts, missing=amount - free)
 
 
 def resource_fixes(rejected: RejectedPod) -> Iterator[Change]:
@@ -394,6 +427,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return True
         before = node_allocatable(old)
         return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        varies = self.varies(rejected.cluster.info_of(rejected.pod), rejected.cluster)
+        backed = backed_resources(rejected.cluster) if varies else NONE_BACKED
+
+        def counts(name: str, node: NodeInfo) -> bool:
+            is_delegated = name in backed and not node.allocatable(name)
+            return not self._is_ignored(name) and not is_delegated
+
+        return resource_obstacles(rejected, counts)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return resource_fixes(rejected)

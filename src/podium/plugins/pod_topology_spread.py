@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -33,6 +33,8 @@ from podium.framework.suggested_change import (
     Action,
     Change,
     EventHint,
+    Obstacle,
+    RejectedNodes,
     RejectedPod,
     WaitingPod,
     edit_pod,
@@ -54,6 +56,7 @@ from podium.plugins.spread_constraints import (
     compile_constraints,
     default_selector,
 )
+from podium.wording import counted
 
 
 class SpreadFilter(Protocol):
@@ -62,6 +65,35 @@ class SpreadFilter(Protocol):
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult: ...
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict: ...
+
+
+class Crowd(NamedTuple):
+    """How a domain compares with the others once the pod is in it."""
+
+    pods: int
+    """Matching pods in the domain, without the pod itself."""
+    fewest: int
+    """Matching pods in the domain that has the fewest; 0 while there are fewer domains than minDomains."""
+    skew: int
+    """How many more pods the domain would have than that one."""
+    max_skew: int
+
+    @property
+    def is_too_large(self) -> bool:
+        return self.skew > self.max_skew
+
+
+def spread_obstacle(key: str, labels: Mapping[str, str], crowd: Crowd) -> Obstacle:
+    """The topology label that a node lacks, or the skew that its domain would have."""
+    domain = labels.get(key)
+    if domain is None:
+        return Obstacle("topology", f"the node has no label {key}, by which the pod spreads", {"topologyKey": key})
+    text = (
+        f"{key}={domain} has {counted(crowd.pods, 'such pod')}, the emptiest domain {crowd.fewest:,}: "
+        f"the skew would be {crowd.skew:,}, and maxSkew is {crowd.max_skew:,}"
+    )
+    facts = {"topologyKey": key, "domain": domain, "pods": crowd.pods, "fewest": crowd.fewest}
+    return Obstacle("topology", text, {**facts, "skew": crowd.skew, "maxSkew": crowd.max_skew}, missing=crowd.skew)
 
 
 def topology_spread_fixes(plugin: SpreadFilter, rejected: RejectedPod) -> Iterator[Change]:
@@ -171,6 +203,12 @@ class _Domains(NamedTuple):
         if tally.domains >= max(constraint.min_domains, 1):
             fewest = tally.fewest if self.moved is None else lowest(self.counts[tally.nodes > 0])
         return constraint.max_skew + fewest - constraint.matches_itself
+
+    def crowd(self, node: NodeInfo) -> Crowd:
+        """How many pods the node's domain has, compared with the others, if the pod goes there."""
+        own, constraint = int(self.counts[node.code(self.constraint.topology_key)]), self.constraint
+        fewest = self.most - constraint.max_skew + constraint.matches_itself
+        return Crowd(own, fewest, own + constraint.matches_itself - fewest, constraint.max_skew)
 
     def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
         """With a pod that came (1) or went (-1).
@@ -301,15 +339,15 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-        cluster = nodes.cluster
-        _, constraints = self._constraints(state.info, cluster)
+        _, constraints = self._constraints(state.info, nodes.snapshot)
         if not constraints.all:
             return SKIP
         sizes = _sizes(constraints, nodes.representatives(constraints.keys))
         scored = []
         for each in constraints.all:
-            is_hostname = each.topology_key == HOSTNAME
-            pods = cluster.census.tally(each.question).per_row() if is_hostname else each.by_domain(cluster).counts
+            # For the hostname each node's own pods are counted; a node that an extender sent back has none.
+            own = nodes.cluster.census.tally(each.question).per_row() if each.topology_key == HOSTNAME else None
+            pods = each.by_domain(nodes.snapshot).counts if own is None else own
             scored.append(_Scored(each, pods, math.log(sizes[each.topology_key] + 2)))
         state[f"{self.name}/score"] = _ScoreState(constraints, scored)
         return SUCCESS
@@ -385,6 +423,20 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
             return True
         moved = any(old.metadata.labels.get(key) != new.metadata.labels.get(key) for key in keys)
         return counted_after and (moved or old.spec.taints != new.spec.taints)
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        cluster, info = rejected.cluster, rejected.cluster.info_of(rejected.pod)
+        constraints, _ = self._constraints(info, cluster)
+        counted = [_Domains(each, each.by_domain(cluster)) for each in constraints.all]
+        found = {}
+        for node in rejected.statuses:
+            labels, row = cluster.node(node).metadata.labels, cluster.rows[node]
+            found[node] = [
+                spread_obstacle(each.constraint.topology_key, labels, each.crowd(NodeInfo(cluster, row)))
+                for each in counted
+                if each.constraint.topology_key not in labels or each.crowd(NodeInfo(cluster, row)).is_too_large
+            ]
+        return found
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return topology_spread_fixes(self, rejected)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from podium.engine.decision import Decision, Scored, lead, not_looked_at, ranking, runner_up, scored, why
+from podium.engine.decision import Decision, Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.engine.preemption.choice import Candidate
-from podium.framework import Code
+from podium.framework.suggested_change import Obstacle
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.present.text import Column, Line, fitting, shortened, styled, table, wrapped
 from podium.wording import counted, joined, listed
@@ -75,7 +75,11 @@ WIDTH = 80
 NAMED = 6
 """How many of the nodes that were rejected for the same reason are named."""
 
-NO_DETAILS: Mapping[str, str] = MappingProxyType({})
+Obstacles = Mapping[str, tuple[Obstacle, ...]]
+"""Per rejected node, the things in the way."""
+NO_OBSTACLES: Obstacles = MappingProxyType({})
+MOST_DIFFERENT = 3
+"""How many different things in the way of one reason are named."""
 
 
 class Rejection(NamedTuple):
@@ -104,6 +108,10 @@ def words(decision: Decision) -> list[str]:
     """The answer in sentences: where the pod goes and why there, or why it fits nowhere."""
     if decision.error:
         return [f"Pod {decision.pod} cannot be decided: {decision.error}."]
+    return [*_where(decision), *_about_extenders(decision)]
+
+
+def _where(decision: Decision) -> list[str]:
     if decision.node is None:
         return list(_why_nowhere(decision))
     if len(decision.feasible) == 1:
@@ -134,6 +142,21 @@ def _why_there(decision: Decision) -> Iterator[str]:
         yield f"Against {second} it {_gains_and_losses(lead(decision, second))}."
 
 
+def _about_extenders(decision: Decision) -> Iterator[str]:
+    """What extenders did that neither scores nor reasons show."""
+    for name, nodes in decision.dropped.items():
+        if decision.feasible or decision.rejected.keys() - set(nodes):
+            yield f"Extender {name} left out {counted(len(nodes), 'node')} without a reason: {listed(nodes, NAMED)}."
+        else:
+            yield f"Extender {name} passed no node, and gave no reason."
+    if decision.scores:
+        for name in decision.scored_as_returned_by:
+            yield (
+                f"Extender {name} sent Node objects back: they are scored as it sent them and as if no pod ran there, "
+                "as kube-scheduler does from v1.33 on."
+            )
+
+
 def _gains_and_losses(points: Mapping[str, int]) -> str:
     gains = [f"{by:,} on {plugin}" for plugin, by in points.items() if by > 0]
     losses = [f"{-by:,} on {plugin}" for plugin, by in points.items() if by < 0]
@@ -153,12 +176,25 @@ def _why_nowhere(decision: Decision) -> Iterator[str]:
     if "preemption: " in decision.post_filter_message:
         yield "Evicting pods was tried: none of a lower priority makes room."
         return
-    helpful = sum(status.code is Code.UNSCHEDULABLE for status in decision.rejected.values())
-    if helpful == decision.node_count:
-        yield "Evicting pods could make room on each of them."
+    if decision.eviction is not None:
+        yield from _about_eviction(decision, decision.eviction)
+
+
+def _about_eviction(decision: Decision, eviction: Eviction) -> Iterator[str]:
+    """Whether evicting pods could make room, as far as that is known without trying."""
+    helpful = len(eviction.nodes) + eviction.without_victims
+    rest = decision.node_count - len(eviction.nodes)
+    if helpful and eviction.nobody_because:
+        yield f"No pod is evicted for it: {eviction.nobody_because}."
+    elif eviction.nodes and not rest:
+        yield "Evicting pods of a lower priority could make room on each of them."
+    elif eviction.nodes:
+        yield f"Evicting pods of a lower priority could make room on {len(eviction.nodes):,} of them, not on {rest:,}."
     elif helpful:
-        rest = decision.node_count - helpful
-        yield f"Evicting pods could make room on {helpful:,} of them, not on the other {rest:,}."
+        where = (
+            "there" if helpful == decision.node_count else f"on the {counted(helpful, 'node')} where that could help"
+        )
+        yield f"No pod {where} has a lower priority, so evicting cannot help."
     elif any(status.reasons == (DynamicResources.REASON_NOT_FOUND,) for status in decision.rejected.values()):
         yield "The scheduler evicts no pods for devices."
     elif decision.rejected:
@@ -172,7 +208,7 @@ def explain(
     decision: Decision,
     *,
     notes: Sequence[str] = (),
-    details: Mapping[str, str] = NO_DETAILS,
+    obstacles: Obstacles = NO_OBSTACLES,
     width: int = WIDTH,
     wide: bool = False,
     every_node: bool = False,
@@ -180,7 +216,7 @@ def explain(
 ) -> list[Line]:
     """The decision in words, then the scores of the nodes that fit, then the rejections of those that do not.
 
-    `notes` are sentences to add to the words, `details` say more about why nodes were rejected. `wide` shows raw,
+    `notes` are sentences to add to the words, `obstacles` are what is in the way on nodes. `wide` shows raw,
     normalised and weighted scores, in lines as long as it takes; else weighted scores alone, in lines of at most
     `width`. Of many nodes the best ten are shown, or `every_node`. Rejections are shown by reason, or `per_node`.
     """
@@ -194,7 +230,7 @@ def explain(
     if decision.rejected:
         lines.append(Line(""))
         show = _lines_per_node if per_node or every_node else _lines_by_reason
-        lines += show(decision, details, width)
+        lines += show(decision, obstacles, width)
     if not_looked_at(decision) and not decision.error:
         lines += [Line(""), *wrapped(_about_the_rest(decision), width)]
     return lines
@@ -265,7 +301,7 @@ def _about_the_others(decision: Decision, nodes: Sequence[str]) -> str:
     return f"  and {counted(len(nodes), 'more node')} that fit, with {points}"
 
 
-def _lines_by_reason(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:
+def _lines_by_reason(decision: Decision, obstacles: Obstacles, width: int) -> list[Line]:
     lines = [Line("REJECTED  BECAUSE", "bold")]
     groups = rejections(decision)
     for rejection in groups[:TOP]:
@@ -273,31 +309,51 @@ def _lines_by_reason(decision: Decision, details: Mapping[str, str], width: int)
         lines += wrapped(rejection.why, width, first=count, then=" " * len(count))
         names = listed(rejection.nodes, NAMED)
         lines += wrapped(names, width, first=" " * len(count), then=" " * len(count), style="dim")
-        lines += wrapped(_in_detail(rejection.nodes, details), width, first=" " * len(count), then=" " * len(count))
+        for sentence in summarized(rejection.nodes, obstacles):
+            lines += wrapped(sentence, width, first=" " * len(count), then=" " * (len(count) + 2))
     rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
     if rest:
         lines.append(Line(f"{rest:>8,}  for {counted(len(groups) - TOP, 'other reason')}", "dim"))
     return lines
 
 
-def _lines_per_node(decision: Decision, details: Mapping[str, str], width: int) -> list[Line]:
+def _lines_per_node(decision: Decision, obstacles: Obstacles, width: int) -> list[Line]:
     name_width = min(max(map(len, ("NODE", *decision.rejected))), width // 2)
     lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BECAUSE", "bold")]
     for node, status in decision.rejected.items():
         first = shortened(node, name_width).ljust(name_width + 2)
         lines += wrapped(why(status), width, first=first, then=" " * (name_width + 2))
         indent = " " * (name_width + 4)
-        lines += wrapped(details.get(node, ""), width, first=indent, then=indent, style="dim")
+        lines += wrapped(in_words(obstacles.get(node, ())), width, first=indent, then=indent, style="dim")
     return lines
 
 
-def _in_detail(nodes: Sequence[str], details: Mapping[str, str]) -> str:
-    """What there is to say of several nodes together: of all if it is the same, else of the first."""
-    said = {details.get(node, "") for node in nodes}
-    first = next((node for node in nodes if node in details), None)
-    if first is None:
-        return ""
-    return details[first] if len(said) == 1 else f"{first}: {details[first]}"
+def in_words(obstacles: Sequence[Obstacle]) -> str:
+    """What is in the way on one node."""
+    return "; ".join(obstacle.text for obstacle in obstacles)
+
+
+def summarized(nodes: Sequence[str], obstacles: Obstacles) -> list[str]:
+    """What is in the way on several nodes: the same on all, a few different things, or that on the closest node."""
+    by_text: dict[str, list[str]] = {}
+    for node in nodes:
+        if obstacles.get(node):
+            by_text.setdefault(in_words(obstacles[node]), []).append(node)
+    order = sorted(by_text, key=lambda text: -len(by_text[text]))
+    if order and len(by_text[order[0]]) == len(nodes):
+        return order
+    if len(order) > MOST_DIFFERENT and all(one.missing for node in nodes for one in obstacles.get(node, ())):
+        named = [node for node in nodes if obstacles.get(node)]
+        closest = min(named, key=lambda node: [one.missing for one in obstacles[node]])
+        return [f"closest is {closest}: {in_words(obstacles[closest])}"]
+    shown = order if len(order) == MOST_DIFFERENT + 1 else order[:MOST_DIFFERENT]
+    sentences = [f"{_these(by_text[text])}: {text}" for text in shown]
+    rest = sum(len(by_text[text]) for text in order[len(shown) :])
+    return [*sentences, f"and other things on {counted(rest, 'node')}"] if rest else sentences
+
+
+def _these(nodes: Sequence[str]) -> str:
+    return nodes[0] if len(nodes) == 1 else counted(len(nodes), "node")
 
 
 def _about_the_rest(decision: Decision) -> str:

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.errors import InputError
+from podium.framework import Framework, Status
+from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
-from podium.present.decision_text import NO_DETAILS, WIDTH, explain, preemption_document, words
+from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, in_words, preemption_document, words
 from podium.present.devices import device_details, devices_given
 from podium.present.storage_detail import claims_detail, storage_details
 from podium.present.text import API_VERSION, Line, to_csv
@@ -23,10 +26,15 @@ class Explained(NamedTuple):
 
     decision: Decision
     runs_on: str = ""
-    details: Mapping[str, str] = NO_DETAILS
-    """Per node that storage rejected, the claim, volume and rule that did; per node without devices, what is short."""
+    obstacles: Mapping[str, tuple[Obstacle, ...]] = NO_OBSTACLES
+    """Per rejected node, the things in the way, as far as they have names."""
     about_claims: str = ""
     """A sentence about the claim that keeps the pod from every node, or about the devices that its claims get."""
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What is in the way in words, per rejected node of which there is something to say."""
+        return {node: in_words(obstacles) for node, obstacles in self.obstacles.items()}
 
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
@@ -51,9 +59,32 @@ def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -
     if decision.error:
         return Explained(decision, runs_on)
     framework = scheduler.framework_of(pod)
-    details = storage_details(cluster, framework, pod, decision) | device_details(cluster, framework, pod, decision)
+    obstacles = obstacles_of(cluster, framework, pod, decision)
     about_claims = claims_detail(cluster, pod, decision) or devices_given(decision.details)
-    return Explained(decision, runs_on, details, about_claims)
+    return Explained(decision, runs_on, obstacles, about_claims)
+
+
+def obstacles_of(
+    cluster: Cluster, framework: Framework, pod: Pod, decision: Decision
+) -> dict[str, tuple[Obstacle, ...]]:
+    """What is in the way on each rejected node; the cluster must be as it was when the pod was decided."""
+    by_plugin: dict[str, dict[str, Status]] = {}
+    for node, status in decision.rejected.items():
+        # Old releases collect what all plugins have against a node.
+        for name in status.plugin.split(", "):
+            by_plugin.setdefault(name, {})[node] = status
+    found: dict[str, tuple[Obstacle, ...]] = {}
+    for name, statuses in by_plugin.items():
+        if name in framework.plugins:
+            named = framework.plugins[name].obstacles(RejectedNodes(pod, statuses, cluster))
+            found |= {node: (*found.get(node, ()), *obstacles) for node, obstacles in named.items() if obstacles}
+    sentences = {"volume": storage_details, "device": device_details}
+    for kind, details in sentences.items():
+        found |= {
+            node: (*found.get(node, ()), Obstacle(kind, sentence))
+            for node, sentence in details(cluster, framework, pod, decision).items()
+        }
+    return found
 
 
 def to_lines(
@@ -63,7 +94,7 @@ def to_lines(
     return explain(
         explained.decision,
         notes=notes(explained),
-        details=explained.details,
+        obstacles=explained.obstacles,
         width=width,
         wide=wide,
         every_node=every_node,
@@ -98,7 +129,7 @@ def _ordinal(number: int) -> str:
 
 def to_document(explained: Explained) -> dict[str, Any]:
     """The decision as plain data, of kind Explanation."""
-    decision, runs_on = explained.decision, explained.runs_on
+    decision, runs_on, details = explained.decision, explained.runs_on, explained.details
     return {
         "apiVersion": API_VERSION,
         "kind": "Explanation",
@@ -125,7 +156,8 @@ def to_document(explained: Explained) -> dict[str, Any]:
                 "plugin": status.plugin,
                 "code": status.code.value,
                 "reasons": list(status.reasons),
-                "detail": explained.details.get(node),
+                "detail": details.get(node),
+                "inTheWay": [obstacle.to_dict() for obstacle in explained.obstacles.get(node, ())],
             }
             for node, status in decision.rejected.items()
         ],

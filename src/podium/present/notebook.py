@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.engine.decision import Scored, ranking, scored
 from podium.errors import InputError
-from podium.present.decision_text import NAMED, TOP, rejections, words
+from podium.present.decision_text import NAMED, NO_OBSTACLES, TOP, Obstacles, rejections, summarized, words
 from podium.present.html.page import Cell, Heading, Markup, element, table
 from podium.wording import counted, listed
 
@@ -93,13 +93,14 @@ def heat_map(decision: Decision, nodes: Sequence[str] | None = None) -> Markup:
     return table(headings, rows, class_="heat")
 
 
-def rejection_table(decision: Decision, most: int | None = None) -> Markup:
-    """The rejected nodes by plugin and reasons; of many with the same, the first `most` are named."""
-    rows = [
-        (f"{len(group.nodes):,}", group.why, listed(group.nodes, len(group.nodes) if most is None else most))
-        for group in rejections(decision)
-    ]
-    return table([Heading("Rejected", right=True), "Because", "Nodes"], rows)
+def rejection_table(decision: Decision, most: int | None = None, obstacles: Obstacles = NO_OBSTACLES) -> Markup:
+    """The rejected nodes by plugin and reasons, and what is in the way; of many, the first `most` are named."""
+    rows = []
+    for group in rejections(decision):
+        nodes = listed(group.nodes, len(group.nodes) if most is None else most)
+        found = [". ".join(summarized(group.nodes, obstacles))] if obstacles else []
+        rows.append((f"{len(group.nodes):,}", group.why, *found, nodes))
+    return table([Heading("Rejected", right=True), "Because", *(["In the way"] if obstacles else []), "Nodes"], rows)
 
 
 class Shades:

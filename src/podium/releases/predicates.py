@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,7 @@ from podium.cluster.pods import ANY_IP, HostPort
 from podium.errors import SelectorError
 from podium.framework import CycleState, Status, Verdict
 from podium.framework.plugin import PodView
-from podium.framework.suggested_change import Change, RejectedPod, label_node, uncordon
+from podium.framework.suggested_change import Change, Obstacle, RejectedNodes, RejectedPod, label_node, uncordon
 from podium.model import Node, Pod, PodSpec, Taint
 from podium.model.quantity import parse_quantity
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
@@ -30,9 +30,19 @@ from podium.model.selectors import (
     required_node_affinity,
     untolerated,
 )
-from podium.plugins.node_affinity import affinity_fixes
-from podium.plugins.node_filters import conflicts, cordon_fixes, node_name_fixes, port_fixes, taint_fixes
-from podium.plugins.node_resources_fit import resource_fixes
+from podium.plugins.node_affinity import affinity_fixes, affinity_obstacles
+from podium.plugins.node_filters import (
+    conflicts,
+    cordon_fixes,
+    cordon_obstacles,
+    node_name_fixes,
+    node_name_obstacles,
+    port_fixes,
+    port_obstacles,
+    taint_fixes,
+    taint_obstacles,
+)
+from podium.plugins.node_resources_fit import resource_fixes, resource_obstacles
 from podium.releases.resource_priorities import pod_usage, usage_of
 from podium.releases.rules import (
     DISK_PRESSURE,
@@ -98,6 +108,9 @@ class PodFitsResources(Predicate):
             found.append(Failure(nodes.allocatable(name) < needed, insufficient(name)))
         return found
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return resource_obstacles(rejected, lambda name, node: name not in self._ignored)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return resource_fixes(rejected)
 
@@ -118,6 +131,9 @@ class HostName(Predicate):
         row = nodes.cluster.rows.get(wanted)
         return [Failure(~nodes.among([] if row is None else [row]), HOST_NAME)]
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return node_name_obstacles(rejected)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return node_name_fixes(rejected)
 
@@ -137,6 +153,9 @@ class PodFitsHostPorts(Predicate):
             numbers = {port.port for port in wanted}
             wanted = [HostPort(ANY_IP, protocol, number) for number in numbers for protocol in _PROTOCOLS]
         return [Failure(nodes.among(nodes.cluster.ports.conflicts(wanted)), HOST_PORTS)]
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return port_obstacles(rejected, _same_number if self.rules.ports_by_number else conflicts)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return port_fixes(rejected, _same_number if self.rules.ports_by_number else conflicts)
@@ -161,6 +180,9 @@ class MatchNodeSelector(Predicate):
 
     def _matching(self, pod: Pod, nodes: Nodes) -> Mask:
         return nodes.matching(required_node_affinity(pod) if self.rules.knows_match_fields else _by_labels(pod))
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return affinity_obstacles(rejected)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return affinity_fixes(rejected)
@@ -201,6 +223,10 @@ class GeneralPredicates(Predicate):
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         return [failure for part in self._parts for failure in part.failures(state, pod, nodes)]
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        of_parts = [part.obstacles(rejected) for part in self._parts]
+        return {node: [each for found in of_parts for each in found.get(node, ())] for node in rejected.statuses}
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         """What may help against each part whose reason was given; every other reason is about resources."""
@@ -249,6 +275,9 @@ class CheckNodeCondition(_SameForAllPods):
 
         found = [Failure(fails(condition, good), reason) for condition, good, reason in unless]
         return [*found, Failure(nodes.unschedulable, UNSCHEDULABLE)]
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return cordon_obstacles(rejected)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         if rejected.node_object.spec.unschedulable:
@@ -314,6 +343,9 @@ class CheckNodeUnschedulable(Predicate):
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         return [Failure(nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED)), UNSCHEDULABLE)]
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return cordon_obstacles(rejected)
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return cordon_fixes(rejected)
 
@@ -353,6 +385,9 @@ class PodToleratesNodeTaints(Predicate):
             return untolerated(taints, pod.spec.tolerations, self.repels) is not None
 
         return [Failure(nodes.by_taints(judge) != 0, TAINTS)]
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        return taint_obstacles(rejected, self.repels)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return taint_fixes(rejected)

@@ -211,6 +211,9 @@ class Rules:
     balanced_allocation_skips_best_effort: bool = _since(
         "v1.33", SCORES, "NodeResourcesBalancedAllocation does not score pods that request none of its resources."
     )
+    scores_returned_nodes: bool = _since(
+        "v1.33", SCORES, "Node objects that a filter extender sends back are scored as sent, as nodes without pods."
+    )
     image_locality_counts_init_containers: bool = _since(
         "v1.30", SCORES, "ImageLocality counts the images of init containers."
     )

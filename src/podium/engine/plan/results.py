@@ -304,7 +304,7 @@ class Outline:
         self, framework: Framework, pre_outcomes: Mapping[str, PreOutcome], unconcerned: frozenset[str]
     ) -> None:
         ways = {p.name: pre_outcomes[p.name].pre_score for p in framework.pre_score if p.name in pre_outcomes}
-        asked = [plugin for plugin in framework.pre_score if plugin.name not in unconcerned]
+        self.pre_score = asked = [plugin for plugin in framework.pre_score if plugin.name not in unconcerned]
         # One that failed is asked again, when there is something to score, and may fail then.
         self.varying_pre_score: list[PreScorePlugin] = [p for p in asked if ways.get(p.name, "fail") == "fail"]
         skipped = {name for name, way in ways.items() if way == "skip"}

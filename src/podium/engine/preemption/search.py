@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, Trial
-from podium.engine.decision import Decision
+from podium.engine.decision import Decision, Eviction
 from podium.engine.evaluation import Evaluation
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
 from podium.engine.recheck import Nominations, Recheck, RowCache, RowChangeLog, recheck_of
@@ -310,6 +310,22 @@ def run_post_filter(
             nominated = result.nominated_node
         reasons += result.status.reasons
     return PostFilterResult(Status.unschedulable(*reasons), nominated, changes)
+
+
+def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework) -> Eviction | None:
+    """Where evicting pods could make room, without trying; None if a plugin decides that of which nothing is known."""
+    plugin = next((each for each in framework.post_filter if isinstance(each, DefaultPreemption)), None)
+    if plugin is None and framework.post_filter:
+        return None
+    helpful = [name for name, status in decision.rejected.items() if status.code is Code.UNSCHEDULABLE]
+    if plugin is None:
+        return Eviction((), len(helpful), "its profile has no plugin that evicts pods")
+    if pod.spec.preemption_policy == "Never":
+        return Eviction((), len(helpful), "its preemptionPolicy is Never")
+    nodes = tuple(
+        name for name in helpful if any(plugin.may_evict(victim, pod) for victim in cluster.pods_on(cluster.rows[name]))
+    )
+    return Eviction(nodes, len(helpful) - len(nodes))
 
 
 class Preemption:

@@ -35,7 +35,7 @@ from podium.present import simulation as simulation_text
 from podium.present import tuning as tuning_text
 from podium.present import why_not as why_not_text
 from podium.present.comparison import MEASURES, because
-from podium.present.decision_text import silent_plugins, words
+from podium.present.decision_text import NO_OBSTACLES, Obstacles, silent_plugins, words
 from podium.present.explanation import Explained, notes
 from podium.present.html.page import (
     UNLIMITED,
@@ -64,7 +64,8 @@ def explanation_page(explained: Explained) -> str:
     decision = explained.decision
     sentences = [*words(decision), *notes(explained)]
     title = f"Where {decision.pod} goes"
-    return page(title, sentences, *decision_sections(decision), good=decision.node is not None)
+    sections = decision_sections(decision, explained.obstacles)
+    return page(title, sentences, *sections, good=decision.node is not None)
 
 
 def why_not_page(answer: WhyNot) -> str:
@@ -81,7 +82,7 @@ def why_not_page(answer: WhyNot) -> str:
     )
 
 
-def decision_sections(decision: Decision) -> list[Markup | None]:
+def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -> list[Markup | None]:
     """The parts of a report about one decision."""
     fits = f"{len(decision.feasible):,} of {decision.node_count:,} nodes fit"
     rest = not_looked_at(decision)
@@ -95,7 +96,11 @@ def decision_sections(decision: Decision) -> list[Markup | None]:
         if scored(decision)
         else None,
         section("Evicting pods makes room", _candidates(decision)) if decision.candidates else None,
-        section(f"Rejected: {counted(len(decision.rejected), 'node')}", rejection_table(decision), note=unseen)
+        section(
+            f"Rejected: {counted(len(decision.rejected), 'node')}",
+            rejection_table(decision, obstacles=obstacles),
+            note=unseen,
+        )
         if decision.rejected
         else None,
     ]
