@@ -131,7 +131,7 @@ def test_capacity_as_json(cluster: Path, small: Path) -> None:
     document = json.loads(run("capacity", small, "-f", cluster, "-o", "json").stdout)
 
     assert (document["kind"], document["count"], document["limit"]) == ("Capacity", 4, None)
-    assert document["pods"] == [{"pod": "default/small", "count": 4, "nodes": {"n1": 4}}]
+    assert document["pods"] == [{"pod": "default/small", "workload": "Pod/small", "count": 4, "nodes": {"n1": 4}}]
     assert document["stoppedBy"]["reasons"]["Insufficient cpu"] == 1
 
 

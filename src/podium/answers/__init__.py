@@ -9,7 +9,6 @@ from podium.answers.capacity import (
     NodeTemplate,
     capacity,
     nodes_needed,
-    pods_of,
     without_nodes,
 )
 from podium.answers.compare import Cause, Comparison, Move, SpreadChange, Way, compare
@@ -27,6 +26,7 @@ from podium.answers.disruption import (
 )
 from podium.answers.lookup import find_node, find_nodes, nodes_matching
 from podium.answers.measures import Condition, Measures, measure
+from podium.answers.replicas import pods_of
 from podium.answers.tuning.tune import OBJECTIVES, Trial, Tuning, tune
 from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_not import Change, Suggestion

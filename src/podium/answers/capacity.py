@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podium.answers.lookup import find_nodes
+from podium.answers.replicas import is_daemon, pods_of
 from podium.cluster import Cluster, NodeInfo
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
@@ -20,44 +21,23 @@ from podium.engine.select import TieBreak
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import Registry
-from podium.manifests.expansion import claims_for
+from podium.manifests import workload_of
+from podium.manifests.expansion import claims_for, default_storage_class, ephemeral_claims
 from podium.manifests.workloads import daemon_tolerations, should_run
-from podium.model import DaemonSet, Node, ObjectMeta, Pod, PodStatus, ResourceClaim, ResourceClaimTemplate
+from podium.model import (
+    DaemonSet,
+    Node,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    Pod,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    StorageClass,
+)
 from podium.model.objects import HOSTNAME
 from podium.model.resources import pod_resources
 from podium.plugins import IN_TREE
 from podium.wording import counted
-
-
-def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
-    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
-
-    `held` are the claims that its end changed, as they were before.
-    """
-    if pod.spec.node_name:
-        cluster.add(pod)
-    else:
-        cluster.assume(pod, node)
-    for claim in held:
-        cluster.update(claim)
-
-
-def with_claims(pod: Pod, cluster: Cluster) -> Pod:
-    """A new pod with the claims that are made from templates for it; they are in the cluster from now on."""
-    if not pod.spec.resource_claims:
-        return pod
-    pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
-    for claim in claims:
-        cluster.update(claim)
-    return pod
-
-
-def place(scheduler: Scheduler, pod: Pod) -> str | None:
-    """Put the pod on its node; None if it fits nowhere or cannot be decided: `Scheduler.message` says why."""
-    try:
-        return scheduler.schedule(pod)
-    except (InputError, PluginError, ExtenderError):
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +51,18 @@ class Fits:
     def count(self) -> int:
         return sum(self.nodes.values())
 
+    @property
+    def workload(self) -> str:
+        return workload_of(self.template)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pod": self.template.key,
+            "workload": self.workload,
+            "count": self.count,
+            "nodes": dict(self.nodes),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -83,7 +75,7 @@ class Capacity:
     limit: int
     """The number of pods after which nothing was tried any more; 0 for no limit."""
     stopped_by: Decision | None
-    """What was decided about the first pod that does not fit; None if the limit was reached before."""
+    """What was decided about the first pod that does not fit; None if there is none up to the limit."""
     cluster: Cluster
     """The cluster with every pod placed that fits."""
 
@@ -95,23 +87,29 @@ class Capacity:
     @property
     def message(self) -> str:
         """What stops the next one, in a sentence."""
+        if self.stopped_by is None and not self.limit:
+            return "every node that it is meant for has one"
         if self.stopped_by is None:
             return f"the limit of {counted(self.limit, 'pod')} is reached"
         return self.stopped_by.error or self.stopped_by.message
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data."""
-        stopped_by = self.stopped_by
         return {
             "count": self.count,
             "mix": list(self.mix),
             "limit": self.limit or None,
-            "pods": [{"pod": fits.template.key, "count": fits.count, "nodes": dict(fits.nodes)} for fits in self.fits],
-            "stoppedBy": {
-                "pod": None if stopped_by is None else stopped_by.pod,
-                "message": self.message,
-                "reasons": {} if stopped_by is None else dict(sorted(stopped_by.reasons().items())),
-            },
+            "pods": [fits.to_dict() for fits in self.fits],
+            "stoppedBy": self.stopped_by_dict(),
+        }
+
+    def stopped_by_dict(self) -> dict[str, Any]:
+        """What stops the next one, as plain data."""
+        stopped_by = self.stopped_by
+        return {
+            "pod": None if stopped_by is None else stopped_by.pod,
+            "message": self.message,
+            "reasons": {} if stopped_by is None else dict(sorted(stopped_by.reasons().items())),
         }
 
 
@@ -131,7 +129,8 @@ def capacity(
     """Place pods of the templates one by one, as the scheduler would, until one fits nowhere.
 
     The cluster stays as it is. Several templates take turns: as many pods of each as `mix` says, one unless given.
-    Nothing is evicted for them, and pods that are pending already take no room.
+    Nothing is evicted for them, and pods that are pending already take no room. Of a DaemonSet, one pod is tried on
+    each node it is meant for.
     """
     templates = (templates,) if isinstance(templates, Pod) else tuple(templates)
     turns = _checked_mix(mix, templates)
@@ -143,27 +142,14 @@ def capacity(
     with closing(made) as scheduler:
         for place, pod in islice(pods_of(templates, turns, cluster), wanted):
             node = None if pod.spec.scheduling_gates else scheduler.schedule(pod)
-            if node is None:
-                stopped_by = scheduler.decide(pod, preempt=True)
+            if node is not None:
+                nodes[place][node] += 1
+                continue
+            stopped_by = stopped_by or scheduler.decide(pod, preempt=True)
+            if not is_daemon(pod):
                 break
-            nodes[place][node] += 1
     fits = tuple(Fits(template, dict(counts)) for template, counts in zip(templates, nodes, strict=True))
     return Capacity(fits, turns, limit, stopped_by, cluster)
-
-
-def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> Iterator[tuple[int, Pod]]:
-    """Pods of the templates in turn, without end, each with the place of its template; numbered, no name twice."""
-    makers = [_numbered(as_template(template), cluster) for template in templates]
-    while True:
-        for place, number in enumerate(mix):
-            for _ in range(number):
-                yield place, next(makers[place])
-
-
-def as_template(pod: Pod) -> Pod:
-    """The pod as it was before it had a node: what makes it one of its kind, and nothing of its life."""
-    metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None)
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
 
 def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:
@@ -172,16 +158,6 @@ def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:
     for name in find_nodes(cluster, excluded):
         cluster.remove(cluster.node(name))
     return cluster
-
-
-def _numbered(template: Pod, cluster: Cluster) -> Iterator[Pod]:
-    metadata, prefix = template.metadata, f"{template.key}-"
-    for number in count():
-        # A pod of the cluster may have such a name already, as those of a StatefulSet do.
-        if cluster.find_pod(f"{prefix}{number}") is None:
-            name = f"{metadata.name}-{number}"
-            numbered = replace(template, metadata=replace(metadata, name=name, uid=f"{metadata.uid}-{number}"))
-            yield with_claims(numbered, cluster)
 
 
 def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...]:
@@ -194,6 +170,44 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
     if any(number < 1 for number in mix):
         raise InputError(f"a mix of {':'.join(map(str, mix))}; each number must be at least 1")
     return tuple(mix)
+
+
+def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
+    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
+
+    `held` are the claims that its end changed, as they were before.
+    """
+    if pod.spec.node_name:
+        cluster.add(pod)
+    else:
+        cluster.assume(pod, node)
+    for claim in held:
+        cluster.update(claim)
+
+
+def with_claims(pod: Pod, cluster: Cluster) -> Pod:
+    """A new pod with the claims that are made from templates for it; they are in the cluster from now on.
+
+    The claim of an ephemeral volume that is there already is left alone.
+    """
+    if pod.spec.resource_claims:
+        pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
+        for claim in claims:
+            cluster.update(claim)
+    if any(volume.ephemeral is not None for volume in pod.spec.volumes):
+        known = cluster.store.of(PersistentVolumeClaim)
+        for ephemeral in ephemeral_claims(pod, default_storage_class(cluster.store.of(StorageClass))):
+            if known.get(ephemeral.name, ephemeral.namespace) is None:
+                cluster.update(ephemeral)
+    return pod
+
+
+def place(scheduler: Scheduler, pod: Pod) -> str | None:
+    """Put the pod on its node; None if it fits nowhere or cannot be decided: `Scheduler.message` says why."""
+    try:
+        return scheduler.schedule(pod)
+    except (InputError, PluginError, ExtenderError):
+        return None
 
 
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000

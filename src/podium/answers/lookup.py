@@ -11,8 +11,22 @@ from podium.cluster import Cluster
 from podium.errors import InputError
 from podium.manifests import Objects, expand_workloads, workload_of
 from podium.manifests.defaults import Priorities
-from podium.model import Pod
-from podium.model.objects import HOSTNAME, REGION, ZONE
+from podium.manifests.expansion import Expansion
+from podium.model import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    Node,
+    Object,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from podium.model.objects import HOSTNAME, REGION, ZONE, JobSpec, JobStatus
 from podium.wording import listed
 
 MOST_SUGGESTED = 5
@@ -172,14 +186,64 @@ def named_after(pod: Pod, name: str) -> Pod:
 
 
 def first_pods(objects: Objects, where: str) -> list[Pod]:
-    """The pods among objects, and of each workload the first pod it would make."""
-    pods = expand_workloads(objects).of(Pod)
-    if not pods:
-        raise InputError("no pod and no workload that makes pods in it", where)
+    """Of each pod and workload among objects the first pod it would make, named after the workload.
+
+    Workloads that make none now, being scaled to zero or suspended, are asked what they would make.
+    """
+    priorities = Priorities(objects)
+    willing = Objects(_making_pods(obj, priorities) for obj in objects)
     first: dict[tuple[str, str], Pod] = {}
-    for pod in pods:
-        first.setdefault((pod.namespace, workload_of(pod)), pod)
+    for pod in expand_workloads(willing).of(Pod):
+        workload = workload_of(pod)
+        named = pod if workload.startswith("Pod/") else named_after(pod, workload.partition("/")[2])
+        first.setdefault((pod.namespace, workload), named)
+    if not first:
+        raise InputError("no pod and no workload that makes pods in it", where)
     return list(first.values())
+
+
+def _making_pods(obj: Object, priorities: Priorities) -> Object:
+    """A workload that makes at least one pod; of a DaemonSet the pod itself, bound for no node."""
+    match obj:
+        case ReplicaSet() if obj.metadata.controller is not None:
+            return obj
+        case Deployment() | ReplicaSet() | StatefulSet() | ReplicationController():
+            return replace(obj, spec=replace(obj.spec, replicas=1))
+        case Job():
+            return replace(obj, spec=_one_at_once(obj.spec), status=JobStatus())
+        case CronJob():
+            job_template = replace(obj.spec.job_template, spec=_one_at_once(obj.spec.job_template.spec))
+            return replace(obj, spec=replace(obj.spec, suspend=False, job_template=job_template))
+        case DaemonSet():
+            (pod, *_) = Expansion(()).pod(obj, obj.spec.template, obj.name)
+            assert isinstance(pod, Pod)
+            return priorities.resolve(replace(pod, spec=replace(pod.spec, priority=None)))
+        case _:
+            return obj
+
+
+def _one_at_once(spec: JobSpec) -> JobSpec:
+    return replace(spec, parallelism=1, completions=1, suspend=False)
+
+
+def brought_along(objects: Objects, others: Objects) -> list[Object]:
+    """What a file of workloads adds to the objects or replaces among them.
+
+    Its pods and nodes are left out, and its claims and volumes where there are such already: those may be bound.
+    """
+    taken = {_identity(obj) for obj in objects if isinstance(obj, PersistentVolumeClaim | PersistentVolume)}
+    return [obj for obj in others if not isinstance(obj, Pod | Node) and _identity(obj) not in taken]
+
+
+def with_those_of(objects: Objects, others: Objects) -> Objects:
+    """The objects together with what a file of workloads brings along."""
+    new = brought_along(objects, others)
+    replaced = set(map(_identity, new))
+    return objects.replaced([*(obj for obj in objects if _identity(obj) not in replaced), *new], ())
+
+
+def _identity(obj: Object) -> tuple[str, str, str]:
+    return type(obj).__name__, obj.namespace, obj.name
 
 
 def as_more_of(pod: Pod, objects: Objects, profile: str | None) -> Pod:

@@ -37,16 +37,18 @@ def capacity(
         typer.Argument(
             metavar="POD",
             autocompletion=options.complete_pods,
-            help="A file with a pod or a workload, or the name of one in the input. None, with --nodes-needed, for "
-            "the pods that are pending.",
+            help="A file or directory with pods and workloads, or the name of one in the input; several are counted "
+            "each on its own, one row for each, unless --mix is given. None, with --nodes-needed, for what is pending.",
         ),
     ] = [],  # noqa: B006
     podspec: Annotated[
         list[str], typer.Option("--podspec", metavar="FILE", help="The same as POD, for users of cluster-capacity.")
     ] = [],  # noqa: B006
-    mix: Annotated[str, typer.Option("--mix", metavar="3:1", help="How many of each POD come in turn.")] = "",
+    mix: Annotated[
+        str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD come in turn.")
+    ] = "",
     at_least: Annotated[
-        int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods fit.")
+        int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods fit, of any POD.")
     ] = 1,
     limit: Annotated[
         int, typer.Option("--max-limit", metavar="N", min=0, help="Stop after N pods; 0 for no limit.")
@@ -79,7 +81,8 @@ def capacity(
 ) -> int:
     """Find out how many more pods fit, where, and what stops the next one.
 
-    Nothing is evicted, and pods that are pending already take no room. Exit code 1 if fewer fit than asked for.
+    Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
+    are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
     from podium.cli.inputs import (
         choose_release,
@@ -87,7 +90,7 @@ def capacity(
         read_config,
         read_node,
         read_objects,
-        read_pods,
+        read_templates,
         registry_with,
     )
     from podium.cli.output import write_report
@@ -97,8 +100,9 @@ def capacity(
     objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
+    templates, objects = read_templates((*pods, *podspec), objects, profile)
     asked = Asked(
-        templates=[pod for name in (*pods, *podspec) for pod in read_pods(name, objects, profile)],
+        templates=templates,
         mix=_read_mix(mix),
         at_least=at_least,
         limit=limit,
@@ -113,6 +117,8 @@ def capacity(
         raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
     settings = {"config": read_config(config, objects, registry, chosen), "registry": registry}
     wishes = {"release": chosen, "tie_break": tie_break.value, "seed": seed}
+    if len(asked.templates) > 1 and not mix and not nodes and output != CLUSTER_CAPACITY:
+        return _each_alone(asked, objects, {**settings, **wishes}, output, html)
     answer, needed = _answers(asked, objects, {**settings, **wishes})
     if not write_report(html, lambda: _page(answer, needed, at_least)):
         priced = any("=" in text for text in nodes)
@@ -150,6 +156,27 @@ def _answers(asked: Asked, objects: Objects, settings: dict[str, Any]) -> tuple[
             waiting = [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
     needed = answers.nodes_needed(cluster, waiting, asked.nodes, **settings) if asked.nodes else None
     return answer, needed
+
+
+def _each_alone(asked: Asked, objects: Objects, settings: dict[str, Any], output: str, html: str | None) -> int:
+    """Count every workload as if the others were not asked about; exit code 1 if one of them has too little room."""
+    from podium import answers
+    from podium.cli.output import emit, text_width, write_report
+    from podium.cluster import Cluster
+    from podium.present.capacity import workload_document, workload_lines, workload_rows
+    from podium.present.html.reports import workload_capacity_page
+
+    cluster = answers.without_nodes(Cluster.from_objects(objects), asked.excluded)
+    found = [answers.capacity(cluster, template, limit=asked.limit, **settings) for template in asked.templates]
+    if not write_report(html, lambda: workload_capacity_page(found, at_least=asked.at_least)):
+        form = Format(output)
+        emit(
+            form,
+            lines=lambda: workload_lines(found, at_least=asked.at_least, width=text_width(form)),
+            document=lambda: workload_document(found),
+            rows=lambda: workload_rows(found),
+        )
+    return 0 if all(each.count >= asked.at_least for each in found) else 1
 
 
 def _read_mix(text: str) -> list[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.answers import NodeTemplate
-from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after
+from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
 from podium.cli.output import remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
@@ -51,18 +51,28 @@ def read_size(text: str, option: str) -> int:
     return int(size)
 
 
-def read_pods(name: str, objects: Objects, profile: str | None = None) -> list[Pod]:
-    """The pods of a file, of its workloads the first one each; or the pod or workload of that name in the input.
+class Templates(NamedTuple):
+    """Pods to make more of, and the objects of the cluster together with what their files bring along."""
+
+    pods: list[Pod]
+    objects: Objects
+
+
+def read_templates(names: Iterable[str], objects: Objects, profile: str | None = None) -> Templates:
+    """The pods of files, of their workloads one each; or the pods or workloads of those names in the input.
 
     Their priority classes are those of the input.
     """
-    if name != "-" and not Path(name).exists() and not name.endswith(FILE_ENDINGS):
-        found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2])]
-    else:
-        objects_of_file = load(name, strict=READING.get().strict)
-        _warn_of(objects_of_file.unknown)
-        found = first_pods(objects_of_file, name)
-    return [as_more_of(pod, objects, profile) for pod in found]
+    found: list[Pod] = []
+    for name in names:
+        if name != "-" and not Path(name).exists() and not name.endswith(FILE_ENDINGS):
+            found.append(named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]))
+        else:
+            objects_of_file = load(name, strict=READING.get().strict)
+            _warn_of(objects_of_file.unknown)
+            found += first_pods(objects_of_file, name)
+            objects = with_those_of(objects, objects_of_file)
+    return Templates([as_more_of(pod, objects, profile) for pod in found], objects)
 
 
 def read_node(text: str) -> NodeTemplate:

@@ -26,12 +26,16 @@ from podium.model import (
     PodTemplateSpec,
     ResourceClaim,
     ResourceClaimTemplate,
+    StatefulSet,
     StorageClass,
+    Volume,
 )
-from podium.model.pod import PersistentVolumeClaimSpec, PodResourceClaimStatus
+from podium.model.pod import PersistentVolumeClaimVolumeSource, PodResourceClaimStatus
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """The annotation of such a claim that says which entry of the pod's resourceClaims it is for."""
+
+_DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 TemplateOf = Callable[[str, str], ResourceClaimTemplate | None]
 """A template by its name and namespace."""
@@ -67,15 +71,77 @@ def _made_from(template: ResourceClaimTemplate, pod: Pod, entry: str) -> Resourc
             namespace=pod.namespace,
             labels=metadata.labels,
             annotations={**metadata.annotations, POD_CLAIM_NAME: entry},
-            owner_references=[
-                OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True)
-            ],
+            owner_references=[_owned_by(pod)],
         ),
         spec=template.spec.spec,
     )
     stored = default_object(claim)
     assert isinstance(stored, ResourceClaim)
     return stored
+
+
+def _owned_by(pod: Pod) -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True)
+
+
+# -- volumes -------------------------------------------------------------------------------------------------------
+
+
+def ephemeral_claims(pod: Pod, default_class: str | None) -> Iterator[PersistentVolumeClaim]:
+    """A claim for each generic ephemeral volume of a pod, which must have a uid: the pod owns them."""
+    for volume in pod.spec.volumes:
+        template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
+        if template is not None:
+            metadata = ObjectMeta(
+                name=f"{pod.name}-{volume.name}",
+                namespace=pod.namespace,
+                labels=template.metadata.labels,
+                annotations=template.metadata.annotations,
+                owner_references=[_owned_by(pod)],
+            )
+            yield stored_claim(PersistentVolumeClaim(metadata=metadata, spec=template.spec), default_class)
+
+
+def stateful_claims(stateful_set: StatefulSet, pod: str, default_class: str | None) -> list[PersistentVolumeClaim]:
+    """The claims of a StatefulSet's pod of this name, one for each of volumeClaimTemplates; they outlive the pod."""
+    selector = stateful_set.spec.selector
+    labels = selector.match_labels if selector else {}
+    claims = []
+    for template in stateful_set.spec.volume_claim_templates:
+        metadata = ObjectMeta(
+            name=f"{template.name}-{pod}",
+            namespace=stateful_set.namespace,
+            labels={**template.metadata.labels, **labels},
+            annotations=template.metadata.annotations,
+        )
+        claims.append(stored_claim(PersistentVolumeClaim(metadata=metadata, spec=template.spec), default_class))
+    return claims
+
+
+def with_claims_as_volumes(volumes: Iterable[Volume], claims: dict[str, str]) -> list[Volume]:
+    """The volumes with claims, by the names of their volumes, in place of those of the same names."""
+    wired = [
+        Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
+        for name, claim in claims.items()
+    ]
+    return [*wired, *(volume for volume in volumes if volume.name not in claims)]
+
+
+def stored_claim(claim: PersistentVolumeClaim, default_class: str | None) -> PersistentVolumeClaim:
+    """The claim as the API server would store it: of the default storage class unless it says another."""
+    if claim.spec.storage_class_name is None and default_class is not None:
+        claim = replace(claim, spec=replace(claim.spec, storage_class_name=default_class))
+    stored = default_object(claim)
+    assert isinstance(stored, PersistentVolumeClaim)
+    return stored
+
+
+def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
+    """The storage class of claims that name none: the newest one marked so; None if there is none."""
+    marked = [each for each in classes if any(each.metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS)]
+    by_name = sorted(marked, key=lambda each: each.name)
+    newest = max(by_name, key=lambda each: each.metadata.creation_timestamp or "", default=None)
+    return newest.name if newest else None
 
 
 T = TypeVar("T", bound=Object)
@@ -94,7 +160,6 @@ _API_VERSIONS = {
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
 }
-_DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _HASH_LENGTH = 6
 
 
@@ -110,7 +175,7 @@ class Expansion:
         self._taken = {(type(obj).__name__, obj.namespace, obj.name) for obj in objects}
         self._next: Counter[tuple[str, str, str]] = Counter()
         self._owned: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
-        self._default_class = _default_class(objects)
+        self.default_class = default_storage_class(obj for obj in objects if type(obj) is StorageClass)
         self._claim_templates = {
             (obj.namespace, obj.name): obj for obj in objects if isinstance(obj, ResourceClaimTemplate)
         }
@@ -174,12 +239,6 @@ class Expansion:
         pod, claims = claims_for(pod, lambda name, namespace: self._claim_templates.get((namespace, name)))
         return pod, [self.add(claim) for claim in claims]
 
-    def claim(self, metadata: ObjectMeta, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
-        """A claim, of the default storage class unless it says another."""
-        if spec.storage_class_name is None and self._default_class is not None:
-            spec = replace(spec, storage_class_name=self._default_class)
-        return self.add(PersistentVolumeClaim(metadata=metadata, spec=spec))
-
     def add(self, obj: T) -> T:
         """The object as the API server would store it, known from now on."""
         stored = default_object(obj)
@@ -195,19 +254,9 @@ class Expansion:
 
     def ephemeral_claims(self, pod: Pod) -> Iterator[Object]:
         """A claim for each generic ephemeral volume that has none yet."""
-        for volume in pod.spec.volumes:
-            template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
-            name = f"{pod.name}-{volume.name}"
-            if template is None or self.is_taken(PersistentVolumeClaim, pod.namespace, name):
-                continue
-            metadata = ObjectMeta(
-                name=name,
-                namespace=pod.namespace,
-                labels=template.metadata.labels,
-                annotations=template.metadata.annotations,
-                owner_references=[controller_reference(pod)],
-            )
-            yield self.claim(metadata, template.spec)
+        for claim in ephemeral_claims(pod, self.default_class):
+            if not self.is_taken(PersistentVolumeClaim, claim.namespace, claim.name):
+                yield self.add(claim)
 
 
 def deployment_of(pod: Pod) -> str | None:
@@ -232,18 +281,6 @@ def controller_reference(owner: Object) -> OwnerReference:
 def template_hash(template: PodTemplateSpec) -> str:
     """A short name for what a template says; other letters than the controllers' own, and as stable."""
     return generated_suffix(msgspec.json.encode(template, order="deterministic"), length=_HASH_LENGTH)
-
-
-def _default_class(objects: list[Object]) -> str | None:
-    """The storage class of claims that name none: the newest one marked so."""
-    marked = [
-        obj
-        for obj in objects
-        if type(obj) is StorageClass and any(obj.metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS)
-    ]
-    by_name = sorted(marked, key=lambda each: each.name)
-    newest = max(by_name, key=lambda each: each.metadata.creation_timestamp or "", default=None)
-    return newest.name if newest else None
 
 
 def refuse_too_many(owner: Object, number: int) -> None:

@@ -14,7 +14,9 @@ from podium.manifests.expansion import (
     controller_reference,
     deployment_of,
     refuse_too_many,
+    stateful_claims,
     template_hash,
+    with_claims_as_volumes,
 )
 from podium.manifests.loading import Objects, first_few, missing_references
 from podium.model import (
@@ -39,9 +41,7 @@ from podium.model import (
     SelectorRequirement,
     StatefulSet,
     Toleration,
-    Volume,
 )
-from podium.model.pod import PersistentVolumeClaimVolumeSource
 from podium.model.selectors import required_node_affinity, untolerated
 
 _NAME_FIELD = "metadata.name"
@@ -216,47 +216,33 @@ def _replica_set(deployment: Deployment, pod: Pod | None) -> ReplicaSet:
 
 def expand_stateful_set(stateful_set: StatefulSet, expansion: Expansion) -> Iterator[Object]:
     """The pods whose numbers are missing, each after the claims it lacks."""
-    revision = f"{stateful_set.name}-{template_hash(stateful_set.spec.template)}"
     start = stateful_set.spec.ordinals.start
     refuse_too_many(stateful_set, stateful_set.spec.replicas)
     for ordinal in range(start, start + stateful_set.spec.replicas):
-        name = f"{stateful_set.name}-{ordinal}"
         # A pod on its way out still holds the name, and the controller waits for it.
-        if expansion.is_taken(Pod, stateful_set.namespace, name):
-            continue
-        claims = {each.name: f"{each.name}-{name}" for each in stateful_set.spec.volume_claim_templates}
-        for template in stateful_set.spec.volume_claim_templates:
-            if not expansion.is_taken(PersistentVolumeClaim, stateful_set.namespace, claims[template.name]):
-                yield _claim(stateful_set, template, claims[template.name], expansion)
-        labels = {
-            "statefulset.kubernetes.io/pod-name": name,
-            "apps.kubernetes.io/pod-index": str(ordinal),
-            "controller-revision-hash": revision,
-        }
-        yield from expansion.pod(stateful_set, _with_claims(stateful_set.spec.template, claims), name, labels=labels)
+        if not expansion.is_taken(Pod, stateful_set.namespace, f"{stateful_set.name}-{ordinal}"):
+            yield from stateful_pod(stateful_set, ordinal, expansion)
 
 
-def _claim(
-    stateful_set: StatefulSet, template: PersistentVolumeClaim, name: str, expansion: Expansion
-) -> PersistentVolumeClaim:
-    selector = stateful_set.spec.selector
-    metadata = ObjectMeta(
-        name=name,
-        namespace=stateful_set.namespace,
-        labels={**template.metadata.labels, **(selector.match_labels if selector else {})},
-        annotations=template.metadata.annotations,
-    )
-    return expansion.claim(metadata, template.spec)
+def stateful_pod(stateful_set: StatefulSet, ordinal: int, expansion: Expansion) -> Iterator[Object]:
+    """One pod of a StatefulSet, after the claims it lacks: those that are there already are used."""
+    name = f"{stateful_set.name}-{ordinal}"
+    template = stateful_set.spec.template
+    for claim in stateful_claims(stateful_set, name, expansion.default_class):
+        if not expansion.is_taken(PersistentVolumeClaim, claim.namespace, claim.name):
+            yield expansion.add(claim)
+    claims = {each.name: f"{each.name}-{name}" for each in stateful_set.spec.volume_claim_templates}
+    spec = replace(template.spec, volumes=with_claims_as_volumes(template.spec.volumes, claims))
+    labels = {
+        **ordinal_labels(name, ordinal),
+        "controller-revision-hash": f"{stateful_set.name}-{template_hash(template)}",
+    }
+    yield from expansion.pod(stateful_set, replace(template, spec=spec), name, labels=labels)
 
 
-def _with_claims(template: PodTemplateSpec, claims: dict[str, str]) -> PodTemplateSpec:
-    """The template with the claims as volumes, in place of its own volumes of the same names."""
-    volumes = [
-        Volume(name=volume, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
-        for volume, claim in claims.items()
-    ]
-    volumes += [volume for volume in template.spec.volumes if volume.name not in claims]
-    return replace(template, spec=replace(template.spec, volumes=volumes))
+def ordinal_labels(name: str, ordinal: int) -> dict[str, str]:
+    """The labels that tell the pods of a StatefulSet apart."""
+    return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
 
 
 def _expand_pod(pod: Pod, expansion: Expansion) -> Iterator[Object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -173,6 +173,72 @@ def to_rows(answer: Capacity | None, needed: NodesNeeded | None = None) -> str:
         ("mix", "node", "count", "price", "left"),
         [(what, node, count, mix.price, len(mix.left)) for what, mix in mixes for node, count in mix.counts.items()],
     )
+
+
+# -- workloads, each on its own ------------------------------------------------------------------------------------
+
+
+def workload_lines(answers: Sequence[Capacity], *, at_least: int = 1, width: int = WIDTH) -> list[Line]:
+    """A row for each workload: how many more of its pods fit, on how many nodes, and what stops the next one."""
+    lines = wrapped(workload_summary(answers, at_least), width)
+    style = "green" if all(each.count >= at_least for each in answers) else "red"
+    fits = [each.fits[0] for each in answers]
+    columns = [
+        Column("WORKLOAD", [shortened(workload_name(each), width // 2) for each in fits], right=False),
+        Column("MORE PODS", [f"{each.count:,}" for each in fits]),
+        Column("NODES", [f"{len(each.nodes):,}" for each in fits]),
+    ]
+    title, *starts = table(columns)
+    lines = [line._replace(style=style) for line in lines]
+    lines += [Line(""), Line(f"{title}  WHAT STOPS THE NEXT ONE", "bold")]
+    for answer, start in zip(answers, starts, strict=True):
+        row_style = "" if answer.count >= at_least else "red"
+        lines += wrapped(stopping(answer), width, first=f"{start}  ", then=" " * (len(title) + 2), style=row_style)
+    return lines
+
+
+def workload_summary(answers: Sequence[Capacity], at_least: int) -> str:
+    """How many workloads have room for as many more pods as asked for."""
+    enough, more = sum(each.count >= at_least for each in answers), counted(at_least, "more pod")
+    workloads = counted(len(answers), "workload")
+    if enough == len(answers):
+        return f"{workloads}, each on its own: {more} of every one of them {'fits' if at_least == 1 else 'fit'}."
+    return f"{workloads}, each on its own: {len(answers) - enough:,} without room for {more}."
+
+
+def workload_name(fits: Fits) -> str:
+    """`shop Deployment/web`"""
+    return f"{fits.template.namespace} {fits.workload}"
+
+
+def stopping(answer: Capacity) -> str:
+    """What stops the next pod in a few words: the reasons, those of most nodes first."""
+    stopped_by = answer.stopped_by
+    reasons = {} if stopped_by is None or stopped_by.error else stopped_by.reasons()
+    if not reasons:
+        return answer.message
+    most_first = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{reason} ({counted(number, 'node')})" for reason, number in most_first)
+
+
+def workload_document(answers: Sequence[Capacity]) -> dict[str, Any]:
+    """The answers as plain data, of kind Capacity, under `workloads`."""
+    limit = next((each.limit for each in answers if each.limit), None)
+    workloads = [
+        {"namespace": each.fits[0].template.namespace, **each.fits[0].to_dict(), "stoppedBy": each.stopped_by_dict()}
+        for each in answers
+    ]
+    return {"apiVersion": API_VERSION, "kind": "Capacity", "limit": limit, "workloads": workloads}
+
+
+def workload_rows(answers: Sequence[Capacity]) -> str:
+    """A row for each workload, as CSV."""
+    rows = [
+        (fits.template.namespace, fits.workload, fits.count, len(fits.nodes), answer.message)
+        for answer in answers
+        for fits in answer.fits
+    ]
+    return to_csv(("namespace", "workload", "count", "nodes", "stopped by"), rows)
 
 
 # -- nodes needed --------------------------------------------------------------------------------------------------

@@ -17,12 +17,12 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
-from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after
+from podium.answers.lookup import as_more_of, brought_along, find_pod, first_pods, named_after
 from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
 from podium.manifests import load
-from podium.model import Node
+from podium.model import Node, Object
 from podium.present import audit as audit_report
 from podium.present import capacity as capacity_report
 from podium.present import comparison as comparison_report
@@ -105,8 +105,11 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
 
     objects = subject.objects
     found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]) for name in question.pods]
+    new: list[Object] = []
     if question.podspec is not None:
-        found += first_pods(load(*manifests(question.podspec, "podspec")), "podspec")
+        posted = load(manifests(question.podspec, "podspec"))
+        found += first_pods(posted, "podspec")
+        new = brought_along(objects, posted)
     templates = [as_more_of(pod, objects, question.profile) for pod in found]
     offers = [_offer(offer) for offer in question.nodes_needed]
     if templates and offers and question.at_least == 1:
@@ -115,6 +118,8 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
         raise InputError("no pod to find the capacity for: name some in pods or podspec, or ask with nodesNeeded")
     wishes = {**subject.options, "tie_break": question.tie_break, "seed": question.seed}
     cluster = answers.without_nodes(subject.cluster, question.exclude_nodes)
+    for obj in new:
+        cluster.update(obj)
     counted, waiting = None, list(cluster.pending.values())
     if templates:
         most = question.limit or (question.at_least if offers else 0)

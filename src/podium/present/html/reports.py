@@ -197,6 +197,22 @@ def capacity_page(answer: Capacity | None, needed: NodesNeeded | None, *, at_lea
     )
 
 
+def workload_capacity_page(answers: Sequence[Capacity], *, at_least: int = 1) -> str:
+    """A row for each workload: how many more of its pods fit, and what stops the next one."""
+    rows = [
+        (capacity_text.workload_name(fits), f"{fits.count:,}", f"{len(fits.nodes):,}", capacity_text.stopping(answer))
+        for answer in answers
+        for fits in answer.fits
+    ]
+    numbers = (Heading(title, right=True) for title in ("More pods", "Nodes"))
+    return page(
+        "Capacity",
+        [capacity_text.workload_summary(answers, at_least)],
+        section("Workloads", table(["Workload", *numbers, "What stops the next one"], rows)),
+        good=all(answer.count >= at_least for answer in answers),
+    )
+
+
 def _stopped(answer: Capacity) -> Markup:
     stopped_by = answer.stopped_by
     details = [rejection_table(stopped_by)] if stopped_by is not None and stopped_by.rejected else []
