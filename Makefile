@@ -37,7 +37,7 @@ golden: $(STAMP)
 
 # Against a real API server, etcd and kube-scheduler, which take Go and some minutes to build the first time.
 live-test: $(STAMP) live-binaries
-	$(BIN)/pytest tests/live -W default::pytest.PytestUnraisableExceptionWarning $(LIVE)
+	$(BIN)/pytest tests/live $(LIVE)
 
 live-binaries:
 	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...

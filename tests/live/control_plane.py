@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,16 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+def answer_of(url: str, timeout: float = 30.0) -> tuple[int, str]:
+    """Status and text of a GET, whatever the status; OSError if there is no answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode()
 
 
 class Process:
@@ -89,6 +100,8 @@ class ControlPlane:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.schedulers: list[Process] = []
+        """What the tests started beside it, and what is stopped before it."""
         self.port, self.etcd_port = free_port(), free_port()
         subprocess.run([BINARIES / "certificates", directory], check=True)
         (directory / "tokens.csv").write_text(TOKENS)
@@ -161,7 +174,7 @@ class ControlPlane:
         return self.request("GET", "/api/v1/namespaces/default")[0] == 200
 
     def stop(self) -> None:
-        for process in (self.api_server, self.etcd):
+        for process in (*self.schedulers, self.api_server, self.etcd):
             process.stop()
 
     # -- requests of the tests ---------------------------------------------------------------------------------------
@@ -174,8 +187,8 @@ class ControlPlane:
         try:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": content_type}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
-            response = connection.getresponse()
-            text = response.read()
+            with connection.getresponse() as response:
+                text = response.read()
         finally:
             connection.close()
         try:
@@ -272,6 +285,7 @@ class FaultProxy:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, path, body)
-            return connection.getresponse().read()
+            with connection.getresponse() as response:
+                return response.read()
         finally:
             connection.close()

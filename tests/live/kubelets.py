@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import aclosing
 from typing import Any, Self
 
 import msgspec
@@ -46,10 +47,11 @@ class Kubelets:
         async with ApiClient(self._access) as client:
             while True:
                 try:
-                    async for line in client.watch(PODS, {"timeoutSeconds": "300"}, 330.0):
-                        event = msgspec.json.decode(line) if line else {}
-                        if event.get("type") in ("ADDED", "MODIFIED"):
-                            await self._attend_to(client, event["object"])
+                    async with aclosing(client.watch(PODS, {"timeoutSeconds": "300"}, 330.0)) as lines:
+                        async for line in lines:
+                            event = msgspec.json.decode(line) if line else {}
+                            if event.get("type") in ("ADDED", "MODIFIED"):
+                                await self._attend_to(client, event["object"])
                 except ApiError:
                     await asyncio.sleep(0.5)
 

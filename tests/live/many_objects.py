@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
 from live.control_plane import ControlPlane
-from podium.live.client import ApiClient
+from podium.live.client import ApiClient, ApiError
 from podium.live.kubeconfig import find_access
 
 AT_ONCE = 16
@@ -36,15 +37,24 @@ def create_all(plane: ControlPlane, path: str, items: Iterable[dict[str, Any]]) 
 def wait_for_bound(plane: ControlPlane, count: int, seconds: float) -> list[float]:
     """When each pod was seen bound, on the monotonic clock, until `count` are."""
 
-    async def follow() -> list[float]:
-        seen: dict[str, float] = {}
-        async with ApiClient(find_access(str(plane.kubeconfig("follow")))) as client:
-            async for line in client.watch("/api/v1/pods", {"resourceVersion": "0"}, seconds):
+    seen: dict[str, float] = {}
+
+    async def watch(client: ApiClient) -> None:
+        async with aclosing(client.watch("/api/v1/pods", {"resourceVersion": "0"}, seconds)) as lines:
+            async for line in lines:
                 if b'"nodeName":"' in line:
                     name = msgspec.json.decode(line)["object"]["metadata"]["uid"]
                     seen.setdefault(name, time.monotonic())
                     if len(seen) >= count:
-                        break
+                        return
+
+    async def follow() -> list[float]:
+        async with ApiClient(find_access(str(plane.kubeconfig("follow")))) as client:
+            while len(seen) < count:
+                try:
+                    await watch(client)
+                except ApiError:
+                    await asyncio.sleep(0.2)
         return list(seen.values())
 
     return asyncio.run(asyncio.wait_for(follow(), seconds))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from live.commands import BIN
-from live.control_plane import ADMIN, BINARIES, ControlPlane, Process, free_port
+from live.control_plane import ADMIN, BINARIES, ControlPlane, Process, answer_of, free_port
 
 FAST = {"qps": 5000, "burst": 5000}
 """The client limits, lifted."""
@@ -54,17 +53,19 @@ class Podium(Process):
         options: list[str | Path] = ["run", "--config", config, "--kubeconfig", kubeconfig, "--port", str(self.port)]
         environment = {"PYTHONFAULTHANDLER": "1"}
         super().__init__([BIN / "podium", *options, *arguments], plane.directory / log, environment)
+        plane.schedulers.append(self)
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
-            text: str = answer.read().decode()
-            return text
+        """The text of an answer; fails if it is a refusal."""
+        status, text = answer_of(f"http://127.0.0.1:{self.port}{path}")
+        assert status == 200, text
+        return text
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         def is_ready() -> bool:
             assert self.is_running, self.output
             try:
-                return self.get("/readyz") == "ok"
+                return answer_of(f"http://127.0.0.1:{self.port}/readyz")[0] == 200
             except OSError:
                 return False
 
@@ -87,6 +88,7 @@ class KubeScheduler(Process):
             ],
             plane.directory / "kube-scheduler.log",
         )
+        plane.schedulers.append(self)
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 60.0, every: float = 0.1) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ import yaml
 
 from live.cluster_objects import NODES, PODS, node, pod
 from live.commands import BIN
-from live.control_plane import ControlPlane, Process, free_port
+from live.control_plane import ControlPlane, Process, answer_of, free_port
 from live.schedulers import KubeScheduler, configuration, wait_until
 
 NAME = "extended"
@@ -32,19 +31,17 @@ class Extender(Process):
         self.port = port
         command = [BIN / "podium", "extender", "--port", str(port), *arguments]
         super().__init__(command, plane.directory / "extender.log", {"PYTHONPATH": str(HERE)})
+        plane.schedulers.append(self)
 
     def is_ready(self) -> bool:
         assert self.is_running, self.output
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
+            return answer_of(f"http://127.0.0.1:{self.port}/readyz", 5)[0] == 200
         except OSError:
             return False
 
     def metrics(self) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
-            text: str = answer.read().decode()
-            return text
+        return answer_of(f"http://127.0.0.1:{self.port}/metrics", 5)[1]
 
 
 def printed_entry(port: int, *arguments: str | Path) -> dict[str, Any]:

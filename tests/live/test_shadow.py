@@ -29,6 +29,7 @@ def test_agrees_with_kube_scheduler(fresh_plane: ControlPlane) -> None:
     kubeconfig = fresh_plane.kubeconfig("shadow.kubeconfig")
     arguments: list[str | Path] = ["shadow", "--kubeconfig", kubeconfig, "--config", config, "--log", log]
     shadow = Process([BIN / "podium", *arguments], fresh_plane.directory / "shadow.log")
+    fresh_plane.schedulers.append(shadow)
     wait_until(lambda: "following 20 nodes" in shadow.output)
     scheduler = KubeScheduler(fresh_plane, config)
 

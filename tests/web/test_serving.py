@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,14 @@ def test_the_command_refuses_to_listen_to_everybody() -> None:
     assert "--insecure" in result.stderr
 
 
+def refusal(url: str) -> tuple[int, str | None, bytes]:
+    """Status, kind and text of what a server answers to a request that it refuses."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(url, timeout=30)
+    with refused.value as answer:
+        return answer.code, answer.headers["content-type"], answer.read()
+
+
 def test_serve_answers_until_it_is_interrupted() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -96,6 +105,11 @@ def test_serve_answers_until_it_is_interrupted() -> None:
                 time.sleep(0.1)
         with urllib.request.urlopen(f"{url}/api/v1/explain?pod=shop/web-5f7c9-new", timeout=30) as response:
             assert response.status == 200
+        assert refusal(f"{url}/api/v1/explain?pod={'x' * 70_000}") == (
+            400,
+            "application/json",
+            b'{"error":"the request cannot be read: it is not HTTP, or its address is longer than 65,535 bytes"}',
+        )
         taken = subprocess.run([*command], capture_output=True, text=True, timeout=60, check=False)
         assert (taken.returncode, "is it taken?" in taken.stderr) == (2, True)
     finally:

@@ -98,7 +98,9 @@ def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int
         with urlopen(address, timeout=30) as answer:
             found = json.load(answer)
     except HTTPError as error:
-        raise InputError(_said_by(error.read()) or f"HTTP status {error.code}", url) from None
+        with error:
+            said = _said_by(error.read())
+        raise InputError(said or f"HTTP status {error.code}", url) from None
     except (OSError, ValueError) as error:
         raise InputError(f"is no scheduler that answers: {getattr(error, 'reason', error)}", url) from None
     explanation, decided = found["explanation"], found["decided"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
@@ -163,7 +163,7 @@ class ApiClient:
                 return
             asked["continue"] = page.metadata.continue_
 
-    async def watch(self, path: str, params: Mapping[str, str], idle: float) -> AsyncIterator[bytes]:
+    async def watch(self, path: str, params: Mapping[str, str], idle: float) -> AsyncGenerator[bytes, None]:
         """The events of a watch, one JSON text each, until the server ends it; `idle` is how long it may be silent."""
         limits = aiohttp.ClientTimeout(None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
         async with self._send("GET", path, None, {**params, "watch": "true"}, JSON, limits) as response:
@@ -171,13 +171,16 @@ class ApiClient:
                 if response.status == 401:
                     self._credentials.refresh()
                 raise self._error(response.status, await response.read())
-            rest = b""
-            async for chunk in response.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    yield line
-                if len(rest) > LONGEST_LINE:
-                    raise ApiError(f"{self._server}: an event of {path} is longer than {LONGEST_LINE} bytes")
+            try:
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        yield line
+                    if len(rest) > LONGEST_LINE:
+                        raise ApiError(f"{self._server}: an event of {path} is longer than {LONGEST_LINE} bytes")
+            finally:
+                _cut(response)
 
     @asynccontextmanager
     async def _send(
@@ -228,6 +231,15 @@ class ApiClient:
                 status.reason,
             )
         return ApiError(status.message or f"{self._server}: HTTP status {code}", code, status.reason)
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an answer that has not ended.
+
+    Closing it in the way of TLS would wait for the server, which goes on sending the events of a watch.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:

@@ -8,6 +8,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -152,17 +153,18 @@ class Reflector:
             **self._params,
         }
         found: dict[str, Known] = {}
-        async for line in self._client.watch(self.resource.path, params, WATCH_SECONDS[1]):
-            event = self._event(line)
-            if event is None:
-                continue
-            if event.type == "BOOKMARK":
-                meta = _VERSIONED.decode(event.object).metadata
-                if INITIAL_EVENTS_END in (meta.annotations or {}):
-                    self._replace(found, meta.resource_version)
-                    return
-            elif event.type == "ADDED":
-                self._decode_into(found, event.object)
+        async with aclosing(self._client.watch(self.resource.path, params, WATCH_SECONDS[1])) as lines:
+            async for line in lines:
+                event = self._event(line)
+                if event is None:
+                    continue
+                if event.type == "BOOKMARK":
+                    meta = _VERSIONED.decode(event.object).metadata
+                    if INITIAL_EVENTS_END in (meta.annotations or {}):
+                        self._replace(found, meta.resource_version)
+                        return
+                elif event.type == "ADDED":
+                    self._decode_into(found, event.object)
         raise ApiError(f"{self.resource.kind}: the stream of the list ended early", 500)
 
     def _decode_into(self, found: dict[str, Known], raw: msgspec.Raw) -> None:
@@ -202,11 +204,12 @@ class Reflector:
             "timeoutSeconds": str(seconds),
             **self._params,
         }
-        async for line in self._client.watch(self.resource.path, params, seconds + 30.0):
-            event = self._event(line)
-            if event is not None:
-                self._apply(event)
-                self._backoff.reset()
+        async with aclosing(self._client.watch(self.resource.path, params, seconds + 30.0)) as lines:
+            async for line in lines:
+                event = self._event(line)
+                if event is not None:
+                    self._apply(event)
+                    self._backoff.reset()
 
     def _event(self, line: bytes) -> _WatchEvent | None:
         if not line:

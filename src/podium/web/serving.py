@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from podium.errors import InputError
 
@@ -348,6 +349,7 @@ def listen(
         server_header=False,
         date_header=False,
         lifespan="off",
+        http=_Protocol,
         timeout_keep_alive=75,
         limit_concurrency=500,
     )
@@ -357,6 +359,22 @@ def listen(
         server.check()
     except SystemExit:
         raise InputError(f"cannot listen on {listening.address} port {listening.port}: is it taken?") from None
+
+
+class _Protocol(HttpToolsProtocol):
+    """Refuses what is not HTTP as JSON, like everything else that is refused."""
+
+    def send_400_response(self, msg: str) -> None:
+        problem = "the request cannot be read: it is not HTTP, or its address is longer than 65,535 bytes"
+        body = msgspec.json.encode({"error": problem})
+        lines = (
+            b"HTTP/1.1 400 Bad Request",
+            b"content-type: application/json",
+            b"content-length: %d" % len(body),
+            b"connection: close",
+        )
+        self.transport.write(b"\r\n".join((*lines, b"", body)))
+        self.transport.close()
 
 
 class _Announcing(uvicorn.Server):
