@@ -38,6 +38,7 @@ def collector_relaxed() -> Iterator[None]:
 
 
 V = TypeVar("V")
+_set = dict.__setitem__
 
 
 class RecentlyUsed(dict[Hashable, V]):
@@ -68,16 +69,24 @@ class RecentlyUsed(dict[Hashable, V]):
 
     def __setitem__(self, key: Hashable, value: V) -> None:
         if len(self) >= self._half:
-            self._old = dict(self)
-            super().clear()
-            self.turns += 1
-        super().__setitem__(key, value)
+            self._set_aside()
+        _set(self, key, value)
+
+    def _set_aside(self) -> None:
+        self._old = dict(self)
+        super().clear()
+        self.turns += 1
 
     def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
         """The value of a key; one that is not there is made and kept."""
-        found: V | None = self[key]
+        found = self.get(key)
         if found is None:
-            found = self[key] = make()
+            found = self._old.get(key)
+            if found is None:
+                found = make()
+            if len(self) >= self._half:
+                self._set_aside()
+            _set(self, key, found)
         return found
 
     def clear(self) -> None:

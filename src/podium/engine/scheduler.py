@@ -96,6 +96,7 @@ class Scheduler:
         self.frameworks = {
             profile.scheduler_name: Framework(profile, setup.registry, setup.rules) for profile in settings.profiles
         }
+        self._rules = setup.rules
         cluster.count_as(setup.rules)
         self._plans = {
             name: Plans(framework, cluster, conduct, keep=options.equivalence_cache)
@@ -255,11 +256,11 @@ class Scheduler:
         failed = self._failed
         if failed is not None and failed.find(pod) is not None:
             return None, None
-        sampled = self._sampling.save()
+        start = self._sampling.start
         evaluation, extended = self._evaluate(pod, everywhere=False)
         row = None if evaluation is None else self._select(evaluation, extended)
         # Had the sampling moved on, the next pod of this kind would have to move it on, too.
-        if row is None and failed is not None and self._sampling.save() == sampled:
+        if row is None and failed is not None and self._sampling.start == start:
             failed.add(pod)
         return evaluation, row
 
@@ -402,10 +403,12 @@ class Scheduler:
         self._check_queue(pod, framework)
         if not self.cluster.node_count:
             return None, extended
+        cluster = self.cluster
         # Schedulers of several releases may take turns on one cluster.
-        self.cluster.count_as(self.setup.rules)
-        info = self.cluster.info_of(pod)
-        evaluation = Evaluation(self._plans[pod.spec.scheduler_name].of(info), info, pod, self.cluster)
+        if cluster.infos.rules is not self._rules:
+            cluster.count_as(self._rules)
+        info = cluster.info_of(pod)
+        evaluation = Evaluation(self._plans[pod.spec.scheduler_name].of(info), info, pod, cluster)
         self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
         if nominated:

@@ -31,15 +31,16 @@ class Sampling:
     def __init__(self, config: KubeSchedulerConfiguration, *, adaptive: bool) -> None:
         self._percentage = config.percentage_of_nodes_to_score
         self._adaptive = adaptive
-        self._start = 0
+        self.start = 0
+        """Where in the order of the nodes the next pod starts."""
         self._order: tuple[int, Ints] = (-1, np.zeros(0, dtype=np.int64))
 
     def save(self) -> int:
         """Where the next pod starts, to be given to `restore`."""
-        return self._start
+        return self.start
 
     def restore(self, saved: int) -> None:
-        self._start = saved
+        self.start = saved
 
     def apply(self, evaluation: Evaluation, framework: Framework, extenders: Sequence[Extender]) -> None:
         """Leave of the evaluation what would have been looked at."""
@@ -50,13 +51,13 @@ class Sampling:
         order = self._node_order(cluster) if evaluation.looked_at is None else evaluation.looked_at
         if not len(order):
             return
-        rotated = np.roll(order, -(self._start % len(order)))
+        rotated = np.roll(order, -(self.start % len(order)))
         is_feasible = np.zeros(cluster.columns.size, dtype=np.bool_)
         is_feasible[evaluation.feasible.rows] = True
         found = np.cumsum(is_feasible[rotated])
         # It is one feasible node too many that ends the search, so nodes before that one were still looked at.
         seen = rotated[: int(np.searchsorted(found, wanted + 1))]
-        self._start = (self._start + len(seen)) % cluster.node_count
+        self.start = (self.start + len(seen)) % cluster.node_count
         evaluation.sample(np.sort(seen))
 
     def _wanted(self, evaluation: Evaluation, framework: Framework, extenders: Sequence[Extender]) -> int | None:

@@ -97,8 +97,8 @@ class Plugin:
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
         """Whether, for pods of this spec, the results depend on more than `reads` and `sign` say; by default, never.
 
-        Where they do, nothing is kept of them and the plugin is asked for every such pod. Of the cluster, the answer
-        may depend on the objects that are neither nodes nor pods.
+        Where they do, nothing is kept of them and the plugin is asked for every such pod. Of the pod, the answer may
+        depend on the spec, not on its metadata; of the cluster, on the objects that are neither nodes nor pods.
         """
         return False
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, highest
-from podium.cluster.nodes import Amounts
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
@@ -63,8 +62,12 @@ class _Today:
         if len(changed) > self.FEW_ROWS or len(self._values) != cluster.columns.size:
             self._values = _evenness(*_fractions(before, Nodes(cluster), _as_counted))
         else:
+            columns = cluster.columns
             for row in changed:
-                self._values[row] = _evenness_of(before, cluster.resource_states.amounts(row))
+                # A node's amounts by name would take longer to make than there is use for them.
+                used = {name: columns.in_use(name, row) for name, _ in before}
+                offered = {name: columns.offered(name, row) for name, _ in before}
+                self._values[row] = _evenness_of(before, used, offered)
         return nodes.take(self._values)
 
 
@@ -152,13 +155,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
         if not self.release_rules.balanced_allocation_compares_before_and_after:
-            return _evenness_of(after, amounts)
+            return _evenness_of(after, amounts.requested, amounts.allocatable)
         now: int | None = amounts.memo.get(before)
         if now is None:
-            now = amounts.memo[before] = _evenness_of(before, amounts)
+            now = amounts.memo[before] = _evenness_of(before, amounts.requested, amounts.allocatable)
         half = MAX_NODE_SCORE // 2
         # Positive or not, the fraction is dropped.
-        return half + int((half + _evenness_of(after, amounts) - now) / 2)
+        return half + int((half + _evenness_of(after, amounts.requested, amounts.allocatable) - now) / 2)
 
 
 def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], list[Mask | bool]]:
@@ -198,9 +201,8 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
     return deviation.astype(np.int64)
 
 
-def _evenness_of(more: More, amounts: Amounts) -> int:
-    """What `_evenness` says, of one node's amounts with so much more of each resource in use."""
-    used, offered = amounts.requested, amounts.allocatable
+def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]) -> int:
+    """What `_evenness` says of one node, given what is in use there, with so much more of each resource in use."""
     fractions = []
     for name, amount in more:
         capacity = float(offered.get(name, 0))

@@ -227,15 +227,14 @@ def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple
 
 def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
     """The weighted sum of scores; INFEASIBLE where a filter rejects."""
-    merged: Ints | None = None
-    for weight, values in scores:
-        weighted = values if weight == 1 else weight * values
-        if merged is not None:
-            merged += weighted
-        else:
-            merged = weighted.copy() if weighted is values else weighted
-    if merged is None:
-        merged = np.zeros(size, dtype=np.int64)
+    parts = [values if weight == 1 else weight * values for weight, values in scores]
+    # What the plugins gave is theirs: a sum of two is not.
+    if len(parts) > 1:
+        merged = parts[0] + parts[1]
+        for values in parts[2:]:
+            merged += values
+    else:
+        merged = parts[0].copy() if parts else np.zeros(size, dtype=np.int64)
     for values in codes:
         rejected = values != 0
         if is_any(rejected):

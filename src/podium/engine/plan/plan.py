@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -194,6 +194,9 @@ def scores_of(parts: dict[str, Part], names: tuple[str, ...], weights: dict[str,
     return tuple([(weights[name], results) for name in names if (results := parts[name].score) is not None])
 
 
+NO_PLUGINS: frozenset[str] = frozenset()
+
+
 class SharedParts:
     """The parts shared by pods that differ only in the resources they request."""
 
@@ -206,13 +209,17 @@ class SharedParts:
         """By the pre_outcomes of the other parts."""
 
 
-class _Keys(NamedTuple):
+class _Keys:
     """A pod's signatures: the part of it that each plugin with kept results depends on."""
 
-    by_state: tuple[Hashable, ...]
-    by_row: tuple[Hashable, ...]
-    reads_metadata: bool
-    """Whether a plugin read more than the pod's spec to sign it."""
+    __slots__ = ("by_row", "by_state", "reads_metadata", "varying")
+
+    def __init__(self, by_state: tuple[Hashable, ...], by_row: tuple[Hashable, ...], reads_metadata: bool) -> None:
+        self.by_state, self.by_row = by_state, by_row
+        self.reads_metadata = reads_metadata
+        """Whether a plugin read more than the pod's spec to sign it."""
+        self.varying = -1, NO_PLUGINS
+        """The plugins that would keep results, but not for such pods, as of a version of the store."""
 
 
 def _no_plan() -> None:
@@ -269,7 +276,7 @@ class Plans:
         known = self._by_signature.get_or_make(info.signature, _Known)
         plan = known.plan()
         if plan is None or known.as_of != as_of:
-            plan = self._plan(info, self._concerned(info), self._varying_for(info))
+            plan = self._plan(info, self._concerned(info))
             known.plan, known.as_of = ref(plan), as_of
         return plan
 
@@ -280,13 +287,18 @@ class Plans:
     def _varying_for(self, info: PodInfo) -> frozenset[str]:
         """The plugins that would keep results, but not for such pods."""
         cluster = self._cluster
-        return frozenset([plugin.name for plugin in self._varying if plugin.varies(info, cluster)])
+        varying = [plugin.name for plugin in self._varying if plugin.varies(info, cluster)]
+        return frozenset(varying) if varying else NO_PLUGINS
 
-    def _plan(self, info: PodInfo, concerned: tuple[bool, ...], varying: frozenset[str]) -> Plan:
+    def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
         keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
         if keys.reads_metadata:
             # A plugin that reads metadata of one pod reads it of all pods with an equal spec.
             keys = self._keys.get_or_make(info.signature, lambda: self._make_keys(info))
+        as_of, varying = keys.varying
+        if as_of != self._cluster.store.version:
+            varying = self._varying_for(info)
+            keys.varying = self._cluster.store.version, varying
         frame = self._frames.get_or_make(
             (keys.by_row, concerned, varying), lambda: self._make_frame(keys.by_row, concerned, varying, info)
         )

@@ -86,7 +86,7 @@ class Results:
 
     def __init__(self, followed: ReadAspects) -> None:
         self._cluster, self.followed = followed.cluster, followed
-        self._reader = LogReader(followed.logs)
+        self._reader: LogReader | None = None
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self._uniform: int | Literal["unknown"] | None = "unknown"
@@ -114,6 +114,9 @@ class Results:
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
         versions, reader = self.followed.versions(), self._reader
+        if reader is None:
+            # Results that are kept by resource state are seldom asked for row by row.
+            reader = self._reader = LogReader(self.followed.logs)
         if versions == self._versions and not reader.is_behind:
             return
         changed = reader.unread() if versions == self._versions else None

@@ -5,6 +5,7 @@ scoring.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +71,7 @@ def asks_for_backed(info: PodInfo, cluster: Cluster) -> bool:
     return bool(requests) and not requests.keys().isdisjoint(backed_resources(cluster))
 
 
+@lru_cache(maxsize=4096)
 def may_be_backed(name: str) -> bool:
     return is_extended_resource(name) or name.startswith(CLASS_PREFIX)
 

@@ -362,7 +362,7 @@ class DynamicResources(
 
     def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
         try:
-            if self.release_rules.dynamic_resources_by_default:
+            if pod.spec.resource_claims and self.release_rules.dynamic_resources_by_default:
                 claims_of(pod, cluster.store)
         except ClaimError as error:
             return Status.unresolvable(str(error))
