@@ -49,13 +49,16 @@ class GpuShare(FilterPlugin, ReservePlugin):
         return nodes.take(self._left)
 
     def _left_on(self, cluster: Cluster, row: int):
-        node = cluster.nodes.of(np.array([row]))
-        left = np.where(np.arange(MOST) < node.allocatable(GPU_MILLI) // WHOLE, WHOLE, 0)
-        for pod in cluster.placed_on(row):
-            taken = self._taken.get((row, pod.pod.key))
-            if taken is None or (taken > left).any():
-                taken = self._taken[row, pod.pod.key] = self._take(self.key(pod.info), left, node)
-            left -= taken
+        node, placed = cluster.nodes.of(np.array([row])), {pod.pod.key: pod.info for pod in cluster.placed_on(row)}
+        free = np.where(np.arange(MOST) < node.allocatable(GPU_MILLI) // WHOLE, WHOLE, 0)
+        taken = {key: known for key, known in self._taken.get(row, {}).items() if key in placed}
+        left = free - sum(taken.values())
+        if left.min() < 0:  # another node has the row by now
+            taken, left = {}, free
+        for key in [key for key in placed if key not in taken]:
+            taken[key] = self._take(self.key(placed[key]), left, node)
+            left -= taken[key]
+        self._taken[row] = taken
         return left
 
     def _take(self, asked, left, node: Nodes):

@@ -53,15 +53,24 @@ class GpuClustering(GpuShare, ScorePlugin):
 
     name = "GpuClustering"
 
+    def __init__(self, args=None):
+        super().__init__(args)
+        self._kinds = {}
+
     def score(self, state: CycleState, pod, nodes: Nodes):
         _, milli = self.key(state.info)
         if not milli:
             return np.zeros(len(nodes), dtype=np.int64)
-        kinds = [{self.gpus(placed.info) for placed in node.cluster.placed_on(node.row)} - {0} for node in nodes]
-        same = np.array([self.gpus(state.info) in kind for kind in kinds])
+        left, gpus = self.left(nodes).sum(0), self.gpus(state.info)
+        kinds = [self._kinds[row] for row in nodes.rows.tolist()]
+        same = np.array([gpus in kind for kind in kinds])
         others = np.array([len(kind) for kind in kinds]) - same
         quarter = np.where(same, np.where(others, 2, 3), np.where(others, 0, 1))
-        return 25 * quarter + 25 * (LARGEST_GPU - self.left(nodes).sum(0)) // LARGEST_GPU
+        return 25 * quarter + 25 * (LARGEST_GPU - left) // LARGEST_GPU
+
+    def _left_on(self, cluster, row):
+        self._kinds[row] = {self.gpus(placed.info) for placed in cluster.placed_on(row)} - {0}
+        return super()._left_on(cluster, row)
 
     def gpus(self, info):
         """How many GPUs a pod asks for; a share of one is a kind of its own."""
@@ -117,8 +126,10 @@ class FGD(GpuShare, ScorePlugin):
         if self._typical is None or self._typical.version != nodes.cluster.node_set_version:
             self._typical = TypicalPods(nodes.cluster, self.key)
         milli, typical = asked[1], self._typical
+        left = left.astype(np.int16)  # small numbers, and many of them: kinds by GPUs by nodes
         fits = left >= typical.size
-        usable, fitting = (left * fits).sum(1, keepdims=True), fits.sum(1, keepdims=True)
+        usable = (left * fits).sum(1, dtype=np.int16, keepdims=True)
+        fitting = fits.sum(1, dtype=np.int16, keepdims=True)
         now = typical.unusable(left.sum(0), usable, fitting, cpu, nodes)
         if 0 < milli < WHOLE:
             still = left - milli >= typical.size

@@ -1,9 +1,8 @@
 """How a run of the study goes: the order in which tasks arrive, and how much of the GPUs they got."""
 
-import random
-
 import numpy as np
-from gpu_share import GPU_MILLI
+from go_random import GoRandom
+from gpu_share import GPU_MILLI, WHOLE
 from msgspec.structs import replace
 
 from podium import Objects, Simulation
@@ -11,25 +10,33 @@ from podium.model import Node, Pod
 
 ARRIVING = 1.3  # tasks arrive until they ask for so much of all GPUs
 MEASURED = (60, 80, 90, 100, 110, 120, 130)  # percent of the GPUs asked for so far
+WATCHES = 10  # kinds of objects that the paper's simulator watches; it draws a number for each
 
 
 def arrivals(objects: Objects, seed: int) -> list:
     """The nodes under names in random order, and the tasks in random order, as many as ask for 130 % of all GPUs.
 
     All tasks of the trace come first; behind them tasks drawn from it at random. Of a trace that asks for more, random
-    tasks are left out.
+    tasks are left out. The draws are those of the paper's simulator, in its order.
     """
-    rng, nodes, trace = random.Random(seed), objects.of(Node), objects.of(Pod)
-    places = rng.sample(range(len(nodes)), len(nodes))
-    named = [_renamed(node, f"{place:05}-{node.name}") for place, node in zip(places, nodes, strict=True)]
-    tasks = rng.sample(trace, len(trace))
+    rng, nodes, trace = GoRandom(seed), sorted(objects.of(Node), key=_name), objects.of(Pod)
+    if not any(map(milli, trace)):
+        raise ValueError("no task of the trace asks for GPUs")
+    rng.int63()  # which the simulator writes to its log
+    tasks = sorted(trace, key=_name)
+    rng.shuffle(tasks)
     most, asked = ARRIVING * sum(map(offered, nodes)), sum(map(milli, tasks))
     while asked > most:
-        asked -= milli(tasks.pop(rng.randrange(len(tasks))))
-    while len(tasks) >= len(trace) and asked + milli(task := rng.choice(trace)) <= most:
+        asked -= milli(tasks.pop(rng.intn(len(tasks))))
+    # What a task asks for of one GPU decides whether it is the last.
+    while len(tasks) >= len(trace) and asked + min(milli(task := trace[rng.intn(len(trace))]), WHOLE) <= most:
         asked += milli(task)
         tasks.append(_renamed(task, f"{task.name}-again-{len(tasks)}"))
-    return [*sorted(named, key=lambda node: node.name), *tasks]
+    for _ in range(WATCHES):
+        rng.int63()
+    places = rng.perm(len(nodes))
+    named = [_renamed(node, f"{place:05}-{node.name}") for place, node in zip(places, nodes, strict=True)]
+    return [*sorted(named, key=_name), *tasks]
 
 
 def allocation(simulation: Simulation) -> dict[str, float]:
@@ -50,6 +57,10 @@ def milli(task: Pod) -> int:
 
 def offered(node: Node) -> int:
     return int(node.status.allocatable.get(GPU_MILLI, 0))
+
+
+def _name(item) -> str:
+    return item.name
 
 
 def _renamed(item, name: str):

@@ -31,8 +31,8 @@ class TypicalPods:
         # Pods that ask for the same GPUs are worked out together.
         kinds = sorted({*milli} - {0})
         self._is_of_kind = np.equal.outer(kinds, milli).astype(float)
-        self.size = np.minimum(kinds, WHOLE)[:, None, None]
-        self._number = np.maximum(np.array(kinds) // WHOLE, 1)[:, None, None]
+        self.size = np.minimum(kinds, WHOLE).astype(np.int16)[:, None, None]
+        self._number = np.maximum(np.array(kinds) // WHOLE, 1).astype(np.int16)[:, None, None]
 
     def unusable(self, left, usable, fitting, cpu, nodes: Nodes):
         """GPU milli of nodes that a typical pod cannot use, on average.

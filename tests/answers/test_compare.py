@@ -229,6 +229,41 @@ def test_command_fails_if_a_condition_holds(condition: str, code: int, files: di
     assert (f"warning: --fail-if '{condition}' holds: " in result.stderr) is bool(code)
 
 
+def priced(folder: Path, *prices: str) -> Path:
+    """A used node and an empty one, each with a price, and a pod that waits."""
+    labels = [{"podium/price-per-hour": price} for price in prices]
+    nodes = [node(name, labels=own) for name, own in zip(("used", "empty"), labels, strict=True)]
+    return written(folder / "priced.json", *nodes, pod("old", nodeName="used", phase="Running"), pod("new"))
+
+
+def test_command_compares_what_the_nodes_in_use_cost(files: dict[str, Path], tmp_path: Path) -> None:
+    cluster = priced(tmp_path, "0.5", "0.25")
+
+    result = run("compare", "-f", cluster, "--config", files["packed"], "--fail-if", "cost_per_hour > 0.6")
+    assert result.exit_code == 0
+    assert "cost per hour of those 0.75 0.50" in " ".join(result.stdout.split())
+
+    dearer = "cost_per_hour < before.cost_per_hour"
+    assert run("compare", "-f", cluster, "--config", files["packed"], "--fail-if", dearer).exit_code == 1
+
+
+def test_the_cost_is_left_out_where_no_node_has_a_price(files: dict[str, Path]) -> None:
+    assert "cost per hour" not in run("compare", "-f", files["cluster"], "--config", files["packed"]).stdout
+
+
+@pytest.mark.parametrize("command", [["compare", "--config", "PACKED"], ["tune", "--objective", "lowest-cost"]])
+@pytest.mark.parametrize("price", ["much", "-1", "nan", "inf"])
+def test_a_price_that_is_no_number_is_one_line(
+    price: str, command: list[str], files: dict[str, Path], tmp_path: Path
+) -> None:
+    named = [str(files["packed"]) if word == "PACKED" else word for word in command]
+    result = run(*named, "-f", priced(tmp_path, price, "0.5"), *(["--jobs", "1"] if "tune" in named else []))
+
+    assert result.exit_code == 2
+    assert f"node used: label podium/price-per-hour is {price!r}; it needs a number from 0 on" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 BAD: dict[str, tuple[list[str], str]] = {
     "nothing": (["-f", "CLUSTER"], "nothing to compare: give --config, --cluster or --release twice"),
     "one cluster": (["--cluster", "CLUSTER"], "--cluster is given once"),

@@ -206,3 +206,24 @@ def test_tasks_arrive_until_they_ask_for_130_percent(tmp_path: Path) -> None:
         ]
         # 130 % of 32 GPUs are 41.6, and each task asks for half a GPU.
         assert len(found) - 4 == 83
+
+
+def test_random_numbers_are_those_of_go() -> None:
+    """As printed by a Go program: `rand.New(rand.NewSource(seed))`."""
+    import_from(FOLDER, {})
+    go_random = function_named("go_random:GoRandom")
+    rng = go_random(1)
+    assert [rng.intn(100) for _ in range(10)] == [81, 87, 47, 59, 81, 18, 25, 40, 56, 0]
+    rng = go_random(42)
+    rng.int63()
+    assert rng.perm(9) == [7, 0, 1, 5, 6, 3, 2, 8, 4]
+    items = [*range(9)]
+    rng.shuffle(items)
+    assert items == [5, 4, 8, 7, 3, 0, 2, 1, 6]
+
+
+def test_a_trace_without_gpu_tasks_is_refused() -> None:
+    import_from(FOLDER, {})
+    objects = load([gpu_node("n", 8), task("t", 0)])
+    with pytest.raises(ValueError, match="no task of the trace asks for GPUs"):
+        function_named("study:arrivals")(objects, 42)

@@ -9,7 +9,7 @@ import pytest
 
 from podium.errors import InputError
 from podium.sweep import load_inputs, read_sweep, run_count
-from sweep.sweep_files import write_sweep
+from sweep.sweep_files import WEIGHT, write_sweep
 
 
 def test_a_grid_has_every_combination_and_seeds_last(tmp_path: Path) -> None:
@@ -48,6 +48,13 @@ def test_a_space_with_few_points_has_no_more(tmp_path: Path) -> None:
         pytest.param({"axes": {"seed": []}}, "line 4: axes.seed: needs a list of values", id="no values"),
         pytest.param({"axes": {"seed": [1, 1]}}, "line 4: axes.seed: has a value twice", id="a value twice"),
         pytest.param({"axes": {"seed": [-1]}}, "axes.seed: is -1; a seed is a whole number", id="negative seed"),
+        pytest.param({"axes": {"seed": [True]}}, "axes.seed: is True; a seed is a whole number", id="truth as a seed"),
+        pytest.param({"axes": {WEIGHT: [0]}}, "is 0; a weight is a whole number from 1 on", id="weight 0"),
+        pytest.param({"axes": {WEIGHT: [2, 1.5]}}, "is 1.5; a weight is a whole number", id="half a weight"),
+        pytest.param({"axes": {WEIGHT: {"from": -2, "to": 3}}}, "is -2; a weight is a whole", id="negative weight"),
+        pytest.param({"axes": {"weight.Nope": [1]}}, "axes.weight.Nope: plugin 'Nope' does not exist", id="weighed"),
+        pytest.param({"axes": {"args.Nope.x": [1]}}, "axes.args.Nope.x: plugin 'Nope' does not exist", id="no plugin"),
+        pytest.param({"cluster": []}, "line 1: cluster: is empty; it needs a file", id="no files"),
         pytest.param({"axes": {"seed": {"from": 3, "to": 1}}}, "line 6: axes.seed.to: is 1, less than", id="order"),
         pytest.param({"axes": {"seed": {"from": 3}}}, "line 4: axes.seed.to: needs a number", id="half a range"),
         pytest.param({"axes": {"seed": {"from": 0, "to": 9, "step": 0}}}, "axes.seed.step: is 0; it needs", id="step"),
@@ -94,6 +101,21 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(
     assert str(caught.value).startswith(f"{file} line ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        ({"from": 0, "to": 1, "step": 0.5}, ["0.0", "0.5", "1.0"]),
+        ({"from": 0, "to": 2}, ["0", "1", "2"]),
+        ({"from": 0.5, "to": 2.5, "step": 1}, ["0.5", "1.5", "2.5"]),
+        ([True, False], ["true", "false"]),
+        (["a", 1, 0.5], ["a", "1", "0.5"]),
+    ],
+)
+def test_the_values_of_an_axis(tmp_path: Path, given: Any, labels: list[str]) -> None:
+    spec = read_sweep(write_sweep(tmp_path, axes={"args.NodeResourcesFit.x": given}))
+    assert [*spec.space.axes[0].values] == labels
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", "a: 1\n---\nb: 2\n", "a: [", "- \x00"])

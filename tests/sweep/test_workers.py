@@ -22,7 +22,7 @@ import os, pathlib, signal
 def prepare(objects, seed):
     marker = pathlib.Path({marker!r})
     with (marker.parent / "pids").open("a") as pids:
-        pids.write(f"{{os.getpid()}}\\n")
+        pids.write(f"{{os.getpid()}} {{id(objects)}}\\n")
     if seed == 3 and {kills} and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -57,14 +57,16 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def test_workers_give_the_rows_of_one_process(tmp_path: Path, address: str, expected: bytes) -> None:
     assert swept(tmp_path / "a", "--dask", address) == expected
-    pids = (tmp_path / "a" / "pids").read_text().split()
-    assert str(os.getpid()) not in pids
+    seen = [line.split() for line in (tmp_path / "a" / "pids").read_text().splitlines()]
+    assert str(os.getpid()) not in [pid for pid, _ in seen]
+    # The cluster came to each worker once: all of its runs were given the same objects.
+    assert len({(pid, objects) for pid, objects in seen}) == len({pid for pid, _ in seen})
 
 
 def test_a_worker_that_is_killed_loses_nothing_but_time(tmp_path: Path, address: str, expected: bytes) -> None:
     assert swept(tmp_path / "a", "--dask", address, kills=True) == expected
     assert (tmp_path / "a" / "killed").exists()
-    assert len((tmp_path / "a" / "pids").read_text().split()) > 8
+    assert len((tmp_path / "a" / "pids").read_text().splitlines()) > 8
 
 
 def test_tuning_on_workers_finds_what_one_process_finds(tmp_path: Path, address: str) -> None:

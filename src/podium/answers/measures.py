@@ -19,7 +19,8 @@ from podium.cluster import Cluster
 from podium.cluster.columns import Mask
 from podium.errors import InputError
 from podium.manifests import workload_of
-from podium.model.objects import ZONE
+from podium.model import Node
+from podium.model.objects import PRICE_PER_HOUR, ZONE
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
@@ -40,6 +41,8 @@ class Measures:
     """How many have none."""
     nodes: int
     nodes_in_use: int
+    cost_per_hour: float
+    """Of the nodes in use; 0 where no node has a price."""
     cpu_utilisation: float
     memory_utilisation: float
     cpu_imbalance: float
@@ -71,6 +74,7 @@ def measure(cluster: Cluster, pending: int | None = None) -> Measures:
         pending=len(cluster.pending) if pending is None else pending,
         nodes=cluster.node_count,
         nodes_in_use=int(in_use.sum()),
+        cost_per_hour=cost_per_hour(cluster) if has_prices(cluster) else 0.0,
         cpu_utilisation=mean_utilisation(cluster, CPU, in_use),
         memory_utilisation=mean_utilisation(cluster, MEMORY, in_use),
         cpu_imbalance=imbalance(cluster, CPU),
@@ -97,6 +101,28 @@ def rows_in_use(cluster: Cluster) -> Mask:
 def nodes_in_use(cluster: Cluster) -> int:
     """How many nodes have a pod that does not go with its node."""
     return int(rows_in_use(cluster).sum())
+
+
+def has_prices(cluster: Cluster) -> bool:
+    """Whether any node has the label that says what it costs."""
+    return any(PRICE_PER_HOUR in cluster.node(name).metadata.labels for name in cluster.nodes.names)
+
+
+def cost_per_hour(cluster: Cluster) -> float:
+    """What the nodes in use cost per hour, by their label for that; a node without it counts as 1."""
+    names = [name for name, used in zip(cluster.nodes.names, rows_in_use(cluster), strict=True) if used]
+    return math.fsum(_price(cluster.node(name)) for name in names)
+
+
+def _price(node: Node) -> float:
+    text = node.metadata.labels.get(PRICE_PER_HOUR, "1")
+    try:
+        price = float(text)
+    except ValueError:
+        price = math.nan
+    if not 0 <= price < math.inf:
+        raise InputError(f"node {node.name}: label {PRICE_PER_HOUR} is {text!r}; it needs a number from 0 on")
+    return price
 
 
 def utilisation(cluster: Cluster, resource: str) -> Floats:

@@ -17,11 +17,16 @@ from podium.manifests import load
 from podium.manifests.located import LocatedDocument, Section
 from podium.model import Node, ResourceSlice
 from podium.model.devices import ResourcePool
+from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 
 STRATEGIES = ("cluster-autoscaler", "karpenter")
 EXPANDERS = ("least-waste", "price", "priority", "most-pods", "random")
 POLICIES = ("WhenEmptyOrUnderutilized", "WhenEmpty")
+SHORTEST_SCAN = 0.1
+"""Seconds."""
+MOST_NODES = 100_000
+"""Of one group at the beginning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +123,8 @@ def read_node_groups(file: str) -> NodeGroups:
 def _settings(top: Section) -> Settings:
     strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
     interval = _duration(top, "scanInterval", 10.0)
-    if interval <= 0:
-        top.refuse("scanInterval", "needs more than 0")
+    if interval < SHORTEST_SCAN:
+        top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
     return Settings(
         strategy=strategy,
         expander=top.one_of("expander", EXPANDERS, "price" if strategy == "karpenter" else "least-waste"),
@@ -146,8 +151,10 @@ def _group(given: Section) -> NodeGroup:
     least, most = given.whole("minSize", 0), given.whole("maxSize")
     if most < least:
         given.refuse("maxSize", f"is {most}, less than minSize")
+    if least > MOST_NODES:
+        given.refuse("minSize", f"is {least:,}; {MOST_NODES:,} nodes are the most")
     group = NodeGroup(
-        name=given.text("name"),
+        name=_name(given),
         template=_template(given),
         min_size=least,
         max_size=most,
@@ -160,17 +167,30 @@ def _group(given: Section) -> NodeGroup:
     return group
 
 
+def _name(given: Section) -> str:
+    name = given.text("name")
+    problem = next(iter(dns_subdomain_errors(f"{name}-{MOST_NODES}")), "")
+    if problem:
+        given.refuse("name", f"{name!r} cannot begin the names of nodes, which {problem}")
+    return name
+
+
 def _template(given: Section) -> Node:
     """The template as a node, checked as nodes of a cluster are."""
     section = given.inner("template")
-    metadata = section.fields.get("metadata") or {}
-    named = {**section.fields, "apiVersion": "v1", "kind": "Node", "metadata": {**metadata, "name": given.text("name")}}
+    section.one_of("apiVersion", ("v1",), "v1")
+    section.one_of("kind", ("Node",), "Node")
+    metadata = {**section.inner("metadata").fields, "name": given.text("name")}
+    parts = {name: section.raw(name) for name in ("spec", "status") if name in section}
+    section.done()
     try:
-        (node,) = load([named])
+        (node,) = load([{"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}])
     except InputError as error:
         given.refuse("template", error.message)
     if not isinstance(node, Node) or not node.status.allocatable:
         given.refuse("template", "needs status.allocatable: what a node of the group offers")
+    if "pods" not in node.status.allocatable:
+        given.refuse("template", "needs status.allocatable.pods: a node without it takes no pods")
     return node
 
 
@@ -206,6 +226,6 @@ def _duration(given: Section, field: str, default: float) -> float:
         seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
     except (ValueError, TypeError):
         seconds = -1.0
-    if not 0 <= seconds < float("inf"):
+    if not 0 <= seconds < float("inf") or isinstance(value, bool):
         given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s")
     return seconds

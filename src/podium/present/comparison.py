@@ -96,7 +96,7 @@ def because(move: Move) -> str:
 
 def measure_lines(comparison: Comparison, width: int) -> list[Line]:
     before, after = comparison.before.measures, comparison.after.measures
-    rows = [(title, show(before), show(after)) for title, show in MEASURES.items()]
+    rows = [(title, show(before), show(after)) for title, show in measures_shown(before, after).items()]
     changed = [one != other for _, one, other in rows]
     columns = [
         Column("MEASURE", [title for title, _, _ in rows], right=False),
@@ -111,9 +111,12 @@ def largest(measures: Measures) -> str:
     return f"{amount(CPU, measures.largest_cpu)} cpu, {amount(MEMORY, measures.largest_memory)}"
 
 
+COST = "cost per hour of those"
+
 MEASURES: Mapping[str, Callable[[Measures], str]] = {
     "pods pending": lambda m: f"{m.pending:,}",
     "nodes in use": lambda m: f"{m.nodes_in_use:,}",
+    COST: lambda m: f"{m.cost_per_hour:,.2f}",
     "cpu utilisation of those": lambda m: f"{m.cpu_utilisation:.1%}",
     "memory utilisation of those": lambda m: f"{m.memory_utilisation:.1%}",
     "cpu imbalance": lambda m: f"{m.cpu_imbalance:.3f}",
@@ -126,6 +129,11 @@ MEASURES: Mapping[str, Callable[[Measures], str]] = {
     "largest pod that fits": largest,
 }
 """What the table says of a placement, and how."""
+
+
+def measures_shown(*of: Measures) -> Mapping[str, Callable[[Measures], str]]:
+    """The measures of a table; the cost is left out where no node has a price."""
+    return {title: show for title, show in MEASURES.items() if title != COST or any(each.cost_per_hour for each in of)}
 
 
 def _spread_lines(changes: Sequence[SpreadChange], width: int, everything: bool) -> Iterator[Line]:

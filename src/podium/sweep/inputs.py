@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import hashlib
 import importlib
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -94,9 +96,10 @@ def sources_of(folder: Path) -> Sources:
 
 
 def make_importable(sources: Sources) -> None:
-    """Let this process import files that were sent to it."""
+    """Let this process import files that were sent to it; it deletes them when it ends."""
     if sources:
         folder = Path(mkdtemp(prefix="podium-sweep-"))
+        atexit.register(rmtree, folder, ignore_errors=True)
         for name, text in sources.items():
             (folder / name).write_bytes(text)
         import_from(folder, sources)
@@ -214,6 +217,8 @@ class _Loading:
         found = {}
         for label, where, value in self.named("cluster"):
             paths = [self.path(each, where) for each in (value if isinstance(value, list) else [value])]
+            if not paths:
+                self.spec.document.refuse(where, "is empty; it needs a file")
             found[label] = load(*paths)
         return found
 
@@ -299,6 +304,9 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
         registry = registry_of(spec)
     except InputError as error:
         raise spec.document.error(("plugins",), str(error)) from None
+    for name in spec.space.names:
+        if name.startswith(SETTINGS) and (plugin := name.split(".")[1]) not in registry:
+            spec.document.refuse(("axes", name), f"plugin {plugin!r} does not exist; is it missing in `plugins`?")
     for where, point in _one_at_a_time(spec):
         document = document_of(spec, inputs, point)
         if document is None:

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from msgspec import Struct
+
 from podium.answers.measures import measure
 from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
@@ -142,10 +144,15 @@ class Job(NamedTuple):
         """The objects as the user's function makes them for a seed."""
         if not self.spec.prepare:
             return objects
+        name = self.spec.prepare
         try:
-            return objects.replaced(function_named(self.spec.prepare)(objects, seed), ())
+            found = [*function_named(name)(objects, seed)]
         except Exception as error:  # a user's function may fail in any way
-            raise InputError(f"{self.spec.prepare} failed: {type(error).__name__}: {error}") from error
+            raise InputError(f"{name} failed: {type(error).__name__}: {error}") from error
+        for item in found:
+            if not isinstance(item, Struct):
+                raise InputError(f"{name} gave {item!r} among its objects; it needs to give objects of podium.model")
+        return objects.replaced(found, ())
 
 
 def described(point: Mapping[str, str]) -> str:

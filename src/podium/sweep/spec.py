@@ -259,8 +259,17 @@ def _check(spec: SweepSpec, top: Section, varied: set[str]) -> None:
             except InputError as error:
                 raise spec.document.error(path, str(error)) from None
     for path, value in _values(spec, SEED):
-        if not isinstance(value, int) or value < 0:
+        if not _is_whole(value) or value < 0:
             spec.document.refuse(path, f"is {value!r}; a seed is a whole number from 0 on")
+    for axis in spec.space.axes:
+        if axis.name.startswith("weight."):
+            for label in axis.extremes:
+                if not _is_whole(axis.value(label)) or axis.value(label) < 1:
+                    spec.document.refuse(("axes", axis.name), f"is {label}; a weight is a whole number from 1 on")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _values(spec: SweepSpec, name: str) -> list[tuple[tuple[str | int, ...], Any]]:
@@ -280,8 +289,8 @@ def _axis(axes: Section, name: str) -> AnyAxis:
         return _range(axes.inner(name), name)
     if isinstance(given, Mapping) and given and all(isinstance(label, str) for label in given):
         return Axis(name, dict(given))
-    if isinstance(given, list) and given and all(isinstance(each, str) or is_number(each) for each in given):
-        labels = [str(each) for each in given]
+    if isinstance(given, list) and given and all(isinstance(each, str | bool) or is_number(each) for each in given):
+        labels = [str(each).lower() if isinstance(each, bool) else str(each) for each in given]
         if len({*labels}) < len(labels):
             axes.refuse(name, "has a value twice; keep one of them")
         return Axis(name, dict(zip(labels, given, strict=True)))
@@ -290,12 +299,12 @@ def _axis(axes: Section, name: str) -> AnyAxis:
 
 def _range(given: Section, name: str) -> RangeAxis:
     low, high = given.number("from"), given.number("to")
-    whole = all(isinstance(given.fields[end], int) for end in ("from", "to"))
+    whole = all(isinstance(given.fields.get(end, 1), int) for end in ("from", "to", "step"))
     step = given.number("step") if "step" in given else 1.0 if whole else None
     if high < low:
         given.refuse("to", f"is {high:g}, less than `from`")
-    if step is not None and (step <= 0 or (whole and step != int(step))):
-        given.refuse("step", f"is {step:g}; it needs more than 0" + (", a whole number" if whole else ""))
+    if step is not None and step <= 0:
+        given.refuse("step", f"is {step:g}; it needs more than 0")
     log = given.truth("log", default=False)
     if log and low <= 0:
         given.refuse("from", f"is {low:g}; on a logarithmic scale it needs more than 0")

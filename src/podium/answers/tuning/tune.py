@@ -5,7 +5,6 @@ at once.
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from podium.answers.compare import Comparison, Way, compare, ready
-from podium.answers.measures import NODE, fragmentation, imbalance, nodes_in_use, rows_in_use, spread
+from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.tuning.search_space import (
     SHAPE_AT,
     ConfigurationSpace,
@@ -34,7 +33,7 @@ from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT, AnyRelease, release_of
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
-from podium.model.objects import PRICE_PER_HOUR, ZONE
+from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
 from podium.plugins import IN_TREE
 
@@ -66,11 +65,8 @@ def least_fragmentation(simulation: Simulation) -> float:
 
 
 def lowest_cost(simulation: Simulation) -> float:
-    """What the nodes in use cost per hour, by their label for that; a node without it counts as 1."""
-    cluster = simulation.cluster
-    names = zip(cluster.nodes.names, rows_in_use(cluster), strict=True)
-    used = [cluster.node(name).metadata.labels for name, is_in_use in names if is_in_use]
-    return math.fsum(float(labels.get(PRICE_PER_HOUR, 1)) for labels in used)
+    """What the nodes in use cost per hour."""
+    return cost_per_hour(simulation.cluster)
 
 
 OBJECTIVES: Mapping[str, Objective] = {
@@ -105,6 +101,8 @@ def value_of(objective: Objective, simulation: Simulation) -> float:
     name = getattr(objective, "__name__", repr(objective))
     try:
         value = objective(simulation)
+    except InputError:
+        raise
     except Exception as error:  # a user's function may fail in any way
         raise InputError(f"objective {name} failed: {type(error).__name__}: {error}") from error
     try:

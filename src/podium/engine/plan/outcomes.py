@@ -160,12 +160,9 @@ class StateOutcomes:
         outcome = self._known[of_row]
         if lowest(outcome) > UNKNOWN:
             return outcome
-        one_of_each, found, alive, place = {}, outcome.tolist(), self._cluster.columns.alive, -1
-        for _ in range(found.count(UNKNOWN)):
-            place = found.index(UNKNOWN, place + 1)
-            row = rows.item(place)
-            if alive.item(row):
-                one_of_each[of_row.item(place)] = row
+        unknown = np.flatnonzero(outcome == UNKNOWN)
+        unknown = unknown[self._cluster.columns.alive[rows[unknown]]]
+        one_of_each = dict(zip(of_row[unknown].tolist(), rows[unknown].tolist(), strict=True))
         for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):
             self._known[state] = answer
         return self._known[of_row]

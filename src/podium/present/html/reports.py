@@ -34,7 +34,7 @@ from podium.present import disruption as disruption_text
 from podium.present import simulation as simulation_text
 from podium.present import tuning as tuning_text
 from podium.present import why_not as why_not_text
-from podium.present.comparison import MEASURES, because
+from podium.present.comparison import because, measures_shown
 from podium.present.decision_text import NO_OBSTACLES, Obstacles, silent_plugins, words
 from podium.present.explanation import Explained, notes
 from podium.present.html.page import (
@@ -358,7 +358,7 @@ def comparison_sections(comparison: Comparison) -> list[Markup | None]:
 def _measures(comparison: Comparison) -> Markup:
     before, after = comparison.before.measures, comparison.after.measures
     rows = []
-    for title, show in MEASURES.items():
+    for title, show in measures_shown(before, after).items():
         dim = "dim" if show(before) == show(after) else ""
         rows.append([Cell(text, class_=dim) for text in (title, show(before), show(after))])
     return section("Measures", table(["Measure", Heading("Before", right=True), Heading("After", right=True)], rows))
