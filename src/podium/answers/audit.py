@@ -6,25 +6,22 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from msgspec.structs import replace
 
-from podium.answers.capacity import put_back
 from podium.answers.compare import points_of
+from podium.answers.replicas import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
-from podium.engine.release import CURRENT, AnyRelease
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.pod import belongs_to_node, is_static
-from podium.plugins import IN_TREE
 
 STATIC = "a static pod: its node runs it"
 OF_DAEMON_SET = "a DaemonSet's pod: it is for this node"
@@ -144,22 +141,21 @@ def _fitting_if_best(scheduler: Scheduler, pod: Pod, node: str) -> int:
 
 def audit(
     cluster: Cluster,
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    config: Config | SchedulerOptions = None,
     *,
-    registry: Registry = IN_TREE,
-    release: AnyRelease = CURRENT,
     on_decided: Callable[[], object] = lambda: None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Audit:
     """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.
 
     A DaemonSet's pod has no other node to go to: all there is to find out is whether it fits. `on_decided` is called
-    after each pod.
+    after each pod; `keywords` are the fields of `SchedulerOptions`.
     """
     staying = _Staying()
     cluster = cluster.fork()
     found = []
-    scheduler = Scheduler(cluster, config, registry=registry, release=release, tie_break=staying)
-    with closing(scheduler):
+    options = SchedulerOptions.of(config, **keywords)
+    with closing(Scheduler(cluster, options, tie_break=staying)) as scheduler:
         for pod, node in list(cluster.placed()):
             found.append(_audited(scheduler, staying, pod, node))
             on_decided()

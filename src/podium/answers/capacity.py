@@ -7,36 +7,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
 from podium.answers.lookup import find_nodes
 from podium.answers.replicas import is_daemon, pods_of
 from podium.cluster import Cluster, NodeInfo
-from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
-from podium.engine.release import CURRENT, AnyRelease
-from podium.engine.select import TieBreak
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
-from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import Registry
+from podium.errors import InputError
 from podium.manifests import workload_of
-from podium.manifests.expansion import claims_for, default_storage_class, ephemeral_claims
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import (
     DaemonSet,
     Node,
     ObjectMeta,
-    PersistentVolumeClaim,
     Pod,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    StorageClass,
 )
 from podium.model.objects import HOSTNAME
 from podium.model.resources import pod_resources
-from podium.plugins import IN_TREE
 from podium.wording import counted
 
 
@@ -116,15 +107,12 @@ class Capacity:
 def capacity(
     cluster: Cluster,
     templates: Pod | Sequence[Pod],
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    config: Config | SchedulerOptions = None,
     *,
     mix: Sequence[int] = (),
     limit: int = 0,
     exclude_nodes: Iterable[str] = (),
-    registry: Registry = IN_TREE,
-    release: AnyRelease = CURRENT,
-    tie_break: TieBreak | str = "first",
-    seed: int = 0,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Capacity:
     """Place pods of the templates one by one, as the scheduler would, until one fits nowhere.
 
@@ -138,8 +126,7 @@ def capacity(
     wanted = limit or None
     nodes: list[Counter[str]] = [Counter() for _ in templates]
     stopped_by: Decision | None = None
-    made = Scheduler(cluster, config, registry=registry, release=release, tie_break=tie_break, seed=seed)
-    with closing(made) as scheduler:
+    with closing(Scheduler(cluster, SchedulerOptions.steady(config, **keywords))) as scheduler:
         for place, pod in islice(pods_of(templates, turns, cluster), wanted):
             node = None if pod.spec.scheduling_gates else scheduler.schedule(pod)
             if node is not None:
@@ -170,44 +157,6 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
     if any(number < 1 for number in mix):
         raise InputError(f"a mix of {':'.join(map(str, mix))}; each number must be at least 1")
     return tuple(mix)
-
-
-def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
-    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
-
-    `held` are the claims that its end changed, as they were before.
-    """
-    if pod.spec.node_name:
-        cluster.add(pod)
-    else:
-        cluster.assume(pod, node)
-    for claim in held:
-        cluster.update(claim)
-
-
-def with_claims(pod: Pod, cluster: Cluster) -> Pod:
-    """A new pod with the claims that are made from templates for it; they are in the cluster from now on.
-
-    The claim of an ephemeral volume that is there already is left alone.
-    """
-    if pod.spec.resource_claims:
-        pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
-        for claim in claims:
-            cluster.update(claim)
-    if any(volume.ephemeral is not None for volume in pod.spec.volumes):
-        known = cluster.store.of(PersistentVolumeClaim)
-        for ephemeral in ephemeral_claims(pod, default_storage_class(cluster.store.of(StorageClass))):
-            if known.get(ephemeral.name, ephemeral.namespace) is None:
-                cluster.update(ephemeral)
-    return pod
-
-
-def place(scheduler: Scheduler, pod: Pod) -> str | None:
-    """Put the pod on its node; None if it fits nowhere or cannot be decided: `Scheduler.message` says why."""
-    try:
-        return scheduler.schedule(pod)
-    except (InputError, PluginError, ExtenderError):
-        return None
 
 
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000
@@ -272,12 +221,8 @@ def nodes_needed(
     cluster: Cluster,
     pods: Sequence[Pod],
     templates: Sequence[NodeTemplate],
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
-    *,
-    registry: Registry = IN_TREE,
-    release: AnyRelease = CURRENT,
-    tie_break: TieBreak | str = "first",
-    seed: int = 0,
+    config: Config | SchedulerOptions = None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> NodesNeeded:
     """How many nodes of the templates it takes until all pods have a node; the cluster stays as it is.
 
@@ -288,12 +233,8 @@ def nodes_needed(
     names = [template.name for template in templates]
     if len(set(names)) < len(names):
         raise InputError(f"node templates {', '.join(names)}: each must have a name of its own")
-    cluster = cluster.fork()
-
-    def scheduler_on(nodes: Cluster) -> Scheduler:
-        return Scheduler(nodes, config, registry=registry, release=release, tie_break=tie_break, seed=seed)
-
-    with closing(scheduler_on(cluster)) as scheduler:
+    cluster, options = cluster.fork(), SchedulerOptions.steady(config, **keywords)
+    with closing(Scheduler(cluster, options)) as scheduler:
         waiting = [pod for pod in pods if _waits_for_a_node(pod, scheduler)]
         rest = [pod for pod in in_queue_order(waiting, scheduler) if scheduler.schedule(pod) is None]
 
@@ -301,7 +242,7 @@ def nodes_needed(
         trial = cluster.fork()
         for number, template in zip(counts, templates, strict=True):
             add_nodes(trial, template.node, number)
-        with closing(scheduler_on(trial)) as scheduler:
+        with closing(Scheduler(trial, options)) as scheduler:
             return tuple(pod.key for pod in rest if scheduler.schedule(pod) is None)
 
     if not rest:

@@ -7,25 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers.capacity import place
 from podium.answers.measures import Measures, WorkloadKey, domains, in_domains, measure, workloads
+from podium.answers.replicas import place
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
-from podium.engine.select import TieBreak
+from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import Registry, Status
+from podium.framework import Status
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
-from podium.plugins import IN_TREE
 from podium.rules import Difference, differences, with_rule
 from podium.rules.table import MESSAGES
 
@@ -273,10 +272,8 @@ def compare(
     after: Way,
     *,
     replay: bool = False,
-    registry: Registry = IN_TREE,
-    tie_break: TieBreak | str = "first",
-    seed: int = 0,
     on_decided: Callable[[], object] = lambda: None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Comparison:
     """Place the pending pods both ways and say which of them go elsewhere, and why; the clusters stay as they are.
 
@@ -284,8 +281,8 @@ def compare(
     that go with their nodes. Unless asked otherwise the smallest name wins a tie, so that no pod moves by chance.
     `on_decided` is called after every decision: one for each pod each way, and as many again if pods move.
     """
-    options = _Options(replay, registry, tie_break, seed, on_decided)
-    runs = _Run(before, options), _Run(after, options)
+    options = SchedulerOptions.steady(None, **keywords)
+    runs = _Run(before, options, replay, on_decided), _Run(after, options, replay, on_decided)
     first, second = (run.place() for run in runs)
     one, other = first.nodes, second.nodes
     shared = [key for key in other if key in one]
@@ -300,36 +297,21 @@ def compare(
     )
 
 
-class _Options(NamedTuple):
-    replay: bool
-    registry: Registry
-    tie_break: TieBreak | str
-    seed: int
-    on_decided: Callable[[], object]
-
-
 class _Run:
     """One way of placing the pods; the same as often as it is done."""
 
-    def __init__(self, way: Way, options: _Options) -> None:
-        self.way, self._options = way, options
+    def __init__(self, way: Way, options: SchedulerOptions, replay: bool, on_decided: Callable[[], object]) -> None:
+        self.way, self._replay, self._on_decided = way, replay, on_decided
+        self._options = replace_data(options, config=way.config, release=way.release)
 
     def scheduler(self, cluster: Cluster) -> Scheduler:
-        way, options = self.way, self._options
-        return Scheduler(
-            cluster,
-            way.config,
-            registry=options.registry,
-            release=way.release,
-            tie_break=options.tie_break,
-            seed=options.seed,
-        )
+        return Scheduler(cluster, self._options)
 
     def place(self) -> Outcome:
         """Place every pod, fast."""
         nodes: dict[str, str | None] = {}
         messages: dict[str, str] = {}
-        with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
+        with closing(self.scheduler(ready(self.way.cluster, self._replay))) as scheduler:
             for pod in self._pods(scheduler):
                 nodes[pod.key] = place(scheduler, pod)
                 if nodes[pod.key] is None:
@@ -342,7 +324,7 @@ class _Run:
 
         `other`, if given, is asked what it would decide in the same situation.
         """
-        with closing(self.scheduler(ready(self.way.cluster, self._options.replay))) as scheduler:
+        with closing(self.scheduler(ready(self.way.cluster, self._replay))) as scheduler:
             asked = other.scheduler(scheduler.cluster) if other else None
             trials = self._trials(scheduler, other)
             for pod in self._pods(scheduler):
@@ -367,7 +349,7 @@ class _Run:
     def _pods(self, scheduler: Scheduler) -> Iterator[Pod]:
         for pod in in_queue_order(list(scheduler.cluster.pending.values()), scheduler):
             yield pod
-            self._options.on_decided()
+            self._on_decided()
 
 
 class _Explained(NamedTuple):

@@ -5,9 +5,9 @@ be worst to lose.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from math import comb
@@ -15,23 +15,20 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from podium.answers.capacity import put_back
 from podium.answers.lookup import SHORT_KEYS
 from podium.answers.lost_pods import Budgets, Health, Recreation
 from podium.answers.measures import domains
+from podium.answers.replicas import put_back
 from podium.answers.why_not.candidate_changes import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
-from podium.config import KubeSchedulerConfiguration
 from podium.engine import Scheduler
-from podium.engine.release import CURRENT, AnyRelease
+from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
 from podium.errors import InputError
-from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Node, Pod, Taint
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, MEMORY
-from podium.plugins import IN_TREE
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NO_CONTROLLER = "no controller makes it again"
@@ -161,26 +158,12 @@ NAMES = (*(fate.value for fate in Fate), "preempted", "violated", "nodes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How the pods are placed again."""
+class Settings(SchedulerOptions):
+    """How the pods are placed again. The smallest name wins a tie, so that no pod moves by chance."""
 
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
-    registry: Registry = field(default_factory=lambda: IN_TREE)
-    release: AnyRelease = CURRENT
-    tie_break: TieBreak | str = "first"
-    seed: int = 0
+    tie_break: TieBreak | str | None = "first"
     preempt: bool = True
     """Whether pods may evict others of a lower priority, as the scheduler does."""
-
-    def scheduler(self, cluster: Cluster) -> Scheduler:
-        return Scheduler(
-            cluster,
-            self.config,
-            registry=self.registry,
-            release=self.release,
-            tie_break=self.tie_break,
-            seed=self.seed,
-        )
 
 
 def drain(
@@ -201,7 +184,7 @@ def drain(
         cordon(cluster, name)
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     waiting = [each for name in nodes for each in _evictable(cluster, name)]
-    with closing(settings.scheduler(cluster)) as scheduler:
+    with closing(Scheduler(cluster, settings)) as scheduler:
         recreation = Recreation(
             scheduler,
             preempt=settings.preempt,
@@ -233,7 +216,7 @@ def fail(
     checked(cluster, nodes)
     impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
     others = [other for name in nodes for other in _unmoved(cluster, name)]
-    with closing(settings.scheduler(cluster)) as scheduler:
+    with closing(Scheduler(cluster, settings)) as scheduler:
         recreation = Recreation(
             scheduler,
             preempt=settings.preempt,
@@ -462,7 +445,7 @@ class _Trials:
 
     def __init__(self, cluster: Cluster, settings: Settings, on_tried: Callable[[], object]) -> None:
         self._original, self._cluster, self._settings = cluster, cluster.fork(), settings
-        self._scheduler, self._on_tried = settings.scheduler(self._cluster), on_tried
+        self._scheduler, self._on_tried = Scheduler(self._cluster, settings), on_tried
         self._budgets = Budgets(cluster)
         self.tried = 0
 

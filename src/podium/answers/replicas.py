@@ -1,21 +1,76 @@
-"""More pods of a workload, each as its controller would make it: with a name and claims of its own."""
+"""Pods placed by an answer: more pods of a workload, each with a name and claims of its own, and pods put back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from msgspec.structs import replace
 
-from podium.answers.capacity import with_claims
 from podium.cluster import Cluster
-from podium.manifests.expansion import Expansion, default_storage_class, stateful_claims, with_claims_as_volumes
+from podium.engine import Scheduler
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.manifests.expansion import (
+    Expansion,
+    claims_for,
+    default_storage_class,
+    ephemeral_claims,
+    stateful_claims,
+    with_claims_as_volumes,
+)
 from podium.manifests.workloads import expand_daemon_set, ordinal_labels
-from podium.model import DaemonSet, PersistentVolumeClaim, Pod, PodStatus, StatefulSet, StorageClass
+from podium.model import (
+    DaemonSet,
+    PersistentVolumeClaim,
+    Pod,
+    PodStatus,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    StatefulSet,
+    StorageClass,
+)
 from podium.plugins.storage.claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 
 _OF_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
+
+
+def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
+    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
+
+    `held` are the claims that its end changed, as they were before.
+    """
+    if pod.spec.node_name:
+        cluster.add(pod)
+    else:
+        cluster.assume(pod, node)
+    for claim in held:
+        cluster.update(claim)
+
+
+def with_claims(pod: Pod, cluster: Cluster) -> Pod:
+    """A new pod with the claims that are made from templates for it; they are in the cluster from now on.
+
+    The claim of an ephemeral volume that is there already is left alone.
+    """
+    if pod.spec.resource_claims:
+        pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
+        for claim in claims:
+            cluster.update(claim)
+    if any(volume.ephemeral is not None for volume in pod.spec.volumes):
+        known = cluster.store.of(PersistentVolumeClaim)
+        for ephemeral in ephemeral_claims(pod, default_storage_class(cluster.store.of(StorageClass))):
+            if known.get(ephemeral.name, ephemeral.namespace) is None:
+                cluster.update(ephemeral)
+    return pod
+
+
+def place(scheduler: Scheduler, pod: Pod) -> str | None:
+    """Put the pod on its node; None if it fits nowhere or cannot be decided: `Scheduler.message` says why."""
+    try:
+        return scheduler.schedule(pod)
+    except (InputError, PluginError, ExtenderError):
+        return None
 
 
 def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> Iterator[tuple[int, Pod]]:

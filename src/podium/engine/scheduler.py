@@ -70,6 +70,12 @@ class SchedulerOptions:
             return replace(config, **keywords) if keywords else config
         return cls(config=config, **keywords)
 
+    @classmethod
+    def steady(cls, config: Config | SchedulerOptions, **keywords: Unpack[SchedulerKeywords]) -> SchedulerOptions:
+        """As `of`, but the smallest name wins a tie unless asked otherwise: an answer does not change by chance."""
+        options = cls.of(config, **keywords)
+        return options if options.tie_break is not None else replace(options, tie_break="first")
+
 
 class Scheduler:
     """Decides pods on a cluster as kube-scheduler would.
