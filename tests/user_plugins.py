@@ -21,7 +21,7 @@ from podium.framework import (
     Status,
     Verdict,
 )
-from podium.framework.plugin import ForSomePods
+from podium.framework.fast_paths import ForSomePods
 from podium.model import Pod, Service
 
 

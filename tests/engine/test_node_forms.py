@@ -10,7 +10,7 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
 from podium.engine import Scheduler
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Registry, ScorePlugin, Status, Verdict
-from podium.framework.plugin import ByNodeLabels
+from podium.framework.fast_paths import ByNodeLabels
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.node_resources_fit import NodeResourcesFit

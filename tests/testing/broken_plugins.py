@@ -29,7 +29,8 @@ from podium.framework import (
     Status,
     Verdict,
 )
-from podium.framework.plugin import ByNodeLabels, ForSomePods, NormalizesByMax, QueuedPod
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods, NormalizesByMax
+from podium.framework.plugin import QueuedPod
 from podium.framework.suggested_change import Change, RejectedPod
 from podium.model import Pod
 

@@ -35,7 +35,7 @@ from podium.framework import (
     Verdict,
 )
 from podium.framework import return_values as returned
-from podium.framework.plugin import ByNodeLabels
+from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.registry import Weighted
 from podium.model import Node, Pod
 from podium.rules import NEWEST_RULES, Rules

@@ -1,4 +1,4 @@
-"""kube-scheduler's extension points as classes to derive from, and optional promises of a plugin that save time."""
+"""kube-scheduler's extension points as classes to derive from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, highest
+from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
 from podium.framework import return_values as returned
 from podium.framework.status import SUCCESS, Status, Verdict
@@ -303,59 +303,3 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 def points_of(plugin: type[Plugin]) -> frozenset[str]:
     """The extension points a plugin serves."""
     return frozenset(point for point, kind in EXTENSION_POINTS.items() if issubclass(plugin, kind))
-
-
-class ForSomePods(Plugin):
-    """A plugin without `reads` that has nothing to do with many pods and can tell which from their spec.
-
-    Its PreFilter, Filter, PreScore and Reserve are not called for the other pods, nor is its Score if it has a
-    PreScore. If they were called, they would have to skip, pass every node and do nothing.
-    """
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        """Whether the plugin has anything to do with pods of this spec.
-
-        The answer may depend on the pod's spec, labels and namespace, on the objects of the cluster that are neither
-        nodes nor pods, and on whether any pod has affinity terms (`cluster.census.with_terms`).
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define concerns")
-
-    @property
-    def scores_other_pods(self) -> bool:
-        """Whether the other pods have a score of 0 on every node, rather than no score."""
-        return False
-
-
-class ByNodeLabels(Plugin):
-    """A plugin without `reads` whose answer for a node follows from the values of a few of the node's labels.
-
-    It is asked about one node for each combination of their values.
-    """
-
-    def filter_labels(self, state: CycleState) -> tuple[str, ...] | None:
-        """The labels that decide what `filter` says about a node for this pod; None if more than labels does."""
-        return None
-
-    def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
-        """The labels that decide a node's score for this pod; None if more than labels does.
-
-        `normalize` must then give each score the same result however many nodes have it.
-        """
-        return None
-
-
-class NormalizesByMax(ScorePlugin):
-    """A score plugin whose highest score becomes 100, or with `reverse` whose zero does.
-
-    Nodes with equal scores get equal results, however many there are: where all raw scores are equal, the plugin does
-    not change the order of the nodes and is left out until somebody asks for the numbers.
-    """
-
-    reverse = False
-
-    def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        most = max(highest(scores), 0)
-        if most == 0:
-            return np.full_like(scores, MAX_NODE_SCORE) if self.reverse else scores
-        scaled = MAX_NODE_SCORE * scores // most
-        return MAX_NODE_SCORE - scaled if self.reverse else scaled

@@ -14,12 +14,11 @@ from podium.cluster.census import DomainTally, Matching, Owning, Scope, TermKind
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.pods import NO_TERMS, Term, affinity_terms
 from podium.config.plugin_args import InterPodAffinityArgs
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
-    ByNodeLabels,
     CycleState,
     FilterPlugin,
-    ForSomePods,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,

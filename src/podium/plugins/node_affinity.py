@@ -12,15 +12,8 @@ from msgspec.structs import replace
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import NodeAffinityArgs
-from podium.framework.plugin import (
-    CycleState,
-    FilterPlugin,
-    NormalizesByMax,
-    PodView,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-)
+from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.plugin import CycleState, FilterPlugin, PodView, PreFilterPlugin, PreFilterResult, PreScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import (
     Action,

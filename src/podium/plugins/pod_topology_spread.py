@@ -17,12 +17,11 @@ from podium.cluster.census import DomainTally
 from podium.cluster.columns import Ints, Mask, highest, lowest
 from podium.cluster.nodes import Representatives
 from podium.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from podium.framework.fast_paths import ByNodeLabels, ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
-    ByNodeLabels,
     CycleState,
     FilterPlugin,
-    ForSomePods,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,

@@ -11,7 +11,8 @@ from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Ints
 from podium.errors import PluginError, SelectorError
 from podium.framework import CycleState, ScorePlugin
-from podium.framework.plugin import NormalizesByMax, PodView
+from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.plugin import PodView
 from podium.framework.suggested_change import Change
 from podium.model import Node, NodeSelectorTerm, Pod
 from podium.model.selectors import node_term

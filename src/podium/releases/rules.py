@@ -12,7 +12,7 @@ import numpy as np
 from podium.cluster import NodeInfo, Nodes
 from podium.cluster.columns import Mask
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Plugin, Status, Verdict
-from podium.framework.plugin import ForSomePods
+from podium.framework.fast_paths import ForSomePods
 from podium.model import Pod
 
 P = TypeVar("P", bound=Plugin)

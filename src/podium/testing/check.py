@@ -11,11 +11,10 @@ import numpy as np
 from podium.cluster import Aspect, Cluster
 from podium.cluster.columns import SHARED_ASPECTS
 from podium.errors import PluginError
+from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     EXTENSION_POINTS,
     FilterPlugin,
-    ForSomePods,
-    NormalizesByMax,
     Plugin,
     PodView,
     PreEnqueuePlugin,

@@ -17,10 +17,10 @@ from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import ROW_ASPECTS, Ints
 from podium.errors import PluginError
 from podium.framework import return_values
+from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
-    ByNodeLabels,
     CycleState,
     FilterPlugin,
     Plugin,

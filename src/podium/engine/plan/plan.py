@@ -18,7 +18,8 @@ from podium.engine.plan.outcomes import INFEASIBLE, RowOutcomes, StateOutcomes, 
 from podium.engine.plan.results import NO_VALUES, FilterResults, Outline, Part, PreOutcome, ReadAspects, ScoreResults
 from podium.engine.release import Conduct
 from podium.framework import Framework, Plugin
-from podium.framework.plugin import ForSomePods, PodView
+from podium.framework.fast_paths import ForSomePods
+from podium.framework.plugin import PodView
 from podium.framework.registry import Weighted
 from podium.memory import RecentlyUsed
 

@@ -28,7 +28,8 @@ from podium.framework import (
     Verdict,
 )
 from podium.framework import return_values as returned
-from podium.framework.plugin import MAX_NODE_SCORE, ForSomePods, NormalizesByMax
+from podium.framework.fast_paths import ForSomePods, NormalizesByMax
+from podium.framework.plugin import MAX_NODE_SCORE
 from podium.framework.registry import Weighted
 from podium.model import Pod
 

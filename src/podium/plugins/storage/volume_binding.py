@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
     FilterPlugin,
-    ForSomePods,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,

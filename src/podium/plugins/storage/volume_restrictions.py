@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.framework.plugin import CycleState, FilterPlugin, ForSomePods, PreFilterPlugin, PreFilterResult
+from podium.framework.fast_paths import ForSomePods
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import PersistentVolumeClaim, Pod, Volume

@@ -10,7 +10,8 @@ import numpy as np
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
-from podium.framework.plugin import CycleState, FilterPlugin, ForSomePods, PreFilterPlugin, PreFilterResult
+from podium.framework.fast_paths import ForSomePods
+from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
