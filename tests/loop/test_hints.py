@@ -19,6 +19,8 @@ from builders import (
     pod_term,
     spread,
 )
+from device_objects import make_class
+from loop.driving import Driver
 from podium.cluster import Cluster
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent, WaitingPod
@@ -29,10 +31,13 @@ from podium.model import (
     NodeSelector,
     NodeSelectorTerm,
     Object,
+    ObjectMeta,
     Pod,
+    ResourceClaim,
     SelectorRequirement,
     TopologySpreadConstraint,
 )
+from podium.model.devices import AllocationResult, ResourceClaimStatus
 from podium.plugins import IN_TREE
 from podium.rules import rules_of
 
@@ -158,7 +163,7 @@ CASES = [
         False,
     ),
     Case("a node came", "NodeName", PLAIN, None, NODE, True),
-    Case("taints changed, as for all who wait for nodes", "NodeName", PLAIN, NODE, TAINTED, True),
+    Case("taints changed", "NodeName", PLAIN, NODE, TAINTED, False),
     Case("labels changed", "NodeName", PLAIN, NODE, make_node("n"), False),
     Case(
         "a port is free",
@@ -304,11 +309,15 @@ def events_of(old: Object | None, new: Object | None) -> list[ClusterEvent]:
     return [object_change(old, new)]
 
 
-def wakes(plugin: str, pod: Pod, old: Object | None, new: Object | None, args: object = None) -> bool:
+def wakes(
+    plugin: str, pod: Pod, old: Object | None, new: Object | None, args: object = None, *, release: str = "v1.37"
+) -> bool:
     """Whether a change may help a pod that a plugin rejected, in a cluster where it has happened."""
     service = make_object("Service", "web", namespace="default", spec={"selector": WEB})
     cluster = Cluster.from_objects([make_node("n", labels={HOSTNAME: "n"}), service])
-    hints = PluginHints(IN_TREE[plugin](args))
+    made = IN_TREE[plugin](args)
+    made.release_rules = rules_of(release)
+    hints = PluginHints(made)
     # A pod that changes itself is looked at as it is now.
     pod = new if isinstance(new, Pod) and new.key == pod.key else pod
     waiting = WaitingPod(pod, cluster.infos.of(pod), cluster)
@@ -318,6 +327,89 @@ def wakes(plugin: str, pod: Pod, old: Object | None, new: Object | None, args: o
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.name}")
 def test_an_event_is_worth_another_try(case: Case) -> None:
     assert wakes(case.plugin, case.pod, case.old, case.new, case.args) == case.wakes
+
+
+GPU_POD = make_pod("waiting", requests={"example.com/gpu": 1})
+CSI_NODE, LARGER = (
+    make_object("CSINode", "n", spec={"drivers": [{"name": "d", "nodeID": "n", "allocatable": {"count": count}}]})
+    for count in (1, 2)
+)
+RELABELED = replace(make_pod("other", node="n"), metadata=replace(make_pod("other").metadata, annotations={"a": "b"}))
+ALLOCATED = ResourceClaim(
+    metadata=ObjectMeta(name="c", namespace="default"), status=ResourceClaimStatus(allocation=AllocationResult())
+)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "pod", "old", "new", "releases"),
+    [
+        pytest.param("NodeName", PLAIN, NODE, TAINTED, "v1.29 v1.31 v1.32 v1.36", id="taints for NodeName"),
+        pytest.param("NodeName", PLAIN, NODE, make_node("n"), "v1.29 v1.31", id="labels for NodeName"),
+        pytest.param("NodeResourcesFit", PLAIN, NODE, make_node("n"), "v1.29 v1.31", id="labels for NodeResourcesFit"),
+        pytest.param("NodePorts", PORT, NODE, make_node("n"), "v1.29 v1.31", id="labels for NodePorts"),
+        pytest.param("NodeAffinity", ON_SSD, HDD, SSD, "v1.29 v1.31 v1.32 v1.36 v1.37", id="labels for NodeAffinity"),
+        pytest.param(
+            "TaintToleration", make_pod("waiting"), make_pod("waiting"), TOLERANT, "v1.32 v1.36 v1.37", id="tolerations"
+        ),
+        pytest.param(
+            "InterPodAffinity", NEAR_WEB, make_pod("other", node="n"), RELABELED, "v1.29", id="annotations of a pod"
+        ),
+        pytest.param("NodeVolumeLimits", PLAIN, CSI_NODE, LARGER, "v1.36 v1.37", id="limits of a CSINode"),
+        pytest.param(
+            "NodeResourcesFit", GPU_POD, None, make_class("x", extendedResourceName="example.com/gpu"), "v1.36 v1.37",
+            id="a class for an extended resource",
+        ),
+        pytest.param("DynamicResources", PLAIN, ALLOCATED, None, "v1.37", id="a claim is deleted"),
+    ],
+)  # fmt: skip
+def test_what_each_release_waits_for(
+    plugin: str, pod: Pod, old: Object | None, new: Object | None, releases: str
+) -> None:
+    found = [
+        each for each in ("v1.29", "v1.31", "v1.32", "v1.36", "v1.37") if wakes(plugin, pod, old, new, release=each)
+    ]
+    assert found == releases.split()
+
+
+def woken(release: str, waiting: Pod, *, event: Object, after: Object | None = None) -> bool:
+    """Whether a waiting pod is tried again after an object comes, or comes and changes."""
+    driver = Driver([make_node("full", cpu="0")], release=release)
+    driver.add(waiting).work()
+    before = len(driver.instructions)
+    driver.add(event) if after is None else driver.update(after)
+    driver.work(100.0)
+    return len(driver.instructions) > before
+
+
+@pytest.mark.parametrize("release", ["v1.31", "v1.32", "v1.37"])
+@pytest.mark.parametrize(
+    ("node", "hears"),
+    [
+        pytest.param(make_node("new", cpu="1"), False, id="too small"),
+        pytest.param(make_node("new", cpu="4"), True, id="large enough"),
+        pytest.param(make_node("new", cpu="4", taints=["team=a:NoSchedule"]), False, id="tainted"),
+    ],
+)
+def test_who_hears_of_a_new_node(release: str, node: Node, hears: bool) -> None:
+    """Without hints it is checked beforehand; NodeResourcesFit's hint does not look at taints."""
+    hints_do = release != "v1.31" and bool(node.spec.taints)
+
+    assert woken(release, make_pod("waiting", requests={"cpu": "2"}), event=node) is (hears or hints_do)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "releases"),
+    [
+        (PLAIN, make_pod("waiting", requests={"cpu": "2"}, labels=WEB), "v1.29 v1.31"),
+        (PLAIN, PLAIN, ""),
+        (PLAIN, make_pod("waiting", requests={"cpu": "1"}), "v1.29 v1.31 v1.36 v1.37"),
+    ],
+    ids=["labels", "nothing", "less asked for"],
+)
+def test_a_waiting_pod_that_changes(old: Pod, new: Pod, releases: str) -> None:
+    """Where there are no hints, any change of it lets it try again."""
+    found = [each for each in ("v1.29", "v1.31", "v1.36", "v1.37") if woken(each, old, event=old, after=new)]
+    assert found == releases.split()
 
 
 def test_every_plugin_that_can_reject_a_pod_has_hints() -> None:

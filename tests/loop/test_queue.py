@@ -284,7 +284,7 @@ def test_pods_of_one_kind_are_woken_together_and_only_those_asked_for() -> None:
         queue.add(make_pod(name, priority=priority), 0.0)
     for _ in range(3):
         fail(queue, 0.0, "NodeResourcesFit")
-    queue.move_all(POD_GONE, 5.0, only=lambda pod: pod.priority <= 0)
+    queue.move_all(POD_GONE, 5.0, only=lambda queued: queued.pod.priority <= 0)
     assert names(queue) == ["a", "b"]
     assert place(queue, "default/c") == "unschedulable"
 

@@ -20,6 +20,7 @@ from podium.model.objects import HOSTNAME
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, pod_resources
 from podium.model.selectors import CORDONED, Requirement
+from podium.rules import Rules
 from podium.wording import joined
 
 T = TypeVar("T", bound=Object)
@@ -372,6 +373,11 @@ class EventHint(NamedTuple):
             and bool(self.actions & event.action)
             and int(event.action) <= int(self.actions)
         )
+
+
+def node_update(part: Action, rules: Rules) -> Action:
+    """The updates of a node that a plugin waits for which reads a part of it: in some releases, any."""
+    return part if rules.node_updates_name_their_part else Action.UPDATE
 
 
 def is_about_itself(waiting: WaitingPod, old: Pod | None, new: Pod) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Unpack
 
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, Status
 from podium.framework.suggested_change import Action, ClusterEvent
 from podium.loop.events import (
+    Asked,
     Bind,
     ChangeObject,
     Event,
@@ -23,6 +23,8 @@ from podium.loop.events import (
     Nominate,
     Unschedulable,
     Wait,
+    asked_about_node,
+    asked_about_pod,
     node_changes,
     object_change,
     pod_changes,
@@ -108,8 +110,9 @@ class SchedulerLoop:
         old = self.cluster.node(node.name) if node.name in self.cluster.rows else None
         self.cluster.update(node)
         changes = [ClusterEvent("Node", Action.ADD, None, node)] if old is None else node_changes(old, node)
+        only = asked_about_node(node, self.cluster, self.scheduler.setup.rules) if changes else None
         for change in changes:
-            self.queue.move_all(change, now)
+            self.queue.move_all(change, now, only)
 
     def _node_gone(self, name: str, now: float) -> None:
         if name in self.cluster.rows:
@@ -152,12 +155,16 @@ class SchedulerLoop:
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
             for change in pod_changes(old, pod):
-                self.queue.move_all(change, now)
+                frees = change.action is Action.UPDATE_POD_SCALE_DOWN
+                self.queue.move_all(change, now, None if frees else self._asked_about(pod))
             return
         self.assumed.pop(pod.key, None)
         self.scheduler.nominations.forget(pod)
         self.queue.remove(pod.key)
-        self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now)
+        self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now, self._asked_about(pod))
+
+    def _asked_about(self, pod: Pod) -> Asked | None:
+        return asked_about_pod(pod, self.cluster, self.scheduler.setup.rules)
 
     def _waiting_pod_is(self, old: Pod, pod: Pod, now: float) -> None:
         """A pod of ours changed that is not bound yet."""
@@ -194,7 +201,7 @@ class SchedulerLoop:
     def _room_freed_for_lower(self, pod: Pod, now: float) -> None:
         """A pod gave up the room it waited for: to pods that do not come before it, as if it had been there."""
         self.queue.move_all(
-            ClusterEvent("Pod", Action.DELETE, pod), now, only=lambda other: other.priority <= pod.priority
+            ClusterEvent("Pod", Action.DELETE, pod), now, only=lambda other: other.pod.priority <= pod.priority
         )
 
     def _is_assumed(self, key: str) -> bool:
@@ -310,7 +317,7 @@ class SchedulerLoop:
         if waiting.rejection is None:
             return self._binding_cycle(queued, assumed, now)
         instructions = self._undo(queued, assumed, waiting.rejection, now)
-        self._room_freed(assumed, now, only=lambda pod: pod.key != assumed.pod.key)
+        self._room_freed(assumed, now, only=lambda queued: queued.key != assumed.pod.key)
         return instructions
 
     def _binding_cycle(self, queued: QueuedPod, assumed: Assumed, now: float) -> list[Instruction]:
@@ -387,7 +394,7 @@ class SchedulerLoop:
         if pod is not None:
             self.cluster.add(pod)
 
-    def _room_freed(self, assumed: Assumed, now: float, only: Callable[[Pod], bool] | None = None) -> None:
+    def _room_freed(self, assumed: Assumed, now: float, only: Asked | None = None) -> None:
         spec = replace(assumed.pod.spec, node_name=assumed.node)
         self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
 

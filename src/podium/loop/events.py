@@ -4,15 +4,26 @@ gives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from podium.framework.plugin import Plugin
+import numpy as np
+
+from podium.cluster import Cluster, Nodes, PodInfo
+from podium.framework import Code, CycleState
+from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
 from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
-from podium.model import Node, Object, Pod
+from podium.loop.queued_pod import QueuedPod
+from podium.model import Namespace, Node, Object, Pod
 from podium.model.resources import pod_resources
+from podium.model.selectors import NO_SCHEDULE, any_tolerates
 from podium.plugins import IN_TREE
+from podium.plugins.node_affinity import NodeAffinity
+from podium.plugins.node_filters import NodeName, NodePorts
+from podium.plugins.node_resources_fit import NodeResourcesFit
+from podium.plugins.pod_topology_spread import PodTopologySpread
+from podium.rules import Rules
 
 
 def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
@@ -134,7 +145,9 @@ class PluginHints:
     def __init__(self, plugin: Plugin) -> None:
         self.plugin = plugin
         events = plugin.events_to_register()
-        self._events = None if events is None else with_node_taints(events)
+        rules = plugin.release_rules
+        is_as_registered = events is None or rules.node_events_are_as_registered
+        self._events = events if is_as_registered or events is None else with_node_taints(events)
         self.goes_by_spec = IN_TREE.get(plugin.name) is type(plugin)
         """Whether pods with equal specs get the same answer: in-tree plugins look at nothing else of a pod."""
 
@@ -156,3 +169,62 @@ def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
     if any(actions & Action.ADD for actions in of_nodes) and not any(a & Action.UPDATE_NODE_TAINT for a in of_nodes):
         return (*events, EventHint("Node", Action.UPDATE_NODE_TAINT))
     return tuple(events)
+
+
+# -- whom a release asks -------------------------------------------------------------------------------------------
+
+Asked = Callable[[QueuedPod], bool]
+"""Whether a waiting pod is told of an event at all."""
+
+CHECKED: tuple[type[FilterPlugin], ...] = (NodeResourcesFit, NodeAffinity, NodeName, NodePorts)
+"""The plugins whose filters a node has to pass before pods hear of it, where there are no hints."""
+
+
+def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> Asked | None:
+    """Who hears of a node that came or changed: all (None) or, before there were hints, those that might fit it."""
+    if rules.queueing_hints and rules.node_updates_name_their_part:
+        return None
+    plugins = [plugin() for plugin in CHECKED]
+    for plugin in plugins:
+        plugin.release_rules = rules
+    nodes = Nodes(cluster, np.array([cluster.rows[node.name]]))
+    known: dict[PodInfo, bool] = {}
+
+    def passes(queued: QueuedPod) -> bool:
+        if queued.info not in known:
+            known[queued.info] = _fits(queued, plugins, nodes) and not any(
+                taint.effect == NO_SCHEDULE and not any_tolerates(queued.pod.spec.tolerations, taint)
+                for taint in node.spec.taints
+            )
+        return known[queued.info]
+
+    return passes
+
+
+def _fits(queued: QueuedPod, plugins: Sequence[FilterPlugin], nodes: Nodes) -> bool:
+    state = CycleState(queued.info)
+    for plugin in plugins:
+        if isinstance(plugin, PreFilterPlugin):
+            found = plugin.pre_filter(state, queued.pod, nodes)
+            if found.status.code is Code.SKIP:
+                continue
+        if plugin.filter(state, queued.pod, nodes).codes.any():
+            return False
+    return True
+
+
+def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> Asked | None:
+    """Who hears of a pod that came to a node or changed there: all (None), or those it matters to by affinity."""
+    if rules.added_pods_may_help_anyone:
+        return None
+    namespace = cluster.store.of(Namespace).get(pod.namespace)
+    of_namespace = namespace.metadata.labels if namespace else {}
+
+    def is_related(queued: QueuedPod) -> bool:
+        spreads = rules.added_pods_help_spreading and PodTopologySpread.name in queued.unschedulable_plugins
+        if spreads and queued.pod.namespace == pod.namespace:
+            return True
+        terms = queued.info.terms.required_affinity
+        return any(term.matches(pod.namespace, pod.metadata.labels, of_namespace) for term in terms)
+
+    return is_related

@@ -11,7 +11,7 @@ from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
 from podium.framework import SUCCESS, Framework, Plugin, Status
 from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
-from podium.loop.events import PluginHints, pod_changes
+from podium.loop.events import Asked, PluginHints, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
 
@@ -182,6 +182,10 @@ class SchedulingQueue:
             self.active.push(queued)
         elif self.backoff.remove(new.key):
             self.backoff.add(queued)
+        elif not self._frameworks[new.spec.scheduler_name].rules.queueing_hints:
+            self.unschedulable.put(queued)
+            if (old.spec, old.metadata) != (new.spec, new.metadata):
+                self._requeue(queued, Strategy.AFTER_BACKOFF, now)
         else:
             self.unschedulable.put(queued)
             for event in events:
@@ -252,12 +256,12 @@ class SchedulingQueue:
 
     # -- things happen -----------------------------------------------------------------------------------------------
 
-    def move_all(self, event: ClusterEvent, now: float, only: Callable[[Pod], bool] | None = None) -> None:
+    def move_all(self, event: ClusterEvent, now: float, only: Asked | None = None) -> None:
         """Something happened in the cluster: let the pods try again that it may help. `only` leaves others out."""
         for group in self.unschedulable.groups():
             strategy = self._worth_requeueing(next(iter(group.values())), event)
             if strategy is not Strategy.SKIP:
-                moved = [queued for queued in group.values() if only is None or only(queued.pod)]
+                moved = [queued for queued in group.values() if only is None or only(queued)]
                 for queued in moved:
                     self._requeue(queued, strategy, now)
         self.in_flight.note(event)

@@ -430,8 +430,9 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventHint] | None:
+        changes = Action.UPDATE_POD_LABEL if self.release_rules.pod_updates_name_their_part else Action.UPDATE
         return (
-            EventHint("Pod", Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, self.changes_affinity),
+            EventHint("Pod", Action.ADD | changes | Action.DELETE, self.changes_affinity),
             EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL, self.changes_topology),
         )
 

@@ -25,6 +25,7 @@ from podium.framework.suggested_change import (
     WaitingPod,
     edit_pod,
     label_node,
+    node_update,
     set_args,
     unmet_label,
 )
@@ -99,7 +100,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
         return total
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL, self.matches_now),)
+        of_nodes = Action.ADD | node_update(Action.UPDATE_NODE_LABEL, self.release_rules)
+        return (EventHint("Node", of_nodes, self.matches_now),)
 
     def matches_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether the node matches the waiting pod's and the profile's affinity, and did not match the pod's before."""

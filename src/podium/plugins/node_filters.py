@@ -28,6 +28,7 @@ from podium.framework.suggested_change import (
     evict,
     is_about_itself,
     is_placed,
+    node_update,
     remove_taint,
     taint_text,
     tolerate,
@@ -67,7 +68,7 @@ class NodeName(PreFilterPlugin, FilterPlugin):
         return Verdict.unresolvable(~nodes.among([] if row is None else [row]), self.REASON)
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (EventHint("Node", Action.ADD),)
+        return (EventHint("Node", Action.ADD | node_update(Action(0), self.release_rules)),)
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         return node_name_obstacles(rejected)
@@ -118,10 +119,10 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
         return Verdict.unresolvable(cordoned, self.REASON)
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (
-            EventHint("Node", Action.ADD | Action.UPDATE_NODE_TAINT, self.is_uncordoned),
-            EventHint("Pod", Action.UPDATE_POD_TOLERATION, self.tolerates_cordon),
-        )
+        rules = self.release_rules
+        of_nodes = EventHint("Node", Action.ADD | node_update(Action.UPDATE_NODE_TAINT, rules), self.is_uncordoned)
+        of_pods = EventHint("Pod", Action.UPDATE_POD_TOLERATION, self.tolerates_cordon)
+        return (of_nodes, of_pods) if rules.queueing_hints else (of_nodes,)
 
     def is_uncordoned(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether the node can be scheduled on, and was new or cordoned."""
@@ -167,7 +168,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return Verdict.reject(nodes.among(nodes.cluster.ports.conflicts(state.info.ports)), self.REASON)
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (EventHint("Pod", Action.DELETE, self.frees_port), EventHint("Node", Action.ADD))
+        of_nodes = Action.ADD | node_update(Action(0), self.release_rules)
+        return (EventHint("Pod", Action.DELETE, self.frees_port), EventHint("Node", of_nodes))
 
     def frees_port(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
         """Whether the deleted pod held a host port that the waiting pod wants."""
@@ -347,10 +349,10 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesB
         return nodes.by_taints(intolerable)
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (
-            EventHint("Node", Action.ADD | Action.UPDATE_NODE_TAINT, self.is_tolerated_now),
-            EventHint("Pod", Action.UPDATE_POD_TOLERATION, is_about_itself),
-        )
+        rules = self.release_rules
+        of_nodes = EventHint("Node", Action.ADD | node_update(Action.UPDATE_NODE_TAINT, rules), self.is_tolerated_now)
+        of_pods = EventHint("Pod", Action.UPDATE_POD_TOLERATION, is_about_itself)
+        return (of_nodes, of_pods) if rules.queueing_hints else (of_nodes,)
 
     def is_tolerated_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether the waiting pod tolerates the node's taints, and did not before."""

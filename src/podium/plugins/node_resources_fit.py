@@ -43,11 +43,17 @@ from podium.framework.suggested_change import (
     evict,
     evictable,
     is_placed,
+    node_update,
 )
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
 from podium.model.resources import CPU, PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
-from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources, device_totals
+from podium.plugins.dynamic_resources.extended_resources import (
+    CLASS_PREFIX,
+    asks_for_backed,
+    backed_resources,
+    device_totals,
+)
 from podium.plugins.score_columns import divisors, round_half_away
 from podium.rules import Rules
 from podium.wording import joined
@@ -400,10 +406,20 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return score if self._curve is None else int(np.take(self._curve, score))
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (
-            EventHint("Pod", Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self.frees_resources),
-            EventHint("Node", Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self.offers_resources),
-        )
+        rules = self.release_rules
+        of_pods = Action.DELETE | (Action.UPDATE_POD_SCALE_DOWN if rules.in_place_resize else Action(0))
+        of_nodes = Action.ADD | node_update(Action.UPDATE_NODE_ALLOCATABLE, rules)
+        events = [EventHint("Pod", of_pods, self.frees_resources), EventHint("Node", of_nodes, self.offers_resources)]
+        if rules.device_extended_resources:
+            events.append(EventHint("DeviceClass", Action.ADD | Action.UPDATE, self.stands_for_resource))
+        return events
+
+    def stands_for_resource(self, waiting: WaitingPod, old: DeviceClass | None, new: DeviceClass) -> bool:
+        """Whether a device class now stands for an extended resource that the waiting pod asks for."""
+        wanted, name = waiting.info.resources.requests, new.spec.extended_resource_name
+        if old is not None and (old.spec.extended_resource_name or "") == (name or ""):
+            return False
+        return (old is None and f"{CLASS_PREFIX}{new.name}" in wanted) or (name is not None and name in wanted)
 
     def frees_resources(self, waiting: WaitingPod, old: Pod, new: Pod | None) -> bool:
         """Whether a pod on a node is gone, or requests less of what the waiting pod requests."""

@@ -392,7 +392,11 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return _invert(scores)
 
     def events_to_register(self) -> Sequence[EventHint]:
-        of_pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+        rules = self.release_rules
+        changes = Action.UPDATE_POD_LABEL if rules.pod_updates_name_their_part else Action.UPDATE
+        of_pods = Action.ADD | changes | Action.DELETE
+        if rules.queueing_hints:
+            of_pods |= Action.UPDATE_POD_TOLERATION
         of_nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return EventHint("Pod", of_pods, self.changes_counts), EventHint("Node", of_nodes, self.changes_domains)
 

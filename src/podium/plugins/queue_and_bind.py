@@ -54,6 +54,9 @@ class SchedulingGates(PreEnqueuePlugin):
         return Status.unresolvable(f"waiting for scheduling gates: [{gates}]")
 
     def events_to_register(self) -> Sequence[EventHint]:
+        # Where there are no hints, any change of a pod lets it try again.
+        if not self.release_rules.queueing_hints:
+            return ()
         return (EventHint("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)
 
 

@@ -362,6 +362,25 @@ class Rules:
     queueing_hints: bool = _gated(
         "SchedulerQueueingHints", QUEUE, "Plugins look at an event before a waiting pod is tried again because of it."
     )
+    node_events_are_as_registered: bool = _since(
+        "v1.37", QUEUE, "A plugin that waits for new nodes does not wait for changed taints, too, unless it says so."
+    )
+    node_updates_name_their_part: bool = _since(
+        "v1.32", QUEUE, "Plugins wait for the part of a node that they read to change, not for any update of the node."
+    )
+    pod_updates_name_their_part: bool = _since(
+        "v1.31", QUEUE, "Affinity and spreading wait for changed labels of pods, VolumeZone for changed claims."
+    )
+    added_pods_help_spreading: bool = _since(
+        "v1.31", QUEUE, "A pod that was added may help those that PodTopologySpread rejected."
+    )
+    added_pods_may_help_anyone: bool = _since(
+        "v1.37", QUEUE, "A pod that was added may help any pod that waits for pods, not just by affinity or spreading."
+    )
+    volume_limits_may_grow: bool = _since(
+        "v1.33", QUEUE, "NodeVolumeLimits waits for the limits of a CSINode to change."
+    )
+    deleted_claims_free_devices: bool = _since("v1.37", QUEUE, "DynamicResources waits for claims to be deleted.")
     pops_from_backoff: bool = _gated(
         "SchedulerPopFromBackoffQ", QUEUE, "Where no other pod waits, one whose backoff is not over is tried already."
     )

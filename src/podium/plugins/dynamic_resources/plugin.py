@@ -294,16 +294,17 @@ def claims_are_there(waiting: WaitingPod, old: Pod | None, new: Pod | None) -> b
     return True
 
 
-EVENTS = (
-    EventHint("Node", ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-    EventHint("ResourceClaim", ADD | UPDATE | DELETE, claim_changed),
-    EventHint("Pod", Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, claims_are_there),
-    EventHint("DeviceClass", ADD | UPDATE),
-    EventHint("ResourceSlice", ADD | UPDATE),
-    EventHint("DeviceTaintRule", ADD | UPDATE | DELETE),
-)
-"""A taint rule counts as a change of the slices whose devices it taints. Claims give back their devices before they are
-deleted, so that the releases that do not hear of deletions miss nothing."""
+def events(rules: Rules) -> Sequence[EventHint]:
+    """The events of a release; a taint rule counts as a change of the slices whose devices it taints."""
+    of_claims = ADD | UPDATE | (DELETE if rules.deleted_claims_free_devices else Action(0))
+    return (
+        EventHint("Node", ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        EventHint("ResourceClaim", of_claims, claim_changed),
+        EventHint("Pod", Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, claims_are_there),
+        EventHint("DeviceClass", ADD | UPDATE),
+        EventHint("ResourceSlice", ADD | UPDATE),
+        EventHint("DeviceTaintRule", ADD | UPDATE | DELETE),
+    )
 
 
 STEPS_PER_SECOND = 100_000
@@ -440,7 +441,7 @@ class DynamicResources(
     # -- what may help ---------------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return EVENTS
+        return events(self.release_rules)
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         if self.release_rules.dynamic_resources_by_default:

@@ -110,13 +110,15 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
         return codes
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (
-            EventHint("CSINode", Action.ADD),
-            EventHint("CSINode", Action.UPDATE, self.limit_grew),
-            EventHint("Pod", Action.DELETE, self.detaches_volumes),
-            EventHint("PersistentVolumeClaim", Action.ADD, uses_claim),
-            EventHint("VolumeAttachment", Action.DELETE, self.attaches_like),
-        )
+        rules = self.release_rules
+        events = [EventHint("CSINode", Action.ADD), EventHint("Pod", Action.DELETE, self.detaches_volumes)]
+        if rules.volume_limits_may_grow:
+            events.append(EventHint("CSINode", Action.UPDATE, self.limit_grew))
+        if rules.missing_claim_is_unresolvable:
+            events.append(EventHint("PersistentVolumeClaim", Action.ADD, uses_claim))
+        if rules.counts_volume_attachments:
+            events.append(EventHint("VolumeAttachment", Action.DELETE, self.attaches_like))
+        return events
 
     def limit_grew(self, waiting: WaitingPod, old: CSINode, new: CSINode) -> bool:
         """Whether a driver of the node can attach more volumes than before."""

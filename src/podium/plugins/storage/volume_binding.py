@@ -256,13 +256,16 @@ class VolumeBinding(
             volumes.assumed.append((before, after))
 
     def events_to_register(self) -> Sequence[EventHint]:
+        of_drivers = Action.UPDATE
+        if not self.release_rules.node_updates_name_their_part:
+            of_drivers |= Action.ADD
         return (
             EventHint("StorageClass", Action.ADD | Action.UPDATE, self.topologies_changed),
             EventHint("PersistentVolumeClaim", Action.ADD | Action.UPDATE, uses_claim),
             EventHint("PersistentVolume", Action.ADD | Action.UPDATE),
             EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL),
             EventHint("CSINode", Action.ADD | Action.UPDATE, self.migration_changed),
-            EventHint("CSIDriver", Action.UPDATE, self.capacity_no_longer_counts),
+            EventHint("CSIDriver", of_drivers, self.capacity_no_longer_counts),
             EventHint("CSIStorageCapacity", Action.ADD | Action.UPDATE, self.capacity_grew),
         )
 

@@ -172,10 +172,12 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
         return Verdict.choose(codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)))
 
     def events_to_register(self) -> Sequence[EventHint]:
+        changes = Action(0) if self.release_rules.pod_updates_name_their_part else Action.UPDATE
+        of_claims = Action.ADD | changes
         return (
             EventHint("Pod", Action.DELETE, self.frees_disk_or_claim),
             EventHint("Node", Action.ADD),
-            EventHint("PersistentVolumeClaim", Action.ADD, names_claim),
+            EventHint("PersistentVolumeClaim", of_claims, names_claim),
         )
 
     def frees_disk_or_claim(self, waiting: WaitingPod, old: Pod, new: None) -> bool:

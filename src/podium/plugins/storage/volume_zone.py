@@ -72,10 +72,11 @@ class VolumeZone(ForSomePods, PreFilterPlugin, FilterPlugin):
         return Verdict.unresolvable(labelled & ~matches, self.REASON)
 
     def events_to_register(self) -> Sequence[EventHint]:
+        changes = Action.UPDATE if self.release_rules.pod_updates_name_their_part else Action(0)
         return (
             EventHint("StorageClass", Action.ADD, self.waits_for_pods),
             EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL),
-            EventHint("PersistentVolumeClaim", Action.ADD | Action.UPDATE, names_claim),
+            EventHint("PersistentVolumeClaim", Action.ADD | changes, names_claim),
             EventHint("PersistentVolume", Action.ADD | Action.UPDATE, self.volume_moved),
         )
 
