@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from builders import affinity, make_config, make_node, make_pod, pod_term, scores, spread
+from cli.running import config, node, pod, run, written
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.errors import ExtenderWarning
 from podium.model import Node
-from tests.builders import affinity, make_config, make_node, make_pod, pod_term, scores, spread
-from tests.cli.running import config, node, pod, run, written
 
 from .loopback import Answer, Loopback
 

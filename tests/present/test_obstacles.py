@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.cluster import Cluster
-from podium.engine import Scheduler
-from podium.engine.decision import Eviction
-from podium.framework.suggested_change import Obstacle
-from podium.model import Object, Pod
-from podium.present.decision_text import summarized
-from podium.present.explanation import Explained, explain_pod
-from tests.builders import (
+from builders import (
     affinity,
     expression,
     make_node,
@@ -23,6 +16,13 @@ from tests.builders import (
     spread,
     with_args,
 )
+from podium.cluster import Cluster
+from podium.engine import Scheduler
+from podium.engine.decision import Eviction
+from podium.framework.suggested_change import Obstacle
+from podium.model import Object, Pod
+from podium.present.decision_text import summarized
+from podium.present.explanation import Explained, explain_pod
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
