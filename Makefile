@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-web test golden lint types layers unit properties live-test live-binaries web-test bench clean
+.PHONY: demo demo-web test golden lint types layers unit properties live-test live-binaries web-test fuzz bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -54,6 +54,13 @@ PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py
 
 properties: $(STAMP)
 	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto $(PROPERTIES)
+
+# Damaged input for every command; other cases with another SEED.
+SEED ?= 1
+MINUTES ?= 3
+
+fuzz: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seed $(SEED) --minutes $(MINUTES) $(FUZZ)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench.run $(BENCH)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import IO, Any, NamedTuple
 
@@ -23,10 +22,13 @@ from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options
 from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.manifests import load
+from podium.manifests.files import stdin
 from podium.model import Pod
 from podium.plugins import IN_TREE
 
 STDIN = "-"
+MOST_BYTES = 256 << 20
+"""How large one case may be, as JSON."""
 _GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
 """Score plugins that give every node 0 and may be left out of a profile for that."""
@@ -112,14 +114,19 @@ def read_records(source: str, release: AnyRelease = CURRENT) -> Iterator[Record]
 def read_case(source: str) -> Case:
     """The one case that a file, or stdin, holds as JSON; line breaks do not matter."""
     name = "stdin" if source == STDIN else source
-    line = _line(b"".join(_lines(source, name)), name)
+    text = bytearray()
+    for part in _lines(source, name):
+        text += part
+        if len(text) > MOST_BYTES:
+            raise _too_long(name)
+    line = _line(bytes(text), name)
     return line.case or line
 
 
 def _lines(source: str, name: str) -> Iterator[bytes]:
     try:
         with _opened(source) as stream:
-            yield from _unpacked_lines(stream)
+            yield from _unpacked_lines(stream, name)
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"cannot be unpacked: {error}", name) from None
     except OSError as error:
@@ -127,18 +134,33 @@ def _lines(source: str, name: str) -> Iterator[bytes]:
 
 
 def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
-    return nullcontext(sys.stdin.buffer) if source == STDIN else open(source, "rb")
+    return nullcontext(stdin()) if source == STDIN else open(source, "rb")
 
 
-def _unpacked_lines(stream: IO[bytes]) -> Iterable[bytes]:
-    first = stream.readline()
+def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
+    """The lines of a stream, each of at most `MOST_BYTES`, so that one without an end is found out."""
+    first = stream.readline(MOST_BYTES + 1)
     if first.startswith(_GZIP_MAGIC):
-        yield from gzip.GzipFile(fileobj=io.BytesIO(first + stream.read()))
+        with gzip.open(io.BytesIO(first + stream.read())) as plain:
+            yield from _limited(b"", plain.readline, name)
     elif first.startswith(_XZ_MAGIC):
-        yield from io.BytesIO(lzma.decompress(first + stream.read()))
+        with lzma.open(io.BytesIO(first + stream.read())) as unpacked:
+            yield from _limited(b"", unpacked.readline, name)
     else:
-        yield first
-        yield from iter(stream.readline, b"")
+        yield from _limited(first, stream.readline, name)
+
+
+def _limited(first: bytes, read_line: Callable[[int], bytes], name: str) -> Iterator[bytes]:
+    line = first or read_line(MOST_BYTES + 1)
+    while line:
+        if len(line) > MOST_BYTES:
+            raise _too_long(name)
+        yield line
+        line = read_line(MOST_BYTES + 1)
+
+
+def _too_long(name: str) -> InputError:
+    return InputError(f"a case has more than {MOST_BYTES >> 20} MiB, the most that is read", name)
 
 
 def _line(text: bytes, where: str) -> _Line:

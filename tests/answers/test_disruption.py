@@ -13,6 +13,7 @@ from cli.running import node, pod, run, written
 from podium.answers import drain, fail
 from podium.cluster import Cluster
 from podium.model import Pod
+from podium.present.disruption import to_lines
 
 
 def test_a_pod_with_a_controller_goes_elsewhere_when_drained() -> None:
@@ -49,6 +50,32 @@ FATES: dict[str, tuple[Pod, str, str]] = {
     "too big for the rest": (web("p", "a1", cpu="5"), "pending", "pending"),
     "that tolerates everything": (web("p", "a1", cpu="5", tolerations=TOLERATE_ALL), "returns", "pending"),
 }
+
+
+def test_what_kubectl_drain_refuses_without_flags() -> None:
+    scratch = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+    pods = [
+        web("kept", "a1"),
+        web("scratch", "a1", **scratch),
+        make_pod("bare", node="a1", **scratch),
+        make_pod("agent", node="a1", owner={"kind": "DaemonSet", "name": "agent"}, **scratch),
+        make_pod("static", node="a1", owner={"kind": "Node", "name": "a1"}),
+        make_pod("elsewhere", node="a2"),
+    ]
+    found = drained(*nodes("a1 a2"), *pods)
+
+    assert {flag.flag: flag.pods for flag in found.flags} == {
+        "--ignore-daemonsets": ("default/agent",),
+        "--delete-emptydir-data": ("default/bare", "default/scratch"),
+        "--force": ("default/bare",),
+    }
+    told = " ".join(line.text for line in to_lines(found, width=500))
+    assert (
+        "kubectl drain refuses without --delete-emptydir-data: 2 pods lose what is in their emptyDir volumes "
+        "(default/bare, default/scratch). "
+        "kubectl drain refuses without --force: 1 pod has no controller and is gone for good (default/bare)."
+    ) in told
+    assert failed(*nodes("a1 a2"), *pods).flags == ()
 
 
 @pytest.mark.parametrize(("pod", "when_drained", "when_failed"), FATES.values(), ids=FATES)

@@ -27,11 +27,12 @@ from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.manifests import workload_of
 from podium.model import Node, Pod, Taint
-from podium.model.pod import belongs_to_node
+from podium.model.pod import belongs_to_node, is_static
 from podium.model.resources import CPU, MEMORY
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NO_CONTROLLER = "no controller makes it again"
+IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"
 OF_DAEMON = "its DaemonSet makes it again on the same node once there is room"
 
 
@@ -115,6 +116,35 @@ class BudgetImpact:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainFlag:
+    """A flag without which `kubectl drain` refuses to begin, and the pods on account of which it does."""
+
+    flag: str
+    pods: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"flag": self.flag, "pods": list(self.pods)}
+
+
+def drain_flags(cluster: Cluster, nodes: Sequence[str]) -> tuple[DrainFlag, ...]:
+    """The flags that `kubectl drain` of these nodes needs."""
+    found: dict[str, list[str]] = {IGNORE_DAEMON_SETS: [], DELETE_EMPTY_DIR_DATA: [], FORCE: []}
+    for name in nodes:
+        for pod in sorted(cluster.pods_on(cluster.rows[name]), key=lambda pod: pod.key):
+            owner = pod.metadata.controller
+            if is_static(pod):
+                continue
+            if owner is not None and owner.kind == "DaemonSet":
+                found[IGNORE_DAEMON_SETS].append(pod.key)
+                continue
+            if any(volume.empty_dir is not None for volume in pod.spec.volumes):
+                found[DELETE_EMPTY_DIR_DATA].append(pod.key)
+            if owner is None:
+                found[FORCE].append(pod.key)
+    return tuple(DrainFlag(flag, tuple(pods)) for flag, pods in found.items() if pods)
+
+
+@dataclass(frozen=True, slots=True)
 class Disruption:
     """What becomes of the pods of some nodes."""
 
@@ -124,6 +154,8 @@ class Disruption:
     budgets: tuple[BudgetImpact, ...]
     cluster: Cluster
     """The cluster afterwards."""
+    flags: tuple[DrainFlag, ...] = ()
+    """What `kubectl drain` has to be told for it; nothing for a failure."""
 
     def of(self, *fates: Fate) -> tuple[Disrupted, ...]:
         return tuple(pod for pod in self.pods if pod.fate in fates)
@@ -150,6 +182,7 @@ class Disruption:
             "counts": {name: int(value) for name, value in self.values.items() if name != "nodes"},
             "pods": [pod.to_dict() for pod in self.pods],
             "budgets": [budget.to_dict() for budget in self.budgets],
+            "kubectlFlags": [flag.to_dict() for flag in self.flags],
         }
 
 
@@ -179,6 +212,7 @@ def drain(
     is blocked is tried again for as long as that leads anywhere. Pods that were pending before take no part.
     """
     checked(cluster, nodes)
+    flags = drain_flags(cluster, nodes)
     impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
     for name in nodes:
         cordon(cluster, name)
@@ -199,7 +233,7 @@ def drain(
         reasons = [impact.budgets.forbids(pod, cluster) for pod, _ in waiting]
         blocked = [_about(*each, Fate.BLOCKED, reason=why) for each, why in zip(waiting, reasons, strict=True)]
         pods = [*_fates(recreation, nodes), *blocked, *others]
-    return Disruption("drain", tuple(nodes), tuple(pods), impact.found(cluster, waiting), cluster)
+    return Disruption("drain", tuple(nodes), tuple(pods), impact.found(cluster, waiting), cluster, flags)
 
 
 def fail(

@@ -96,11 +96,14 @@ def bench(
     import time
 
     from podium.cli.inputs import choose_release
-    from podium.errors import PodiumError
+    from podium.errors import InputError, PodiumError
     from podium.memory import collector_relaxed
     from podium.recorded import prepare, read_case
 
-    scheduler, pods = prepare(read_case(case), release=choose_release(release, feature_gates, ()))
+    try:
+        scheduler, pods = prepare(read_case(case), release=choose_release(release, feature_gates, ()))
+    except InputError as error:
+        raise error if error.where.startswith(case) else error.at(case) from None
     for pod in pods:
         if not pod.spec.node_name:
             scheduler.cluster.add(pod)  # they wait in the cluster, as they do where a scheduler runs

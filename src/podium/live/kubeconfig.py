@@ -327,7 +327,7 @@ class Credentials:
         return _status_of(process.stdout, plugin, where)
 
     def _exec_info(self, plugin: ExecPlugin) -> str:
-        spec: dict[str, object] = {"interactive": sys.stdin.isatty()}
+        spec: dict[str, object] = {"interactive": sys.stdin is not None and sys.stdin.isatty()}
         if plugin.provide_cluster_info:
             cluster = self._access.cluster
             known = {

@@ -221,9 +221,7 @@ def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]
     With `guess`, a file that looks like a large list gives one document with nothing but `listed`.
     """
     if isinstance(source, str) and source == STDIN:
-        if sys.stdin is None:  # the shell's `<&-`
-            raise InputError("is closed; there is nothing to read", "stdin")
-        yield from _documents(_unpacked(sys.stdin.buffer, "stdin"), "stdin")
+        yield from _documents(_unpacked(stdin(), "stdin"), "stdin")
     elif isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if os.path.isdir(path):
@@ -283,6 +281,21 @@ def _text(path: str) -> Text:
             return _unpacked(file, path)
     except OSError as error:
         raise InputError(f"{(error.strerror or str(error)).lower()}", path) from None
+
+
+def stdin() -> BinaryIO:
+    """The bytes of stdin; InputError where it is closed, as with the shell's `<&-`."""
+    if sys.stdin is None:
+        raise InputError("is closed; there is nothing to read", "stdin")
+    return cast(BinaryIO, sys.stdin.buffer)
+
+
+def read_bytes(source: str) -> bytes:
+    """All of a file, or of stdin (`-`), unpacked; InputError for what cannot be read, is garbage or has no end."""
+    if source == STDIN:
+        return _unpacked(stdin(), "stdin")
+    text = _text(source)
+    return text if isinstance(text, bytes) else bytes(text)
 
 
 def _unpacked(stream: BinaryIO, name: str) -> bytes:

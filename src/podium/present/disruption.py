@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podium.answers import Disrupted, Disruption, Fate, SpecConstraint, WorstCase
+from podium.answers.disruption import DELETE_EMPTY_DIR_DATA, FORCE, IGNORE_DAEMON_SETS, DrainFlag
 from podium.present.decision_text import NAMED, TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
 from podium.wording import counted, joined, listed
 
+FEW = 3
+"""How many of the pods that need a flag are named."""
 VERBS = {
     Fate.MOVES: ("finds another node", "find another node"),
     Fate.PENDING: ("stays pending", "stay pending"),
@@ -27,6 +30,9 @@ def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = F
     Of many workloads and pods ten are shown, or `everything`.
     """
     lines = wrapped(_summary(disruption), width, style="green" if disruption.harmless else "red")
+    for flag in disruption.flags:
+        # That pods of DaemonSets stay is said already, and nobody drains without this flag.
+        lines += wrapped(_flag_text(flag), width) if flag.flag != IGNORE_DAEMON_SETS else []
     parts = (
         _group_lines("BLOCKED", disruption.of(Fate.BLOCKED), width, everything),
         _group_lines("LOST", disruption.of(Fate.LOST), width, everything),
@@ -53,6 +59,19 @@ def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = Fals
         how = f"Of {possible} {worst.tried:,} were tried, the most promising ones: another one may be worse."
     lines = [*wrapped(f"Worst to lose: {what}.", width, style="bold"), *wrapped(how, width)]
     return [*lines, *to_lines(worst.disruption, width=width, everything=everything)]
+
+
+FLAGS = {
+    DELETE_EMPTY_DIR_DATA: ("pod loses what is in its emptyDir volumes", "pods lose what is in their emptyDir volumes"),
+    FORCE: ("pod has no controller and is gone for good", "pods have no controller and are gone for good"),
+}
+"""What each flag of `kubectl drain` accepts: of one pod, and of several."""
+
+
+def _flag_text(flag: DrainFlag) -> str:
+    number = len(flag.pods)
+    what = f"{number:,} {FLAGS[flag.flag][number != 1]}"
+    return f"kubectl drain refuses without {flag.flag}: {what} ({listed(flag.pods, FEW)})."
 
 
 def _summary(disruption: Disruption) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from msgspec import Struct
 
 from podium.answers.measures import measure
+from podium.answers.tuning.tune import interrupts_held_back
 from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
@@ -223,17 +224,16 @@ def in_process() -> AbstractContextManager[Workers]:
 def local_processes(number: int) -> Iterator[Workers]:
     """So many processes of this machine."""
     distributed = _distributed()
-    with (
-        distributed.LocalCluster(
+    with interrupts_held_back():
+        cluster = distributed.LocalCluster(
             n_workers=number,
             threads_per_worker=1,
             processes=True,
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
             silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+        )
+    with cluster, distributed.Client(cluster) as client:
         yield DaskWorkers(client)
 
 

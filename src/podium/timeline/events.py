@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import heapq
 import re
-import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -21,7 +18,7 @@ from podium.errors import InputError
 from podium.manifests.checks import check
 from podium.manifests.decode import decode, entries, full_name, type_of
 from podium.manifests.defaults import default_object
-from podium.manifests.files import Document
+from podium.manifests.files import Document, read_bytes
 from podium.model import Node, Object, Pod, ReplicaSet
 from podium.timeline.controllers import WORKLOADS
 
@@ -31,8 +28,6 @@ LIFETIME = "podium/lifetime"
 """The annotation that says how long a pod runs."""
 LONGEST = 10 * 366 * 86_400
 """The last second there can be: ten years."""
-
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Verb(StrEnum):
@@ -143,23 +138,9 @@ def _lines(source: str | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, byt
             yield f"event {number}", msgspec.json.encode(value)
         return
     name = _name(source)
-    for number, line in enumerate(_bytes(source, name).split(b"\n"), 1):
+    for number, line in enumerate(read_bytes(source).split(b"\n"), 1):
         if line.strip():
             yield f"{name} line {number}", line
-
-
-def _bytes(source: str, name: str) -> bytes:
-    try:
-        if source == STDIN:
-            data = sys.stdin.buffer.read()
-        else:
-            with open(source, "rb") as file:
-                data = file.read()
-        return gzip.decompress(data) if data[:2] == _GZIP_MAGIC else data
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be unpacked as gzip: {error}", name) from None
-    except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), name) from None
 
 
 def _decoded(line: bytes, where: str) -> _Line:

@@ -185,6 +185,19 @@ def cores() -> int:
 
 
 @contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Hold back interrupts for the length of the block; processes that are started in it never get any.
+
+    A terminal sends an interrupt to every process, but it is for the one that started the others.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
     """A way to try configurations on so many processors."""
     if jobs <= 1 or not _can_travel(bench.objective):
@@ -194,7 +207,8 @@ def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
     with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (bench,)) as pool:
 
         def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
-            futures = [pool.submit(_run, settings) for settings in batch]
+            with interrupts_held_back():
+                futures = [pool.submit(_run, settings) for settings in batch]
             for future in futures:
                 yield None if _is_over(deadline) and future.cancel() else future.result()
 
@@ -220,9 +234,8 @@ _runner: TrialRunner | None = None
 
 
 def _set_up(bench: TrialRunner) -> None:
-    """What a process does first; an interrupt is for the one that started it."""
+    """What a process does first."""
     global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _runner = bench
 
 

@@ -1,0 +1,42 @@
+"""Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback."""
+
+import os
+import sys
+
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; an interrupt ends it with exit code 130 from the first moment to the last."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _run() -> None:
+    import signal
+
+    # Who started this process may want it to ignore interrupts, as nohup does.
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heeds:
+        signal.signal(signal.SIGINT, _leave)
+    from podium.cli.app import main as run
+
+    try:
+        if heeds:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        run()
+    finally:
+        # Nothing is left to interrupt but the interpreter's own end, which would say so.
+        if heeds:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _leave(number: int, frame: object) -> None:
+    """Leave at once: an import that is interrupted halfway would be reported by whoever waits for it."""
+    os._exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

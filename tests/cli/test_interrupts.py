@@ -1,0 +1,105 @@
+"""Interrupts at any moment, and streams that are closed: no traceback, no internal error."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from .running import EXAMPLE, node, pod, written
+
+TOO_EARLY = 77
+# The byte says that from here on it is for `main` to heed interrupts.
+START = f"""
+import os
+try:
+    from podium.__main__ import main
+    os.write(1, b".")
+    main()
+except KeyboardInterrupt:
+    os._exit({TOO_EARLY})
+"""
+DELAYS = (0, 30, 100, 250, 500)
+
+
+def started(*arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """The command in a group of its own, once it runs Podium's own code."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"."
+    return process
+
+
+def interrupted(process: subprocess.Popen[bytes], after: float) -> tuple[int, bytes]:
+    """Exit code and stderr of a process whose group gets an interrupt after some seconds, as from a terminal."""
+    time.sleep(after)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    return process.returncode, stderr
+
+
+@pytest.mark.parametrize("delay", DELAYS)
+def test_while_starting_and_working(delay: int) -> None:
+    # It waits for stdin, so that it is still there after any delay.
+    process = started("decide", stdin=subprocess.PIPE)
+    code, stderr = interrupted(process, delay / 1000)
+    assert stderr == b""
+    assert code == 130 or (delay == 0 and code == TOO_EARLY)
+
+
+def test_workers_are_quiet(tmp_path: Path) -> None:
+    nodes = [node(f"n{number}") for number in range(40)]
+    pods = [pod(f"p{number}") for number in range(100)]
+    cluster = written(tmp_path / "cluster.json", *nodes, *pods)
+    processes = [started("tune", "-f", str(cluster), "--jobs", "2", "--trials", "100000") for _ in range(2)]
+    for process, delay in zip(processes, (0.7, 1.5), strict=True):
+        assert interrupted(process, delay) == (130, b"")
+
+
+def test_interrupts_that_are_ignored_stay_ignored() -> None:
+    script = f'trap "" INT; exec "{sys.executable}" -m podium demo'
+    with subprocess.Popen(["bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        time.sleep(0.1)
+        for _ in range(5):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        assert process.wait(timeout=30) == 0
+
+
+CLOSED: Mapping[str, tuple[str, list[str], int, str]] = {
+    "stdin": ("<&-", ["simulate", "-f", "-"], 2, "podium: stdin: is closed; there is nothing to read\n"),
+    "stdin, of records": ("<&-", ["decide"], 2, "podium: stdin: is closed; there is nothing to read\n"),
+    "stdin that nobody reads": ("<&-", ["explain", "ml/train-0", "-f", EXAMPLE], 1, ""),
+    "stdout": (">&-", ["demo"], 2, "podium: stdout is closed; there is nowhere to write to\n"),
+    "stderr": ("2>&-", ["explain", "nobody", "-f", EXAMPLE], 2, ""),
+    "all": ("<&- >&- 2>&-", ["demo"], 2, ""),
+}
+
+
+def closed(closing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    script = f'exec "{sys.executable}" -m podium "$@" {closing}'
+    return subprocess.run(
+        ["bash", "-c", script, "podium", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("closing", "arguments", "code", "message"), CLOSED.values(), ids=CLOSED)
+def test_closed_streams(closing: str, arguments: list[str], code: int, message: str) -> None:
+    result = closed(closing, *arguments)
+    assert (result.returncode, result.stderr) == (code, message)
