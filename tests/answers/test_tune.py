@@ -244,7 +244,63 @@ def test_nothing_better_is_code_1(cluster: Path) -> None:
     result = run("tune", "-f", cluster, "--trials", "2", "--jobs", "1", "--objective", "most-spread")
 
     assert result.exit_code == 1
-    assert result.stdout == "None of 2 configurations is better than today's, by most-spread: 0.\n"
+    assert result.stdout.startswith("None of 2 configurations is better than today's, by most-spread: 0.\n")
+
+
+def test_nothing_is_written_if_nothing_is_better(cluster: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tuned.yaml"
+
+    result = run("tune", "-f", cluster, "--trials", "2", "--jobs", "1", "--objective", "most-spread", "--out", out)
+
+    assert result.exit_code == 1
+    assert not out.exists()
+    assert "Nothing was written to" in result.stdout
+
+
+IDLE = ["ImageLocality", "InterPodAffinity", "NodeAffinity", "PodTopologySpread", "TaintToleration", "VolumeBinding"]
+
+
+def test_weights_that_cannot_matter_are_left_out(cluster: Path) -> None:
+    result = run("tune", "-f", cluster, "--trials", "6", "--jobs", "1", "-o", "json")
+
+    document = json.loads(result.stdout)
+    assert {"NodeAffinity", "ImageLocality"} <= set(document["leftOut"]) <= set(IDLE) | {"DynamicResources"}
+    today = document["today"]["weights"]
+    for trial in document["trials"]:
+        assert all(trial["weights"][plugin] == today[plugin] for plugin in document["leftOut"])
+    assert any(trial["weights"] != today for trial in document["trials"])
+
+
+def test_a_weight_that_tells_nodes_apart_for_one_pod_is_searched(tmp_path: Path) -> None:
+    preferred = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+    picky = pod("picky", affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}})
+    nodes = [node("n0", labels={"disk": "ssd"}), node("n1"), node("n2")]
+
+    document = json.loads(
+        run(
+            *("tune", "-f", written(tmp_path / "cluster.json", *nodes, pod("p"), picky)),
+            *("--trials", "1", "--jobs", "1", "-o", "json"),
+        ).stdout
+    )
+
+    assert "NodeAffinity" not in document["leftOut"]
+    assert "ImageLocality" in document["leftOut"]
+
+
+def test_the_winner_is_explained(cluster: Path) -> None:
+    text = run("tune", "-f", cluster, "--trials", "4", "--jobs", "1").stdout
+    document = json.loads(run("tune", "-f", cluster, "--trials", "4", "--jobs", "1", "-o", "json").stdout)
+
+    words = " ".join(text.split())
+    assert "3 of 4 pods go elsewhere than with today's configuration. Responsible: NodeResourcesFit for 3." in words
+    assert "Left as they are: the weights of " in words
+    assert "weight of NodeAffinity" not in text
+    assert document["responsible"] == {"NodeResourcesFit": 3}
+    assert [(move["before"], move["after"], move["plugin"]) for move in document["moves"]] == [
+        ("n1", "n0", "NodeResourcesFit"),
+        ("n2", "n0", "NodeResourcesFit"),
+        ("n3", "n0", "NodeResourcesFit"),
+    ]
 
 
 def test_a_function_of_a_module_here(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_duplicates_are_refused_naming_both_files(tmp_path: Path) -> None:
     )
 
     with pytest.raises(InputError) as error:
-        load(first, second)
+        load(tmp_path)
     assert str(error.value) == f"Pod default/web is in {first} and in {second}; keep one of them"
 
     with pytest.raises(InputError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from podium.model import (
     ReplicationController,
     StatefulSet,
 )
+from podium.model.objects import int_or_percent
 from podium.model.pod import belongs_to_node
 from podium.model.selectors import NOTHING, Selector, label_selector
 from podium.plugins.storage.claims import BIND_COMPLETED, claim_name
@@ -149,12 +149,10 @@ def _scale(kind: str, namespace: str, name: str, cluster: Cluster) -> tuple[tupl
 
 def _scaled(value: int | str, of: int, budget: str) -> int:
     """A number, or a percentage of `of` rounded up."""
-    if isinstance(value, int):
-        return value
-    text = value.strip()
-    if not text.endswith("%") or not text[:-1].isdigit():
-        raise InputError(f"PodDisruptionBudget {budget}: {value!r} must be a number or a percentage such as 50%")
-    return math.ceil(int(text[:-1]) * of / 100)
+    try:
+        return int_or_percent(value, of, up=True)
+    except InputError as error:
+        raise error.at(f"PodDisruptionBudget {budget}") from None
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -309,15 +310,17 @@ def tune(
 ) -> int:
     """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
 
-    No configuration is better that leaves more pods pending, or more important ones. Shows what would change compared
-    with today's configuration. For an old release it searches the weights of priorities, and finds a Policy. Exit code
-    1 if nothing better was found.
+    No configuration is better that leaves more pods pending, or more important ones. Weights that cannot matter, as a
+    plugin scores all nodes alike for every pod, are left as they are. Shows what would change compared with today's
+    configuration, and why; if nothing is better, nothing is written. For an old release it searches the weights of
+    priorities, and finds a Policy. Exit code 1 if nothing better was found.
     """
     from podium import answers
     from podium.answers.tuning.tune import TRIALS
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster
+    from podium.errors import InputError
     from podium.manifests import expand_workloads
     from podium.present.text import to_yaml
 
@@ -328,6 +331,9 @@ def tune(
     objects = expand_workloads(read_objects(files, kubeconfig, context))
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
+    if out is not None and out != "-" and not Path(out).parent.is_dir():
+        # A long search is not to end in vain.
+        raise InputError("no such file or directory", out)
     most = trials if trials is not None or seconds is not None else TRIALS
     if dask is not None and jobs is not None:
         raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
@@ -351,7 +357,7 @@ def tune(
             tie_break=tie_break.value,
             on_tried=advance,
         )
-    if out is not None:
+    if out is not None and found.improves:
         write_text(out, f"{to_yaml(found.document)}\n")
     if not write_report(html, lambda: _tune_page(found)):
         _tune_show(found, output, out=out, everything=everything)

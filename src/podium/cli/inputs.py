@@ -94,10 +94,16 @@ def read_node(text: str) -> NodeTemplate:
     return NodeTemplate(nodes[0], number)
 
 
-def read_objects(files: Sequence[str], kubeconfig: str | None = None, context: str | None = None) -> Objects:
-    """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes."""
+def read_objects(
+    files: Sequence[str], kubeconfig: str | None = None, context: str | None = None, *, carry_out: bool = True
+) -> Objects:
+    """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes.
+
+    Where a later file changes a workload, pods of its old template are gone, unless nothing is to be carried out.
+    """
     from podium.errors import InputError
     from podium.manifests import load
+    from podium.manifests.replacement import with_changes_carried_out
     from podium.model import Node
 
     if not files:
@@ -109,7 +115,7 @@ def read_objects(files: Sequence[str], kubeconfig: str | None = None, context: s
     objects = load(*dict.fromkeys(files), strict=READING.get().strict)
     if not objects.of(Node):
         raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")
-    return objects
+    return with_changes_carried_out(objects) if carry_out else objects
 
 
 def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) -> None:

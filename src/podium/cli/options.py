@@ -59,7 +59,8 @@ Files = Annotated[
         "-f",
         "--filename",
         metavar="FILE",
-        help="YAML or JSON of Kubernetes objects, plain or gzip, a directory, or `-` for stdin; several add up. "
+        help="YAML or JSON of Kubernetes objects, plain or gzip, a directory, or `-` for stdin; several add up, "
+        "and an object of a later one is applied over that of an earlier one. "
         "Without any, the cluster of the current kubeconfig context is read.",
     ),
 ]

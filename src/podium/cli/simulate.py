@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -11,8 +12,16 @@ from podium.cli import options
 from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
+    from podium.answers.rollout import ChangedObject, RolloutStep
     from podium.engine import Simulation
+    from podium.manifests import Objects
+    from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
+
+
+class Bound(StrEnum):
+    MAX = "max"
+    MIN = "min"
 
 
 def simulate(
@@ -32,6 +41,18 @@ def simulate(
     plugins: options.Plugins = [],  # noqa: B006
     html: options.Html = None,
     verbose: options.Verbose = False,
+    stepwise: Annotated[
+        bool,
+        typer.Option(
+            "--rollout",
+            help="Roll out step by step what a later -f changes, as its update strategy says (maxSurge and so on); "
+            "without it, old pods make way for new ones at once.",
+        ),
+    ] = False,
+    hpa: Annotated[
+        Bound | None,
+        typer.Option("--hpa", help="Scale what a HorizontalPodAutoscaler targets to its maximum or minimum."),
+    ] = None,
     events: Events = None,
     until: Until = None,
     log: Log = None,
@@ -45,20 +66,14 @@ def simulate(
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
     Pods are decided by priority, then creation, then as they stand in the input. Exit code 1 if something does not fit.
+    An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
-    from podium.cli.output import progress, write_report
-    from podium.cluster import Cluster
-    from podium.engine import simulate
-    from podium.manifests import expand_workloads
+    from podium.cli.inputs import choose_release, read_config, read_objects, registry_with
+    from podium.cli.output import write_report
 
     wishes = Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(wishes):
-        if html is not None:
-            raise typer.BadParameter("cannot be used with --timeline; --plot draws one", param_hint="--html")
-        if not cache:
-            raise typer.BadParameter("cannot be used with --timeline", param_hint="--no-equivalence-cache")
         scheduling = {
             "tie_break": tie_break,
             "seed": seed,
@@ -67,48 +82,107 @@ def simulate(
             "feature_gates": feature_gates,
             "assume_volumes": assume_volumes,
         }
+        unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
+        for option in (*(name for name, given in unwanted.items() if given), *([] if cache else [NO_CACHE])):
+            more = "; --plot draws one" if option == "--html" else ""
+            raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
         return simulate_timeline(
             wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
         )
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files, kubeconfig, context))
-    mention(objects, verbose=verbose, assume_volumes=assume_volumes)
+    objects = _scaled(read_objects(files, kubeconfig, context, carry_out=False), hpa)
     chosen = choose_release(release, feature_gates, objects)
-    settings = read_config(config, objects, registry, chosen)
-    cluster = Cluster.from_objects(objects)
+    settings = {
+        "config": read_config(config, objects, registry, chosen),
+        "registry": registry,
+        "release": chosen,
+        "tie_break": tie_break,
+        "seed": seed,
+        "sampling": sampling.value,
+        "equivalence_cache": cache,
+        "assume_volumes": assume_volumes,
+    }
+    found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=verbose)
+    if not write_report(html, lambda: _page(found)):
+        _show(found, output, everything=everything)
+    return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
+
+
+NO_CACHE = "--no-equivalence-cache"
+
+
+class Found(NamedTuple):
+    """Where pods go, what later files changed, and the steps of the way there if those were asked for."""
+
+    simulation: Simulation
+    changes: tuple[ChangedObject, ...]
+    steps: tuple[RolloutStep, ...] | None
+
+
+def _scaled(objects: Objects, bound: Bound | None) -> Objects:
+    """The objects, with every workload of an autoscaler at the bound that was asked for."""
+    from podium.cli.output import warn
+    from podium.manifests.replacement import scaled_by_autoscalers
+    from podium.model import HorizontalPodAutoscaler
+
+    if bound is None:
+        return objects
+    if not objects.of(HorizontalPodAutoscaler):
+        warn(f"--hpa {bound}: no HorizontalPodAutoscaler in the input, so nothing is scaled")
+    return scaled_by_autoscalers(objects, bound.value)
+
+
+def _at_once(objects: Objects, settings: dict[str, Any], *, verbose: bool) -> Found:
+    from podium.answers.rollout import changed_objects
+    from podium.cli.inputs import mention
+    from podium.cli.output import progress
+    from podium.cluster import Cluster
+    from podium.engine import simulate
+    from podium.manifests import expand_workloads
+    from podium.manifests.replacement import with_changes_carried_out
+
+    expanded = expand_workloads(with_changes_carried_out(objects))
+    mention(expanded, verbose=verbose, assume_volumes=settings["assume_volumes"])
+    cluster = Cluster.from_objects(expanded)
     with progress("placing pods", len(cluster.pending)) as advance:
-        simulation = simulate(
-            cluster,
-            config=settings,
-            registry=registry,
-            release=chosen,
-            tie_break=tie_break,
-            seed=seed,
-            sampling=sampling.value,
-            equivalence_cache=cache,
-            assume_volumes=assume_volumes,
-            on_decided=lambda placement: advance(),
-        )
-    if not write_report(html, lambda: _page(simulation)):
-        _show(simulation, output, everything=everything)
-    return 0 if simulation.fits else 1
+        simulation = simulate(cluster, **settings, on_decided=lambda placement: advance())
+    return Found(simulation, changed_objects(objects, simulation), None)
 
 
-def _page(simulation: Simulation) -> str:
+def _step_by_step(objects: Objects, settings: dict[str, Any], *, verbose: bool) -> Found:
+    from podium.answers.rollout import rollout
+    from podium.cli.inputs import mention
+    from podium.cli.output import warn
+    from podium.manifests.replacement import ROLLED_OUT
+
+    mention(objects, verbose=verbose, assume_volumes=settings["assume_volumes"])
+    if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
+        warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
+    found = rollout(objects, **settings)
+    return Found(found.simulation, found.changes, found.steps)
+
+
+def _page(found: Found) -> str:
     from podium.present.html.reports import simulation_page
 
-    return simulation_page(simulation)
+    return simulation_page(found.simulation, found.changes)
 
 
-def _show(simulation: Simulation, output: Format, *, everything: bool) -> None:
+def _show(found: Found, output: Format, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
+    from podium.present.rollout import change_lines, changes_document
     from podium.present.simulation import to_document, to_lines, to_rows
+
+    def lines() -> list[Line]:
+        width = text_width(output)
+        changes = change_lines(found.changes, found.steps, width=width, everything=everything)
+        return [*changes, *to_lines(found.simulation, width=width, everything=everything)]
 
     emit(
         output,
-        lines=lambda: to_lines(simulation, width=text_width(output), everything=everything),
-        document=lambda: to_document(simulation),
-        rows=lambda: to_rows(simulation),
+        lines=lines,
+        document=lambda: {**to_document(found.simulation), **changes_document(found.changes, found.steps)},
+        rows=lambda: to_rows(found.simulation),
     )
 
 
@@ -217,6 +291,7 @@ def _timeline(
 ) -> Timeline:
     from podium.cli.inputs import choose_release, mention, mention_ignored, read_config, registry_with
     from podium.manifests import Objects, load
+    from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
 
@@ -224,7 +299,7 @@ def _timeline(
     events = read_timeline(wishes.events or "-")
     if verbose:
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
-    objects = load(*dict.fromkeys(files)) if files else Objects()
+    objects = with_changes_carried_out(load(*dict.fromkeys(files))) if files else Objects()
     mention(objects, verbose=verbose, assume_volumes=bool(options.get("assume_volumes")))
     given = {**options, "registry": registry}
     chosen = given["release"] = choose_release(given["release"], given.pop("feature_gates"), objects)

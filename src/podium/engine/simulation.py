@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -187,13 +187,18 @@ def simulate(
     """
     cluster = cluster.fork()
     waiting = list(cluster.pending.values() if pods is None else pods)
-    before = _requested(cluster)
+    before = requested_by_node(cluster)
     placements = []
     with closing(Scheduler(cluster, config, **keywords)) as scheduler, collector_relaxed():
         for pod in in_queue_order(waiting, scheduler):
             placements.append(_decide(pod, scheduler, messages=messages))
             on_decided(placements[-1])
-    allocatable, after = _amounts(cluster, cluster.columns.allocatable), _requested(cluster)
+    return simulation_of(placements, before, cluster)
+
+
+def simulation_of(placements: Sequence[Placement], before: Mapping[str, Amounts], cluster: Cluster) -> Simulation:
+    """What came of deciding pods, on a cluster that has them; `before` is what was requested of each node."""
+    allocatable, after = _amounts(cluster, cluster.columns.allocatable), requested_by_node(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
     placed = ((placement.pod, placement.node) for placement in placements if placement.node is not None)
     return Simulation(tuple(placements), nodes, cluster, placed_claims(cluster, placed))
@@ -223,7 +228,7 @@ def _created(pod: Pod) -> float:
         return float("inf")
 
 
-def _requested(cluster: Cluster) -> dict[str, dict[str, int]]:
+def requested_by_node(cluster: Cluster) -> Mapping[str, Amounts]:
     return _amounts(cluster, cluster.columns.requested)
 
 

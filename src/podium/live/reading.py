@@ -63,8 +63,8 @@ _GROUP_OF = {kind: group for group, kinds in GROUPS.items() if group != "extensi
 RESOURCES = {kind: Resource(kind, type_, _GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
 """Every kind that scheduling reads, by its name."""
 
-WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "Job"))
-"""What makes pods, and is of no concern to a scheduler once they are made."""
+WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
+"""What makes pods, or says how many, and is of no concern to a scheduler once they are made."""
 
 SCHEDULED_BY = tuple(resource for kind, resource in RESOURCES.items() if kind not in WORKLOADS)
 """What a running scheduler looks at."""

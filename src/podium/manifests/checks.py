@@ -50,7 +50,15 @@ from podium.model.devices import (
     ResourceSliceSpec,
 )
 from podium.model.meta import extended_resource_errors
-from podium.model.objects import DaemonSetSpec, PodDisruptionBudgetSpec, StatefulSetSpec, WorkloadSpec
+from podium.model.objects import (
+    DaemonSetSpec,
+    DeploymentSpec,
+    PodDisruptionBudgetSpec,
+    StatefulSetSpec,
+    UpdateStrategy,
+    WorkloadSpec,
+    int_or_percent,
+)
 from podium.model.quantity import format_quantity, parse_quantity
 from podium.model.selectors import label_selector
 
@@ -107,6 +115,21 @@ def check_budget(spec: PodDisruptionBudgetSpec) -> None:
             raise InputError(f"must be 0 or more, got {bound}", field)
         if isinstance(bound, str) and (not _PERCENTAGE.fullmatch(bound) or int(bound[:-1]) > 100):
             raise InputError(f"must be a number or a percentage up to 100%, got {bound!r}", field)
+
+
+def check_strategy(strategy: UpdateStrategy) -> None:
+    """A known type; how far it may go is a number that is not negative, or a percentage."""
+    if strategy.type not in ("", "RollingUpdate", "Recreate", "OnDelete"):
+        raise InputError(f"{strategy.type!r} is unknown; use RollingUpdate, Recreate or OnDelete", "type")
+    rolling = strategy.rolling_update
+    for field, bound in (("maxSurge", rolling.max_surge), ("maxUnavailable", rolling.max_unavailable)):
+        if bound is not None:
+            try:
+                number = int_or_percent(bound, 0, up=True)
+            except InputError as error:
+                raise error.at(f"rollingUpdate.{field}") from None
+            if number < 0:
+                raise InputError(f"must be 0 or more, got {bound}", f"rollingUpdate.{field}")
 
 
 def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
@@ -314,9 +337,11 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     PodAffinityTerm: check_pod_affinity_term,
     PodDisruptionBudgetSpec: check_budget,
     DaemonSetSpec: check_workload,
+    DeploymentSpec: check_workload,
     PodSpec: check_pod_spec,
     PreferredSchedulingTerm: check_preference,
     StatefulSetSpec: check_workload,
+    UpdateStrategy: check_strategy,
     WeightedPodAffinityTerm: check_preference,
     WorkloadSpec: check_workload,
 }

@@ -24,6 +24,7 @@ DEFAULT_NAMESPACE = "default"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "apps": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "autoscaling": ("HorizontalPodAutoscaler",),
     "batch": ("CronJob", "Job"),
     "extensions": ("DaemonSet", "Deployment", "ReplicaSet"),
     "policy": ("PodDisruptionBudget",),

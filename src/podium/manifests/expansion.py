@@ -278,9 +278,10 @@ def controller_reference(owner: Object) -> OwnerReference:
     return OwnerReference(api_version=_API_VERSIONS[kind], kind=kind, name=owner.name, uid=uid, controller=True)
 
 
-def template_hash(template: PodTemplateSpec) -> str:
+def template_hash(template: PodTemplateSpec, collisions: int = 0) -> str:
     """A short name for what a template says; other letters than the controllers' own, and as stable."""
-    return generated_suffix(msgspec.json.encode(template, order="deterministic"), length=_HASH_LENGTH)
+    salt = (collisions,) if collisions else ()
+    return generated_suffix(msgspec.json.encode(template, order="deterministic"), *salt, length=_HASH_LENGTH)
 
 
 def refuse_too_many(owner: Object, number: int) -> None:

@@ -12,6 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from podium.errors import InputError
+from podium.manifests.apply import TEMPLATED, Applied, apply
 from podium.manifests.checks import check, refuse_null_containers
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
@@ -220,10 +221,11 @@ class Objects(Sequence[Object]):
 
     `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
     KubeSchedulerConfiguration the input carried, undecoded, or None; `namespace` is the one that names without a
-    namespace are in, None for any; `unknown` are those of the warnings that speak of names Kubernetes does not know.
+    namespace are in, None for any; `unknown` are those of the warnings that speak of names Kubernetes does not know;
+    `applied` are the objects that a later source changes.
     """
 
-    __slots__ = ("_objects", "ignored", "namespace", "scheduler_config", "unknown", "warnings")
+    __slots__ = ("_objects", "applied", "ignored", "namespace", "scheduler_config", "unknown", "warnings")
 
     def __init__(
         self,
@@ -234,8 +236,10 @@ class Objects(Sequence[Object]):
         scheduler_config: object | None = None,
         namespace: str | None = None,
         unknown: Iterable[str] = (),
+        applied: Iterable[Applied] = (),
     ) -> None:
         self._objects = tuple(objects)
+        self.applied = tuple(applied)
         self.unknown = tuple(unknown)
         self.warnings = tuple(warnings)
         self.ignored = dict(ignored or {})
@@ -262,8 +266,10 @@ class Objects(Sequence[Object]):
         """The objects of one kind, in input order."""
         return [obj for obj in self._objects if type(obj) is kind]
 
-    def replaced(self, objects: Iterable[Object], warnings: Iterable[str]) -> Objects:
-        """The same load with other objects, and warnings it did not have yet."""
+    def replaced(
+        self, objects: Iterable[Object], warnings: Iterable[str] = (), applied: Iterable[Applied] | None = None
+    ) -> Objects:
+        """The same load with other objects, warnings it did not have yet, and other changes where they are given."""
         new = [warning for warning in warnings if warning not in self.warnings]
         return Objects(
             objects,
@@ -271,14 +277,16 @@ class Objects(Sequence[Object]):
             ignored=self.ignored,
             scheduler_config=self.scheduler_config,
             namespace=self.namespace,
+            applied=self.applied if applied is None else applied,
         )
 
 
 def load(*sources: Source, strict: bool = False) -> Objects:
     """Every object that scheduling reads in files, directories, stdin (`-`), dicts or lists of dicts.
 
-    Objects come back in input order, as the API server would store them. InputError, one line, for input that cannot
-    be used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
+    Objects come back in input order, as the API server would store them. One that an earlier source has too is applied
+    over it, as `kubectl apply` does; twice in one source is an error. InputError, one line, for input that cannot be
+    used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
     errors; they are looked for in YAML, and in JSON of up to 1 MiB.
     """
     with collector_paused():
@@ -299,6 +307,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
             ignored=loading.ignored,
             scheduler_config=loading.scheduler_config,
             unknown=loading.unknown,
+            applied=loading.applied.values(),
         )
 
 
@@ -310,6 +319,7 @@ def assemble(
     scheduler_config: object | None = None,
     namespace: str | None = None,
     unknown: Sequence[str] = (),
+    applied: Iterable[Applied] = (),
 ) -> Objects:
     """Stored objects as one input: with the priorities of pods, and warnings for what is missing."""
     priorities = Priorities(objects)
@@ -323,11 +333,23 @@ def assemble(
         scheduler_config=scheduler_config,
         namespace=namespace,
         unknown=unknown,
+        applied=applied,
     )
 
 
 RELEASED_AFTER = 4096
 """How many objects are decoded before the memory of their text is given back."""
+
+
+class _Seen(NamedTuple):
+    """An object of the input: where it was found first, and what has become of it."""
+
+    first: Object
+    obj: Object
+    file: str
+    source: int
+    entry: Entry | None
+    """As it is written; of workloads, where a later source may change them."""
 
 
 class _Loading:
@@ -347,12 +369,18 @@ class _Loading:
         self.ignored: Counter[str] = Counter()
         self.scheduler_config: object | None = None
         self.generated: Counter[tuple[str, str, str]] = Counter()
-        self.seen: dict[tuple[str, str, str], tuple[Object, str]] = {}
+        self.seen: dict[tuple[str, str, str], _Seen] = {}
+        self.applied: dict[tuple[str, str, str], Applied] = {}
+        self._source, self._sources = 0, 0
         self.configured_in = ""
         self.pods = StoredPods()
 
     def all_objects(self, sources: tuple[Source, ...]) -> list[Object]:
-        return [obj for source in sources for obj in self._objects(source)]
+        self._sources, found = len(sources), list[Object]()
+        for self._source, source in enumerate(sources):
+            found += self._objects(source)
+        stored = {id(seen.first): seen.obj for seen in self.seen.values() if seen.obj is not seen.first}
+        return [stored.get(id(obj), obj) for obj in found] if stored else found
 
     def _objects(self, source: Source) -> Iterator[Object]:
         number = numbers(1)
@@ -446,18 +474,38 @@ class _Loading:
                 return replace(obj, metadata=replace(obj.metadata, name=name))
 
     def _is_new(self, obj: Object, entry: Entry) -> bool:
-        """Remember an object; InputError if there is another of its name, unless that one says the same."""
+        """Remember an object; one that an earlier source has is applied over that.
+
+        InputError if this source has another of its name, unless that one says the same.
+        """
         key = (entry.kind, obj.metadata.namespace, obj.metadata.name)
-        file = entry.document.file
-        if key not in self.seen:
-            self.seen[key] = obj, file
+        file, seen = entry.document.file, self.seen.get(key)
+        if seen is None:
+            kept = entry if self._source + 1 < self._sources and isinstance(obj, TEMPLATED) else None
+            self.seen[key] = _Seen(obj, obj, file, self._source, kept)
             return True
-        first, first_file = self.seen[key]
-        both = f"twice in {file}" if first_file == file else f"in {first_file} and in {file}"
-        if first != obj or isinstance(obj, Pod | Node):
+        if seen.source != self._source:
+            self._apply(key, seen, obj, entry)
+            return False
+        both = f"twice in {file}" if seen.file == file else f"in {seen.file} and in {file}"
+        if seen.obj != obj or isinstance(obj, Pod | Node):
             raise InputError(f"{entry.kind} {obj.key} is {both}; keep one of them")
         self.warnings.append(f"{entry.kind} {obj.key} is {both}, the same: used once")
         return False
+
+    def _apply(self, key: tuple[str, str, str], seen: _Seen, obj: Object, entry: Entry) -> None:
+        old, new = plain(seen.entry) if seen.entry is not None else None, plain(entry)
+        assert isinstance(new, dict)
+        try:
+            stored, paths = apply(seen.obj, obj, old if isinstance(old, dict) else None, new)
+        except InputError as error:
+            raise error.at(f"{entry.document.file}: {full_name(entry.kind, obj.namespace, obj.name)}") from None
+        kept = entry if seen.entry is not None else None
+        self.seen[key] = _Seen(seen.first, stored, entry.document.file, self._source, kept)
+        if paths:
+            known = self.applied.get(key)
+            paths = tuple(dict.fromkeys((*(known.paths if known else ()), *paths)))
+            self.applied[key] = Applied(seen.first, stored, paths)
 
 
 def _manifest(entry: Entry) -> object | None:

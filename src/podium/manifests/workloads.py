@@ -42,6 +42,7 @@ from podium.model import (
     StatefulSet,
     Toleration,
 )
+from podium.model.objects import WorkloadSpec
 from podium.model.selectors import required_node_affinity, untolerated
 
 _NAME_FIELD = "metadata.name"
@@ -58,19 +59,29 @@ _TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSched
 
 
 def expand_daemon_set(daemon_set: DaemonSet, expansion: Expansion) -> Iterator[Object]:
-    """A pod bound for each eligible node that has none: it names the node in its affinity, and tolerates the usual."""
-    template = daemon_set.spec.template
-    labels = {"controller-revision-hash": template_hash(template)}
-    if _GENERATION in daemon_set.metadata.annotations:
-        labels["pod-template-generation"] = daemon_set.metadata.annotations[_GENERATION]
-    template = replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
+    """A pod bound for each eligible node that has none."""
+    template = with_daemon_tolerations(daemon_set.spec.template)
     served = {target_node(pod) for pod in expansion.owned(daemon_set, Pod) if not pod.finished}
     for node in expansion.nodes:
         if node.name not in served and should_run(template, node):
-            name = f"{daemon_set.name}-{node.name}"
-            if expansion.is_taken(Pod, daemon_set.namespace, name):
-                name = expansion.free_name(Pod, daemon_set.namespace, name)
-            yield from expansion.pod(daemon_set, _bound_for(template, node.name), name, labels=labels)
+            yield from daemon_pod(daemon_set, node.name, expansion)
+
+
+def daemon_pod(daemon_set: DaemonSet, node: str, expansion: Expansion) -> Iterator[Object]:
+    """A DaemonSet's pod for a node: it names the node in its affinity, and tolerates the usual."""
+    labels = {"controller-revision-hash": template_hash(daemon_set.spec.template)}
+    if _GENERATION in daemon_set.metadata.annotations:
+        labels["pod-template-generation"] = daemon_set.metadata.annotations[_GENERATION]
+    name = f"{daemon_set.name}-{node}"
+    if expansion.is_taken(Pod, daemon_set.namespace, name):
+        name = expansion.free_name(Pod, daemon_set.namespace, name)
+    template = _bound_for(with_daemon_tolerations(daemon_set.spec.template), node)
+    yield from expansion.pod(daemon_set, template, name, labels=labels)
+
+
+def with_daemon_tolerations(template: PodTemplateSpec) -> PodTemplateSpec:
+    """The template as the pods of a DaemonSet have it."""
+    return replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
 
 
 def should_run(template: PodTemplateSpec, node: Node) -> bool:
@@ -81,6 +92,12 @@ def should_run(template: PodTemplateSpec, node: Node) -> bool:
     if not required_node_affinity(Pod(spec=spec)).matches(node.metadata.labels, node.name):
         return False
     return untolerated(node.spec.taints, spec.tolerations) is None
+
+
+def should_continue(template: PodTemplateSpec, node: Node) -> bool:
+    """Whether a node keeps a daemon pod that it has: as `should_run`, but of the taints only NoExecute counts."""
+    lasting = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
+    return should_run(template, replace(node, spec=replace(node.spec, taints=lasting)))
 
 
 def target_node(pod: Pod) -> str | None:
@@ -186,16 +203,16 @@ def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[
     # The input may have the pods and not their ReplicaSet.
     pods = active(expansion.deployed.get((deployment.namespace, deployment.name), []))
     if wanted > len(pods):
-        replica_set = expansion.add(_replica_set(deployment, pods[-1] if pods else None))
+        replica_set = expansion.add(new_replica_set(deployment, pods[-1] if pods else None))
         yield replica_set
         yield from expansion.pods(replica_set, replica_set.spec.template, wanted - len(pods))
 
 
-def _replica_set(deployment: Deployment, pod: Pod | None) -> ReplicaSet:
-    """The Deployment's current ReplicaSet: the one `pod` belongs to, or a new one."""
+def new_replica_set(deployment: Deployment, pod: Pod | None = None, collisions: int = 0) -> ReplicaSet:
+    """The Deployment's current ReplicaSet: the one `pod` belongs to, or a new one; `collisions` give it other names."""
     template = deployment.spec.template
     owner = pod.metadata.controller if pod else None
-    number = pod.metadata.labels[HASH_LABEL] if pod else template_hash(template)
+    number = pod.metadata.labels[HASH_LABEL] if pod else template_hash(template, collisions)
     labels = {**template.metadata.labels, HASH_LABEL: number}
     selector = deployment.spec.selector or LabelSelector(match_labels=template.metadata.labels)
     return ReplicaSet(
@@ -206,8 +223,8 @@ def _replica_set(deployment: Deployment, pod: Pod | None) -> ReplicaSet:
             labels=labels,
             owner_references=[controller_reference(deployment)],
         ),
-        spec=replace(
-            deployment.spec,
+        spec=WorkloadSpec(
+            replicas=deployment.spec.replicas,
             selector=replace(selector, match_labels={**selector.match_labels, HASH_LABEL: number}),
             template=PodTemplateSpec(metadata=replace(template.metadata, labels=labels), spec=template.spec),
         ),
@@ -289,6 +306,7 @@ def expand_workloads(objects: Objects) -> Objects:
         warnings=[warning for warning in objects.warnings if warning not in known],
         ignored=objects.ignored,
         scheduler_config=objects.scheduler_config,
+        applied=objects.applied,
     )
     due = (
         [f"CronJob {first_few(expansion.due)} treated as if due now: the pods of one job added"]

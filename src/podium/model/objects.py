@@ -4,8 +4,12 @@ scheduling reads.
 
 from __future__ import annotations
 
+import math
+import re
+
 import msgspec
 
+from podium.errors import InputError
 from podium.model.meta import Count, Int32, Int64, LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
 from podium.model.pod import (
     ISCSI,
@@ -200,6 +204,9 @@ class VolumeAttachment(Object, frozen=True):
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
+_PERCENT = re.compile(r"([0-9]{1,9})%")
+
+
 class Namespace(Object, frozen=True):
     """Its labels decide what a namespaceSelector reaches."""
 
@@ -242,8 +249,28 @@ class WorkloadSpec(Struct, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
+class RollingUpdate(Struct, frozen=True):
+    """How far a rolling update may go at a time; of a StatefulSet, `partition` is the first ordinal it reaches."""
+
+    max_surge: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+    partition: Count = 0
+
+
+class UpdateStrategy(Struct, frozen=True):
+    """RollingUpdate, Recreate (of a Deployment) or OnDelete (of a StatefulSet or DaemonSet)."""
+
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
+class DeploymentSpec(WorkloadSpec, frozen=True):
+    strategy: UpdateStrategy = UpdateStrategy()
+    paused: bool = False
+
+
 class Deployment(Object, frozen=True):
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: DeploymentSpec = DeploymentSpec()
 
 
 class ReplicaSet(Object, frozen=True):
@@ -257,6 +284,8 @@ class StatefulSetOrdinals(Struct, frozen=True):
 class StatefulSetSpec(WorkloadSpec, frozen=True):
     volume_claim_templates: list[PersistentVolumeClaim] = []
     ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    pod_management_policy: str = "OrderedReady"
 
 
 class StatefulSet(Object, frozen=True):
@@ -276,6 +305,7 @@ class ReplicationController(Object, frozen=True):
 class DaemonSetSpec(Struct, frozen=True):
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: UpdateStrategy = UpdateStrategy()
 
 
 class DaemonSet(Object, frozen=True):
@@ -309,3 +339,30 @@ class CronJobSpec(Struct, frozen=True):
 
 class CronJob(Object, frozen=True):
     spec: CronJobSpec = CronJobSpec()
+
+
+class CrossVersionObjectReference(Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class HorizontalPodAutoscalerSpec(Struct, frozen=True):
+    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
+    min_replicas: Count | None = None
+    max_replicas: Count = 0
+
+
+class HorizontalPodAutoscaler(Object, frozen=True):
+    """Its bounds say how many pods a workload may come to have."""
+
+    spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
+
+
+def int_or_percent(value: int | str, of: int, *, up: bool) -> int:
+    """A number as it is, or a percentage of `of` rounded up or down; InputError for anything else."""
+    if isinstance(value, int):
+        return value
+    match = _PERCENT.fullmatch(value.strip())
+    if match is None:
+        raise InputError(f"{value!r} must be a number or a percentage such as 50%")
+    return math.ceil(int(match[1]) * of / 100) if up else int(match[1]) * of // 100

@@ -39,7 +39,7 @@ def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
     else:
         verb = "goes" if moved == 1 else "go"
         yield from wrapped(f"{moved:,} of {counted(pods, 'pod')} {verb} elsewhere with {names}.", width, style="bold")
-        yield from wrapped(_responsible(comparison.moves), width)
+        yield from wrapped(responsible(comparison.moves), width)
         yield from _differences(comparison.moves, width)
     for keys, name in (
         (comparison.only_before, comparison.before.name),
@@ -50,7 +50,8 @@ def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
             yield from wrapped(text, width, style="yellow")
 
 
-def _responsible(moves: Sequence[Move]) -> str:
+def responsible(moves: Sequence[Move]) -> str:
+    """Which plugins have sent how many pods elsewhere, in a sentence."""
     plugins = Counter(move.cause.plugin or "a tie" for move in moves)
     parts = [f"{plugin} for {number:,}" for plugin, number in plugins.most_common()]
     knock_on = sum(move.cause.knock_on for move in moves)

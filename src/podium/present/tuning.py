@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from podium.answers import Trial, Tuning
-from podium.present.comparison import measure_lines, move_lines
+from podium.present.comparison import measure_lines, move_lines, responsible
 from podium.present.decision_text import WIDTH
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
-from podium.wording import counted
+from podium.wording import counted, joined
 
 FEWEST_NODES = "fewest-nodes"
 
@@ -26,8 +26,10 @@ def to_lines(tuning: Tuning, *, out: str | None = None, width: int = WIDTH, ever
         lines += [Line(""), *measure_lines(tuning.comparison, width)]
     if tuning.comparison.moves:
         lines += [Line(""), *move_lines(tuning.comparison, width, everything)]
+    if not tuning.improves:
+        return [*lines, *wrapped(f"Nothing was written to {out}.", width)] if out else lines
     written = f"The configuration is in {out}." if out else "Write the configuration to a file with --out."
-    return [*lines, Line(""), *wrapped(written, width)] if tuning.improves or out else lines
+    return [*lines, Line(""), *wrapped(written, width)]
 
 
 def words(tuning: Tuning) -> Iterator[str]:
@@ -35,6 +37,7 @@ def words(tuning: Tuning) -> Iterator[str]:
     today, best, tried = tuning.today, tuning.best, counted(len(tuning.trials) - 1, "configuration")
     if not tuning.improves:
         yield f"None of {tried} is better than today's, by {tuning.objective}: {number(today.value)}."
+        yield from _left_out(tuning)
         return
     if tuning.objective == FEWEST_NODES:
         nodes = "1 node" if best.value == 1 else f"{number(best.value)} nodes"
@@ -47,6 +50,19 @@ def words(tuning: Tuning) -> Iterator[str]:
     if best.pending != today.pending:
         others = ": more important ones find a node" if len(best.pending) >= len(today.pending) else ""
         yield f"{_pending(best)} pending instead of {len(today.pending):,}{others}."
+    if moved:
+        yield responsible(tuning.comparison.moves)
+    yield from _left_out(tuning)
+
+
+def _left_out(tuning: Tuning) -> Iterator[str]:
+    """Which weights were not searched, and why."""
+    weights = tuning.today.settings.weights
+    if tuning.left_out and len(tuning.left_out) == len(weights):
+        yield "No weight was searched: at most one plugin tells nodes apart, and any weight of it does the same."
+    elif tuning.left_out:
+        verb = "scores" if len(tuning.left_out) == 1 else "score"
+        yield f"Left as they are: the weights of {joined(tuning.left_out)}, which {verb} all nodes alike for every pod."
 
 
 def _pending(trial: Trial) -> str:
@@ -59,10 +75,12 @@ def number(value: float) -> str:
 
 
 def settings(tuning: Tuning) -> list[tuple[str, str, str]]:
-    """What can be set, as it is today, and as it was found."""
+    """What was searched, as it is today, and as it was found."""
     before, after = tuning.today.settings, tuning.best.settings
     rows = [
-        (f"weight of {plugin}", str(weight), str(after.weights[plugin])) for plugin, weight in before.weights.items()
+        (f"weight of {plugin}", str(weight), str(after.weights[plugin]))
+        for plugin, weight in before.weights.items()
+        if plugin not in tuning.left_out
     ]
     if before.strategy is not None:
         rows.insert(0, ("scoring strategy", before.strategy, after.strategy or ""))

@@ -133,7 +133,7 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
 
 
 def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
-    nodes = load(*manifests(offer.node, "nodesNeeded")).of(Node)
+    nodes = load(manifests(offer.node, "nodesNeeded")).of(Node)
     if len(nodes) != 1:
         raise InputError(f"nodesNeeded has {len(nodes)} nodes; a template is one")
     return answers.NodeTemplate(nodes[0], offer.price)

@@ -75,7 +75,7 @@ def subject_of(question: Question, served: Subject) -> Subject:
         objects, cluster = served.objects, served.cluster
         document = served.document if release.is_old == served.release.is_old else None
     else:
-        objects = expand_workloads(load(*manifests(question.cluster, POSTED)))
+        objects = expand_workloads(load(manifests(question.cluster, POSTED)))
         if not objects.of(Node):
             raise InputError(f"no node in {POSTED}: get them with `kubectl get nodes -o json`")
         cluster = Cluster.from_objects(objects)
@@ -272,7 +272,7 @@ def _scale(step: questions.Scale, cluster: Cluster, subject: Subject) -> tuple[l
 
 @_do.register
 def _apply(step: questions.Apply, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
-    objects = expand_workloads(load(*manifests(step.objects, "the pasted objects")))
+    objects = expand_workloads(load(manifests(step.objects, "the pasted objects")))
     for item in objects:
         if isinstance(item, Pod) and item.spec.node_name and item.spec.node_name not in cluster.rows:
             raise InputError(f"pod {item.key} is bound to node {item.spec.node_name!r}, which is not in the cluster")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -29,10 +30,12 @@ from podium.answers.tuning.search_space import (
     has_shape,
 )
 from podium.cluster import Cluster
-from podium.engine import Simulation, simulate
+from podium.engine import Decision, Scheduler, Simulation, simulate
 from podium.engine.release import CURRENT, AnyRelease, release_of
-from podium.errors import InputError, PodiumError
+from podium.engine.simulation import in_queue_order
+from podium.errors import ExtenderError, InputError, PluginError, PodiumError
 from podium.framework import Registry
+from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
 from podium.plugins import IN_TREE
@@ -149,6 +152,54 @@ class TrialRunner:
         )
         pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
         return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
+
+
+MOST_LOOKED_AT = 2_000
+"""How many pods are looked at to find out which plugins matter: each is decided in full."""
+
+
+def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
+    """The plugins whose weights cannot matter: they score all nodes alike for every pod of the profile.
+
+    That is so with today's weights and each of the strategies, as where pods go decides what some plugins say of the
+    next. A plugin that is the only one to tell nodes apart does so with any weight. Nothing is left out where there are
+    more pods than are looked at, nor of an old release, which knows priorities in place of plugins.
+    """
+    today, space = bench.space.today, bench.space
+    if len(bench.cluster.pending) > MOST_LOOKED_AT or release_of(bench.release).is_old:
+        return ()
+    told: set[str] = set()
+    others = [each for each in space.strategies if today.strategy and each != today.strategy and not has_shape(each)]
+    for settings in (today, *(TunedSettings(today.weights, strategy) for strategy in others)):
+        told |= telling_plugins(bench, settings, told)
+        if told >= set(today.weights):
+            return ()
+    return tuple(today.weights) if len(told) == 1 else tuple(each for each in today.weights if each not in told)
+
+
+def telling_plugins(bench: TrialRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
+    """The plugins, and extenders by URL, that score two nodes differently for some pod; `known` are some of them."""
+    telling, wanted = set(known), set(settings.weights)
+    options: dict[str, Any] = {"registry": bench.registry, "release": bench.release, "seed": bench.seed}
+    config = bench.space.config(settings)
+    with closing(Scheduler(bench.cluster.fork(), config, tie_break=bench.tie_break, **options)) as scheduler:
+        for pod in in_queue_order(bench.cluster.pending.values(), scheduler):
+            decision = _placed(pod, scheduler)
+            if decision is None or pod.spec.scheduler_name != bench.space.profile:
+                continue
+            telling |= {scores.plugin for scores in decision.scores if len(set(scores.normalized.values())) > 1}
+            telling |= set(decision.extender_scores)
+            if telling >= wanted:
+                break
+    return telling
+
+
+def _placed(pod: Pod, scheduler: Scheduler) -> Decision | None:
+    """Put a pod where it goes, with every score; None for one that cannot be decided."""
+    try:
+        return scheduler.place(pod)
+    except (InputError, PluginError, ExtenderError):
+        return None
 
 
 class RunTrials(Protocol):
@@ -297,6 +348,8 @@ class Tuning:
     """Every configuration that was tried, today's first."""
     comparison: Comparison
     """The same pods placed with today's configuration and with the one found."""
+    left_out: tuple[str, ...] = ()
+    """The plugins whose weights were left as they are: they score all nodes alike for every pod."""
 
     @property
     def today(self) -> Trial:
@@ -310,6 +363,12 @@ class Tuning:
     def improves(self) -> bool:
         return self.best is not self.today
 
+    @property
+    def responsible(self) -> dict[str, int]:
+        """How many pods go elsewhere mostly on account of each plugin, that of most pods first."""
+        plugins = Counter(move.cause.plugin for move in self.comparison.moves if move.cause.plugin)
+        return dict(plugins.most_common())
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data."""
         comparison = self.comparison
@@ -320,6 +379,8 @@ class Tuning:
             "today": self.today.to_dict(),
             "best": self.best.to_dict(),
             "config": self.document,
+            "leftOut": list(self.left_out),
+            "responsible": self.responsible,
             "moved": len(comparison.moves),
             "before": comparison.before.measures.to_dict(),
             "after": comparison.after.measures.to_dict(),
@@ -365,7 +426,8 @@ def tune(
         raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
     settings: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
     bench = TrialRunner(cluster=pods, space=space, objective=function, release=release, **settings)
-    search = _Search(optuna, space, seed)
+    left_out = idle_plugins(bench)
+    search = _Search(optuna, space, left_out, seed)
     deadline = None if seconds is None else monotonic() + seconds
     most = trials if trials is not None else TRIALS if seconds is None else None
     found = []
@@ -384,7 +446,11 @@ def tune(
         **settings,
     )
     name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
-    return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison)
+    if best.number and len(left_out) < len(space.today.weights):
+        # What was found may send pods where another plugin has a say; it is not called idle then.
+        told = telling_plugins(bench, best.settings, set(best.settings.weights).difference(left_out))
+        left_out = tuple(each for each in left_out if each not in told)
+    return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison, left_out)
 
 
 def _runs(bench: TrialRunner, jobs: int | None, workers: Workers | None) -> AbstractContextManager[RunTrials]:
@@ -412,8 +478,10 @@ def _space(
 class _Search:
     """Asks Optuna what to try next, and tells it what came of it."""
 
-    def __init__(self, optuna: ModuleType, space: SearchSpace, seed: int) -> None:
+    def __init__(self, optuna: ModuleType, space: SearchSpace, left_out: Collection[str], seed: int) -> None:
+        """The weights of the plugins in `left_out` stay as they are."""
         self._panel = space
+        self._plugins = [plugin for plugin in space.today.weights if plugin not in left_out]
         self._largest = max(LARGEST_WEIGHT, *space.today.weights.values())
         self._failed = optuna.trial.TrialState.FAIL
         self._study: Study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
@@ -429,6 +497,8 @@ class _Search:
         assert first is not None
         today = Trial(0, space.today, *first)
         yield today
+        if not self._plugins and space.today.strategy is None:
+            return
         while (most is None or number <= most) and (deadline is None or monotonic() < deadline):
             asked = [self._study.ask() for _ in range(min(BATCH, BATCH if most is None else most - number + 1))]
             batch = [self._suggest(each) for each in asked]
@@ -442,15 +512,13 @@ class _Search:
 
     def _parameters(self, strategy: str) -> dict[str, Any]:
         """Today's weights, with a strategy, as the search has them; a steep shape where one is needed."""
-        weights = {f"weight {plugin}": weight for plugin, weight in self._panel.today.weights.items()}
+        weights = {f"weight {plugin}": self._panel.today.weights[plugin] for plugin in self._plugins}
         shape = {f"score at {at}%": at * HIGHEST_SCORE // SHAPE_AT[-1] for at in SHAPE_AT}
         return {**weights, "strategy": strategy, **(shape if has_shape(strategy) else {})}
 
     def _suggest(self, trial: Asked) -> TunedSettings:
-        weights = {
-            plugin: trial.suggest_int(f"weight {plugin}", 1, self._largest, log=True)
-            for plugin in self._panel.today.weights
-        }
+        chosen = {plugin: trial.suggest_int(f"weight {plugin}", 1, self._largest, log=True) for plugin in self._plugins}
+        weights = {**self._panel.today.weights, **chosen}
         if self._panel.today.strategy is None:
             return TunedSettings(weights, None)
         strategy = trial.suggest_categorical("strategy", self._panel.strategies)

@@ -22,6 +22,7 @@ from podium.answers import (
     WhyNot,
     WorstCase,
 )
+from podium.answers.rollout import ChangedObject
 from podium.answers.upgrade import TOGETHER, Group, Kind, Upgrade
 from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
@@ -52,6 +53,7 @@ from podium.present.html.page import (
     usages,
 )
 from podium.present.notebook import heat_map, pending_table, rejection_table, workload_table
+from podium.present.rollout import outcome
 from podium.present.text import amount, share, to_yaml
 from podium.present.upgrade import places, to_lines
 from podium.wording import counted, joined
@@ -153,21 +155,28 @@ def _suggestions(answer: WhyNot) -> Markup | None:
     return section("Any one of these sends it there", content)
 
 
-def simulation_page(simulation: Simulation) -> str:
-    """Where everything that is pending goes, what stays pending, and how full the nodes get."""
+def simulation_page(simulation: Simulation, changes: Sequence[ChangedObject] = ()) -> str:
+    """What later files change, where everything pending goes, what stays pending, and how full the nodes get."""
     lines = simulation_text.to_lines(simulation, width=UNLIMITED)
+    changed = _changes(changes) if changes else None
     if not simulation.placements:
-        return page("Simulation", opening(lines), good=True)
+        return page("Simulation", opening(lines), changed, good=True)
     resources = [name for name in simulation_text.resources(simulation.total) if name != PODS]
     return page(
         "Simulation",
         opening(lines),
+        changed,
         section("Stay pending", pending_table(simulation)) if simulation.pending else None,
         section("Placements", workload_table(simulation)),
         section("All nodes together", _totals(simulation)),
         bar_section("How full the nodes get", simulation.nodes, resources),
         good=simulation.fits,
     )
+
+
+def _changes(changes: Sequence[ChangedObject]) -> Markup:
+    rows = [(change.title, outcome(change), ", ".join(change.paths)) for change in changes]
+    return section("What changes", table(["Object", "Pods", "Fields"], rows))
 
 
 def _totals(simulation: Simulation) -> Markup:

@@ -1,0 +1,286 @@
+"""An object of a later file over the one of its name, as `kubectl apply` puts it there, and what that changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from podium.errors import InputError
+from podium.manifests.defaults import default_spec
+from podium.model import (
+    DaemonSet,
+    Deployment,
+    HorizontalPodAutoscaler,
+    Node,
+    Object,
+    ObjectMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from podium.model.quantity import parse_quantity
+
+T = TypeVar("T", bound=Object)
+Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet
+Manifest = Mapping[str, Any]
+
+SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
+TEMPLATED = (*SCALED, DaemonSet)
+REPLICAS, TEMPLATE = "spec.replicas", "spec.template"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_QUANTITIES = frozenset(("requests", "limits", "storage", "sizeLimit", "overhead"))
+
+
+class Applied(NamedTuple):
+    """An object that a later file changes."""
+
+    before: Object
+    after: Object
+    paths: tuple[str, ...]
+    """The fields that differ: `spec.template.spec.containers[web].image`."""
+
+    @property
+    def kind(self) -> str:
+        return type(self.after).__name__
+
+    @property
+    def changes_template(self) -> bool:
+        """Whether its pods are of another template from now on."""
+        return any(path.startswith(TEMPLATE) for path in self.paths)
+
+
+def apply(before: T, after: T, old: Manifest | None, new: Manifest) -> tuple[T, tuple[str, ...]]:
+    """The object that is stored once `after` is applied over `before`, and the fields that it changes.
+
+    `old` and `new` are the two as they are written; without `old` only the fields that scheduling reads are compared.
+    What belongs to the cluster stays as it is: status, uid, the volume of a claim, the node of a pod, and the number of
+    replicas where the later file does not say one. InputError for a field that cannot be changed.
+    """
+    last = _last_applied(before)
+    stored = _merged(before, after, new, last)
+    written = old is not None and isinstance(after, TEMPLATED)
+    paths = dict.fromkeys(_differences(_readable(before), _readable(stored), full=True))
+    if written and old is not None:
+        spec, last_spec = new.get("spec") or {}, last.get("spec")
+        paths |= dict.fromkeys(_differences(old.get("spec") or {}, spec, last=last_spec, path="spec"))
+        if REPLICAS in paths and not _says_replicas(new):
+            del paths[REPLICAS]
+    _refuse_immutable(stored, paths)
+    # A field that is new as a whole says less than what is new in it.
+    return stored, tuple(path for path in paths if not any(each.startswith((f"{path}.", f"{path}[")) for each in paths))
+
+
+def scaled_to_bounds(objects: Iterable[Object], bound: str) -> dict[tuple[str, str, str], Object]:
+    """The workloads that HorizontalPodAutoscalers would scale, at the `max` or `min` of what those allow.
+
+    By kind, namespace and name. A workload of no replicas stays so: its autoscaler is switched off.
+    """
+    objects = list(objects)
+    workloads = {_identity(obj): obj for obj in objects if isinstance(obj, SCALED)}
+    scaled: dict[tuple[str, str, str], Object] = {}
+    for autoscaler in objects:
+        if not isinstance(autoscaler, HorizontalPodAutoscaler):
+            continue
+        target = autoscaler.spec.scale_target_ref
+        workload = workloads.get((target.kind, autoscaler.namespace, target.name))
+        if workload is None or not workload.spec.replicas:
+            continue
+        least = 1 if autoscaler.spec.min_replicas is None else autoscaler.spec.min_replicas
+        wanted = autoscaler.spec.max_replicas if bound == "max" else least
+        if wanted != workload.spec.replicas:
+            scaled[_identity(workload)] = scaled_workload(workload, wanted)
+    return scaled
+
+
+def scaled_workload(workload: Scaled, replicas: int) -> Scaled:
+    return replace(workload, spec=replace(workload.spec, replicas=replicas))
+
+
+def _identity(obj: Object) -> tuple[str, str, str]:
+    return type(obj).__name__, obj.namespace, obj.name
+
+
+# -- what is stored ------------------------------------------------------------------------------------------------
+
+
+def _merged(before: T, after: T, new: Manifest, last: Manifest) -> T:
+    changes: dict[str, Any] = {"metadata": _merged_metadata(before.metadata, after.metadata, last)}
+    status = getattr(before, "status", None)
+    if status is not None and not new.get("status"):
+        changes["status"] = status
+    if isinstance(before, SCALED) and isinstance(after, SCALED) and not _says_replicas(new):
+        changes["spec"] = replace(after.spec, replicas=before.spec.replicas)
+    match before, after:
+        case PersistentVolumeClaim(spec=old), PersistentVolumeClaim(spec=spec):
+            given = spec.storage_class_name
+            changes["spec"] = replace(
+                spec,
+                volume_name=spec.volume_name or old.volume_name,
+                storage_class_name=old.storage_class_name if given is None else given,
+            )
+        case PersistentVolume(spec=old_volume), PersistentVolume(spec=volume):
+            changes["spec"] = replace(volume, claim_ref=volume.claim_ref or old_volume.claim_ref)
+        case Pod(spec=old_pod), Pod(spec=pod):
+            same_class = pod.priority is None and pod.priority_class_name in ("", old_pod.priority_class_name)
+            changes["spec"] = replace(
+                pod,
+                node_name=pod.node_name or old_pod.node_name,
+                priority=old_pod.priority if same_class else pod.priority,
+                priority_class_name=pod.priority_class_name or old_pod.priority_class_name,
+            )
+    return replace(after, **changes)
+
+
+def _merged_metadata(before: ObjectMeta, after: ObjectMeta, last: Manifest) -> ObjectMeta:
+    """Labels and annotations that others have set stay; those that the last apply set and this one does not, go."""
+    known = last.get("metadata") or {}
+    return replace(
+        after,
+        uid=before.uid,
+        creation_timestamp=after.creation_timestamp or before.creation_timestamp,
+        deletion_timestamp=after.deletion_timestamp or before.deletion_timestamp,
+        owner_references=after.owner_references or before.owner_references,
+        labels=_together(before.labels, after.labels, known.get("labels")),
+        annotations=_together(before.annotations, after.annotations, known.get("annotations")),
+    )
+
+
+def _together(before: dict[str, str], after: dict[str, str], last: Any) -> dict[str, str]:
+    gone = set(last) - set(after) if isinstance(last, dict) else set()
+    return {key: text for key, text in {**before, **after}.items() if key not in gone}
+
+
+def _says_replicas(manifest: Manifest) -> bool:
+    spec = manifest.get("spec")
+    return isinstance(spec, Mapping) and spec.get("replicas") is not None
+
+
+def _last_applied(obj: Object) -> Manifest:
+    """What was applied last, as kubectl notes it; nothing for an object that was not applied."""
+    with suppress(ValueError, TypeError):
+        last = json.loads(obj.metadata.annotations.get(LAST_APPLIED, "{}"))
+        if isinstance(last, dict) and isinstance(last.get("metadata") or {}, dict):
+            return last
+    return {}
+
+
+def _refuse_immutable(obj: Object, paths: Iterable[str]) -> None:
+    fields: tuple[str, ...] = ()
+    if isinstance(obj, Deployment | ReplicaSet | DaemonSet | StatefulSet):
+        fields = ("spec.selector",)
+    if isinstance(obj, StatefulSet):
+        fields = (*fields, "spec.volumeClaimTemplates", "spec.podManagementPolicy", "spec.serviceName")
+    for path in paths:
+        if path.startswith(fields) and fields:
+            kind = type(obj).__name__
+            raise InputError(f"cannot be changed, as the API server refuses it: delete the {kind} first", path)
+
+
+# -- what differs --------------------------------------------------------------------------------------------------
+
+
+def _readable(obj: Object) -> dict[str, Any]:
+    """What scheduling reads of an object, but for its status and what names it; templates as the API stores them."""
+    if isinstance(obj, TEMPLATED) and obj.spec.template is not None:
+        template = replace(obj.spec.template, spec=default_spec(obj.spec.template.spec))
+        obj = replace(obj, spec=replace(obj.spec, template=template))
+    document: dict[str, Any] = _as_dict(obj)
+    labels = document.pop("metadata", {}).get("labels", {})
+    if not isinstance(obj, Node):
+        document.pop("status", None)
+    # The cluster fills in the defaults of claims; that they cannot be changed is found in what is written.
+    if isinstance(obj, StatefulSet):
+        document.get("spec", {}).pop("volumeClaimTemplates", None)
+    return {**document, "metadata": {"labels": labels}}
+
+
+def _as_dict(value: Any) -> Any:
+    """The value with structs as dicts of all their fields, those at their defaults among them."""
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        return {written: _as_dict(getattr(value, name)) for written, name in names}
+    if isinstance(value, list):
+        return [_as_dict(item) for item in value]
+    return {key: _as_dict(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _differences(before: Any, after: Any, *, full: bool = False, last: Any = None, path: str = "") -> Iterator[str]:
+    """The paths at which two values differ.
+
+    Unless `full`, what `after` does not say counts as the same, except for fields that `last` had: the API server fills
+    in much that nobody writes.
+    """
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _field_differences(before, after, full, last if isinstance(last, Mapping) else {}, path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _item_differences(before, after, full, last, path)
+    elif not _same(before, after, path):
+        yield path
+
+
+def _field_differences(before: Manifest, after: Manifest, full: bool, last: Manifest, path: str) -> Iterator[str]:
+    for key, value in after.items():
+        below = f"{path}.{key}" if path else str(key)
+        if key in before:
+            yield from _differences(before[key], value, full=full, last=last.get(key), path=below)
+        elif not _unset(value):
+            yield below
+    for key, value in before.items():
+        if key not in after and (full or key in last) and not _unset(value):
+            yield f"{path}.{key}" if path else str(key)
+
+
+def _item_differences(before: list[Any], after: list[Any], full: bool, last: Any, path: str) -> Iterator[str]:
+    """Items that have names are told apart by them, others by their places."""
+    named = [_by_name(before), _by_name(after), _by_name(last if isinstance(last, list) else [])]
+    if named[0] is not None and named[1] is not None:
+        old, new, known = named[0], named[1], named[2] or {}
+        for name in dict.fromkeys([*new, *old]):
+            below = f"{path}[{name}]"
+            if name in old and name in new:
+                yield from _differences(old[name], new[name], full=full, last=known.get(name), path=below)
+            else:
+                yield below
+    elif len(before) != len(after):
+        yield path
+    else:
+        for place, (old_item, new_item) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(old_item, new_item, full=full, path=f"{path}[{place}]")
+
+
+def _by_name(items: list[Any]) -> dict[str, Any] | None:
+    """Items by their names; None if one has none, or two have the same."""
+    found: dict[str, Any] = {}
+    for item in items:
+        name = item.get("name") if isinstance(item, Mapping) else None
+        if not isinstance(name, str) or name in found:
+            return None
+        found[name] = item
+    return found
+
+
+def _same(before: Any, after: Any, path: str) -> bool:
+    if before == after or (_unset(before) and _unset(after)):
+        return True
+    if _QUANTITIES.intersection(path.split(".")):
+        with suppress(InputError):
+            return parse_quantity(before) == parse_quantity(after)
+    # YAML's numbers and booleans are text where the API has text.
+    return not isinstance(before, dict | list) and not isinstance(after, dict | list) and _text(before) == _text(after)
+
+
+def _unset(value: Any) -> bool:
+    """Whether a field that says this says no more than one that is not there."""
+    return value is None or value is False or value in ("", {}, [])
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
