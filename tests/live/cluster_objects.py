@@ -39,3 +39,49 @@ def small_cluster(plane: ControlPlane) -> None:
     }
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "api"}}, "template": template}
     plane.create("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "api"}, "spec": spec})
+
+
+# -- devices ---------------------------------------------------------------------------------------------------------
+
+RESOURCE = "/apis/resource.k8s.io/v1"
+CLAIMS = f"{RESOURCE}/namespaces/default/resourceclaims"
+DRIVER = "gpu.example.com"
+EXTENDED = "example.com/gpu"
+
+
+def device(name: str, memory: str) -> Fields:
+    return {"name": name, "attributes": {"model": {"string": "a"}}, "capacity": {"memory": {"value": memory}}}
+
+
+def add_devices(plane: ControlPlane) -> None:
+    """A small device on n0, two large ones on n1, and classes with and without configuration."""
+    for name, devices in {"n0": [device("small", "10Gi")], "n1": [device("d0", "40Gi"), device("d1", "40Gi")]}.items():
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DRIVER, "pool": pool, "nodeName": name, "devices": devices}
+        plane.create(f"{RESOURCE}/resourceslices", {"metadata": {"name": f"{name}-{DRIVER}"}, "spec": spec})
+    selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+    opaque = {"opaque": {"driver": DRIVER, "parameters": {"mode": "shared"}}}
+    classes: Fields = {"gpu": {"config": [opaque]}, "mapped": {"extendedResourceName": EXTENDED}}
+    for name, more in classes.items():
+        plane.create(
+            f"{RESOURCE}/deviceclasses", {"metadata": {"name": name}, "spec": {"selectors": [selector], **more}}
+        )
+
+
+def request(name: str, expression: str = "", **more: Any) -> Fields:
+    selectors = [{"cel": {"expression": expression}}] if expression else []
+    return {"name": name, "exactly": {"deviceClassName": "gpu", "selectors": selectors, **more}}
+
+
+def create_claim(plane: ControlPlane, name: str, *requests: Fields, owner: Fields | None = None, **more: Any) -> None:
+    metadata: Fields = {"name": name}
+    if owner is not None:
+        found = owner["metadata"]
+        metadata["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "Pod", "name": found["name"], "uid": found["uid"], "controller": True}
+        ]
+    plane.create(CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": list(requests), **more}}})
+
+
+def uses(claim: str) -> Fields:
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimName": claim}]}

@@ -186,15 +186,17 @@ class ControlPlane:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self._context, timeout=30)
         try:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": content_type}
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            # Without spaces, as kubectl sends it: parameters for drivers are compared to the byte.
+            text = None if body is None else json.dumps(body, separators=(",", ":"))
+            connection.request(method, path, text, headers)
             with connection.getresponse() as response:
-                text = response.read()
+                answer = response.read()
         finally:
             connection.close()
         try:
-            return response.status, json.loads(text)
+            return response.status, json.loads(answer)
         except ValueError:
-            return response.status, text.decode()
+            return response.status, answer.decode()
 
     def create(self, path: str, body: object, *, token: str = ADMIN) -> Any:
         status, answer = self.request("POST", path, body, token=token)

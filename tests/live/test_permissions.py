@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from live.cluster_objects import NODES, PODS, node, pod
+from live.cluster_objects import EXTENDED, NODES, PODS, add_devices, create_claim, node, pod, request, uses
 from live.control_plane import ControlPlane
 from live.kubelets import Kubelets
 from live.schedulers import Podium, configuration, wait_until
@@ -23,6 +23,7 @@ PATHS = {
     "ConfigMap": "/api/v1/namespaces/podium-system/configmaps",
     "Deployment": "/apis/apps/v1/namespaces/podium-system/deployments",
 }
+ONLY = {"schedulerName": "podium"}
 FORBIDDEN = {
     "delete a node": ("DELETE", f"{NODES}/a"),
     "read secrets": ("GET", "/api/v1/secrets"),
@@ -55,6 +56,10 @@ def test_a_run_is_never_forbidden(fresh_plane: ControlPlane, token: str) -> None
     election = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "podium-system"}
     config = configuration(fresh_plane, "podium", leaderElection=election)
 
+    add_devices(fresh_plane)
+    create_claim(fresh_plane, "gpu", request("any"))
+    extended = {"name": "main", "image": "app", "resources": {"limits": {EXTENDED: "1"}}}
+
     with Kubelets(fresh_plane):
         process = Podium(fresh_plane, "-v", config=config, token=token)
         process.wait_until_ready()
@@ -64,6 +69,10 @@ def test_a_run_is_never_forbidden(fresh_plane: ControlPlane, token: str) -> None
         fresh_plane.create(PODS, pod("important", cpu="3", schedulerName="podium", priorityClassName="high"))
         wait_until(lambda: ("important", "Scheduled") in told(fresh_plane))
         wait_until(lambda: {("big", "FailedScheduling"), ("low", "Preempted")} <= told(fresh_plane))
+        fresh_plane.create(NODES, node("n1"))  # with two devices
+        fresh_plane.create(PODS, pod("claims", schedulerName="podium", **uses("gpu")))
+        fresh_plane.create(PODS, pod("extended", schedulerName="podium") | {"spec": ONLY | {"containers": [extended]}})
+        wait_until(lambda: {("claims", "Scheduled"), ("extended", "Scheduled")} <= told(fresh_plane))
         process.stop()
 
     assert "forbidden" not in process.output.lower()

@@ -40,9 +40,10 @@ CLUSTER = (
     node("d", cpu="16", zone="three", taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}]),
     node("e", cpu="5", zone="two", unschedulable=True),
 )
+# Whenever a pod fits on several nodes, one of them is best: between nodes that are as good, the schedulers draw lots.
 STORY = (
     pod("plain-1", cpu="1"),
-    pod("plain-2", cpu="2"),
+    pod("plain-2", cpu="1200m"),
     pod("in-two", cpu="500m", **in_zone("two")),
     pod("nowhere", cpu="500m", **in_zone("four")),
     pod("too-big", cpu="30"),
@@ -161,6 +162,20 @@ def test_the_story_has_every_outcome(outcomes: dict[str, Outcome]) -> None:
 # -- the process -----------------------------------------------------------------------------------------------------
 
 
+MEASURED = (
+    'scheduler_queue_incoming_pods_total{event="PodAdd",queue="active"} 2.0',
+    'scheduler_queue_incoming_pods_total{event="ScheduleAttemptFailure",queue="unschedulable"} 1.0',
+    'scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="NodeResourcesFit",',
+    'scheduler_plugin_evaluation_total{extension_point="PreFilter",plugin="NodeResourcesFit",profile="podium"}',
+    'scheduler_framework_extension_point_duration_seconds_count{extension_point="PreFilter",profile="podium",status=',
+    'scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",profile="podium",status="Success"}',
+    'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1.0',
+    'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="podium"} 1.0',
+    'scheduler_event_handling_duration_seconds_count{event="PodAdd"} 2.0',
+    "scheduler_preemption_victims_count 0.0",
+)
+
+
 def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     fresh_plane.create(NODES, node("a", cpu="4"))
     process = Podium(fresh_plane)
@@ -173,6 +188,7 @@ def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     metrics = process.get("/metrics")
     assert 'scheduler_schedule_attempts_total{profile="podium",result="scheduled"} 1.0' in metrics
     assert 'scheduler_pending_pods{queue="unschedulable"} 1.0' in metrics
+    assert [line for line in MEASURED if line not in metrics] == []
     decision = json.loads(process.get("/decisions/default/big"))
     assert decision["decided"]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert decision["explanation"]["rejected"][0]["plugin"] == "NodeResourcesFit"
@@ -182,6 +198,12 @@ def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     missing = run("explain", "none", "--from-scheduler", f"http://127.0.0.1:{process.port}")
     assert missing.returncode == 2
     assert missing.stderr == f"podium: http://127.0.0.1:{process.port}: pod default/none is not there\n"
+    # Another node now, but not when the pod was decided.
+    fresh_plane.create(NODES, node("b", cpu="40"))
+    wait_until(lambda: settled(fresh_plane, "big") and bool(nodes_of(fresh_plane)["big"]))
+    decision = json.loads(process.get("/decisions/default/web"))
+    assert (decision["asOf"], decision["decided"]["node"]) == ("then", "a")
+    assert (decision["explanation"]["node"], decision["explanation"]["nodes"]["total"]) == ("a", 1)
     process.stop()
     assert "Traceback" not in process.output
 

@@ -38,6 +38,7 @@ from podium.model import (
     TopologySpreadConstraint,
 )
 from podium.model.devices import AllocationResult, ResourceClaimStatus
+from podium.model.pod import PodResourceClaimStatus
 from podium.plugins import IN_TREE
 from podium.rules import rules_of
 
@@ -92,6 +93,8 @@ SPREAD_BY_DEFAULT = PodTopologySpreadArgs(
     defaulting_type=LIST_DEFAULTING,
     default_constraints=(TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule"),),
 )
+
+CLAIMING = make_pod("waiting", resource_claims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
 
 CASES = [
     Case("a pod on a node is gone", "NodeResourcesFit", PLAIN, WEB_ON_N, None, True),
@@ -298,6 +301,17 @@ CASES = [
     Case("it changed otherwise", "NodeDeclaredFeatures", PLAIN, PLAIN, change(PLAIN, priority=3), False),
     Case("a pod is gone, which others look at", "DefaultPreemption", PLAIN, WEB_ON_N, None, False),
     Case("a node came", "DynamicResources", PLAIN, None, NODE, True),
+    Case(
+        "its claim turns out not to be needed",
+        "DynamicResources",
+        CLAIMING,
+        CLAIMING,
+        replace(
+            CLAIMING, status=replace(CLAIMING.status, resource_claim_statuses=[PodResourceClaimStatus(name="gpu")])
+        ),
+        True,
+    ),
+    Case("it waits for its claim still", "DynamicResources", CLAIMING, CLAIMING, change(CLAIMING, priority=3), False),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers.capacity import place
+from podium.answers.replicas import place
 from podium.answers.rollout_controllers import (
     Controller,
     DaemonSetController,

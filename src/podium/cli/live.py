@@ -110,7 +110,8 @@ def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int
         if decided is not None:
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(decided["at"]))
             print(f"{when}, attempt {decided['attempts']}: {decided['node'] or decided['message']}")
-        print("\n".join(["As things are now:", *explanation["words"]]))
+        when = "As it was then:" if found["asOf"] == "then" else "As things are now:"
+        print("\n".join([when, *explanation["words"]]))
     return 0 if explanation["node"] else 1
 
 

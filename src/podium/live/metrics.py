@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import prometheus_client
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+
+from podium.loop import Event, EventType, SchedulerLoop
+from podium.loop.queue import SchedulingQueue
+from podium.model import Pod
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 ATTEMPT_SECONDS = tuple(0.001 * 2**power for power in range(15))
 SLI_SECONDS = tuple(0.01 * 2**power for power in range(20))
+PLUGIN_SECONDS = tuple(0.00001 * 1.5**power for power in range(20))
 POINT_SECONDS = tuple(0.0001 * 2**power for power in range(12))
 VICTIMS = tuple(float(2**power) for power in range(7))
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """How an attempt ends."""
 
-Gauges = Callable[[], Mapping[str, Mapping[str, float]]]
-"""Gives, per metric, its value for each value of its label."""
+GaugeValues = Mapping[str, Mapping[tuple[str, ...], float]]
+"""Per metric, its value for the values of its labels."""
 
 GAUGES = {
-    "scheduler_pending_pods": ("queue", "Pods that wait, by the part of the queue they are in."),
-    "scheduler_cache_size": ("type", "Nodes, pods and assumed pods that the scheduler knows."),
-    "scheduler_unschedulable_pods": ("plugin", "Pods that wait, by the plugin that rejected them last."),
+    "scheduler_pending_pods": (["queue"], "Pods that wait, by the part of the queue they are in."),
+    "scheduler_queued_entities": (["queue", "type"], "The same, for whatever is scheduled as one: pods."),
+    "scheduler_cache_size": (["type"], "Nodes, pods and assumed pods that the scheduler knows."),
+    "scheduler_unschedulable_pods": (["plugin", "profile"], "Pods that wait, by the plugin that rejected them last."),
+    "scheduler_goroutines": (["operation"], "Writes under way, by what they do."),
 }
 
 
 class _GaugesNow(Collector):
     """Gauges that are worked out when somebody asks."""
 
-    def __init__(self, now: Gauges) -> None:
+    def __init__(self, now: Callable[[], GaugeValues]) -> None:
         self._now = now
 
     def collect(self) -> list[GaugeMetricFamily]:
         families, values = [], self._now()
-        for name, (label, meaning) in GAUGES.items():
-            family = GaugeMetricFamily(name, meaning, labels=[label])
+        for name, (labels, meaning) in GAUGES.items():
+            family = GaugeMetricFamily(name, meaning, labels=labels)
             for key, value in values.get(name, {}).items():
-                family.add_metric([key], value)
+                family.add_metric(key, value)
             families.append(family)
         return families
 
@@ -47,10 +57,10 @@ class _GaugesNow(Collector):
 class Metrics:
     """One registry of its own, so that several schedulers in a process do not get in each other's way."""
 
-    def __init__(self, gauges: Gauges) -> None:
+    def __init__(self, gauges: Callable[[], GaugeValues]) -> None:
         self._registry = registry = CollectorRegistry()
         registry.register(_GaugesNow(gauges))
-        self.attempts = Counter(
+        self.attempts = prometheus_client.Counter(
             "scheduler_schedule_attempts_total", "Attempts to schedule pods.", ["result", "profile"], registry=registry
         )
         self.attempt_seconds = Histogram(
@@ -81,18 +91,45 @@ class Metrics:
         )
         self.point_seconds = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
-            "How long the extension points take that talk to the API server.",
+            "How long all plugins of an extension point take.",
             ["extension_point", "status", "profile"],
             buckets=POINT_SECONDS,
+            registry=registry,
+        )
+        self.plugin_seconds = Histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long a plugin takes at an extension point.",
+            ["plugin", "extension_point", "status"],
+            buckets=PLUGIN_SECONDS,
+            registry=registry,
+        )
+        self.plugin_evaluations = prometheus_client.Counter(
+            "scheduler_plugin_evaluation_total",
+            "How often plugins were asked, at PreFilter, Filter, PreScore and Score.",
+            ["plugin", "extension_point", "profile"],
+            registry=registry,
+        )
+        self.event_seconds = Histogram(
+            "scheduler_event_handling_duration_seconds",
+            "How long it takes to take in an event.",
+            ["event"],
+            buckets=POINT_SECONDS,
+            registry=registry,
+        )
+        self.permit_seconds = Histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "How long pods wait at Permit.",
+            ["result"],
+            buckets=ATTEMPT_SECONDS,
             registry=registry,
         )
         self.victims = Histogram(
             "scheduler_preemption_victims", "How many pods a preemption evicts.", buckets=VICTIMS, registry=registry
         )
-        self.preemptions = Counter(
+        self.preemptions = prometheus_client.Counter(
             "scheduler_preemption_attempts_total", "Preemptions that were carried out.", registry=registry
         )
-        self.incoming = Counter(
+        self.incoming = prometheus_client.Counter(
             "scheduler_queue_incoming_pods_total",
             "Pods that came into the queue, by part and event.",
             ["queue", "event"],
@@ -101,6 +138,15 @@ class Metrics:
         self.leader = Gauge(
             "leader_election_master_status", "Whether this replica is the leader.", ["name"], registry=registry
         )
+
+    @contextmanager
+    def counting(self, queue: SchedulingQueue, event: str) -> Iterator[None]:
+        """Count the pods that come into a part of the queue meanwhile, under the name of what happens."""
+        active, backoff = len(queue.active), len(queue.backoff)
+        yield
+        for part, grown in (("active", len(queue.active) - active), ("backoff", len(queue.backoff) - backoff)):
+            if grown > 0:
+                self.incoming.labels(part, event).inc(grown)
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -111,3 +157,40 @@ def exposition(registry: CollectorRegistry) -> bytes:
     """The metrics as text, without when each series began, which kube-scheduler does not say either."""
     lines = generate_latest(registry).splitlines(keepends=True)
     return b"".join(line for line in lines if b"_created" not in line)
+
+
+def gauge_values(loop: SchedulerLoop, writes: int) -> GaugeValues:
+    """The gauges of a scheduler as it is; `writes` is how many are under way."""
+    queue = loop.queue
+    gated = sum(1 for queued in queue.unschedulable if queued.is_gated)
+    rejected: Counter[tuple[str, ...]] = Counter(
+        (plugin, queued.pod.spec.scheduler_name) for queued in queue for plugin in queued.rejectors
+    )
+    waiting = {
+        "active": len(queue.active),
+        "backoff": len(queue.backoff),
+        "unschedulable": len(queue.unschedulable) - gated,
+        "gated": gated,
+    }
+    return {
+        "scheduler_pending_pods": {(name,): count for name, count in waiting.items()},
+        "scheduler_queued_entities": {(name, "pod"): count for name, count in waiting.items()},
+        "scheduler_cache_size": {
+            ("nodes",): loop.cluster.node_count,
+            ("pods",): len(loop.pods) - len(loop.cluster.pending),
+            ("assumed_pods",): len(loop.assumed),
+        },
+        "scheduler_unschedulable_pods": rejected,
+        "scheduler_goroutines": {("binding",): writes},
+    }
+
+
+def event_label(event: Event) -> str:
+    """kube-scheduler's name for what happened; pods on nodes are another resource than those that wait."""
+    kind, action = type(event.object).__name__, event.type.name.capitalize()
+    if isinstance(event.object, Pod):
+        if event.object.spec.node_name:
+            kind = "AssignedPod"
+        elif event.type is not EventType.ADD:
+            kind = "UnscheduledPod"
+    return f"{kind}{action}"

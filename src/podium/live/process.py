@@ -19,7 +19,6 @@ from aiohttp import web
 
 from podium.config import KubeSchedulerConfiguration
 from podium.config.types import LeaderElection
-from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
 from podium.live.client import ApiClient, ApiError
 from podium.live.kubeconfig import Access
@@ -28,17 +27,14 @@ from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
 from podium.live.scheduler import LiveScheduler, Settings
 from podium.live.writes import micro_time
-from podium.loop import SchedulerLoop
-from podium.model import Pod
 from podium.present.explanation import explain_pod, to_document
 
 
 class HttpServer:
     """Serves /livez, /readyz, /metrics and /decisions/NAMESPACE/POD. Ready means that the cluster is known."""
 
-    def __init__(self, scheduler: LiveScheduler, **options: Any) -> None:
-        """`options` are those of `Scheduler`, as the live one has them."""
-        self._scheduler, self._options = scheduler, options
+    def __init__(self, scheduler: LiveScheduler) -> None:
+        self._scheduler = scheduler
         self.is_ready = False
         app = web.Application()
         app.add_routes(
@@ -77,24 +73,24 @@ class HttpServer:
 
     async def _decision(self, request: web.Request) -> web.Response:
         key = f"{request.match_info['namespace']}/{request.match_info['pod']}"
-        loop = self._scheduler.loop
-        if loop is None:
+        """What became of a pod, and why: as it was then, or as things are now where that is no longer known."""
+        loop, history = self._scheduler.loop, self._scheduler.history
+        if loop is None or history is None:
             return _problem(503, "this replica is not the leader")
+        decided, then = history.last(key), history.scheduler_then(key)
         pod = loop.pods.get(key)
-        if pod is None:
+        if then is not None:
+            scheduler, pod = then
+        elif pod is not None:
+            scheduler = loop.scheduler_on(loop.cluster.fork())
+        else:
             return _problem(404, f"pod {key} is not there")
-        body = {"decided": self._decided(key), "explanation": self._explanation(loop, pod)}
+        body = {
+            "decided": None if decided is None else decided._asdict(),
+            "asOf": "then" if then is not None else "now",
+            "explanation": to_document(explain_pod(scheduler, pod)),
+        }
         return web.Response(body=msgspec.json.encode(body), content_type="application/json")
-
-    def _decided(self, key: str) -> dict[str, Any] | None:
-        found = self._scheduler.decided.get(key)
-        return None if found is None else found._asdict()
-
-    def _explanation(self, loop: SchedulerLoop, pod: Pod) -> dict[str, Any]:
-        """What would be decided now, on a copy of the cluster."""
-        cluster = loop.cluster.fork()
-        scheduler = Scheduler(cluster, loop.scheduler.config, **self._options)
-        return to_document(explain_pod(scheduler, pod))
 
 
 def _problem(status: int, message: str) -> web.Response:
@@ -249,7 +245,7 @@ async def _run(
         for_lease = await stack.enter_async_context(ApiClient(access))
         reflectors = Reflectors(await stack.enter_async_context(ApiClient(access)), SCHEDULED_BY)
         scheduler = LiveScheduler(client, for_events, reflectors, config, settings, **options)
-        server = HttpServer(scheduler, **options)
+        server = HttpServer(scheduler)
         stack.push_async_callback(server.stop)
         port = await server.start(listening.host, listening.port)
         logger.info("serving /livez, /readyz, /metrics and /decisions at http://%s:%d", listening.host, port)

@@ -6,24 +6,28 @@ import asyncio
 import gc
 import logging
 import time
-from collections import Counter, deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable
 from typing import Any, NamedTuple
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
 from podium.errors import PodiumError
-from podium.framework import SUCCESS
+from podium.framework import SUCCESS, Plugin, Registry
 from podium.live import writes
 from podium.live.client import ApiClient
-from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
+from podium.live.decision_history import Decided, DecisionHistory
+from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
+from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, GaugeValues, Metrics, event_label, gauge_values
+from podium.live.plugin_times import PluginTimes
+from podium.live.preemptions import Preemptions
 from podium.live.reflector import Reflectors
 from podium.live.writes import Condition, EventRecorder, PodStatuses, VolumeWrites
-from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable
+from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
-from podium.model import Pod, ResourceClaim
+from podium.model import Pod
+from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.storage.volume_binding import VolumeBinding
 
@@ -33,8 +37,6 @@ SLICE = 0.02
 """Seconds of deciding after which answers of the API server get their turn."""
 FINISH_WITHIN = 30.0
 """Seconds that bindings under way have when the scheduler is to stop."""
-REMEMBERED = 1000
-"""How many decisions are kept to be asked for."""
 
 
 class Settings(NamedTuple):
@@ -44,15 +46,6 @@ class Settings(NamedTuple):
     """How many pods are bound at once."""
     dry_run: bool = False
     """Whether nothing is written."""
-
-
-class Decided(NamedTuple):
-    """What became of a pod when it was last tried. `at` is seconds since the epoch."""
-
-    at: float
-    attempts: int
-    node: str = ""
-    message: str = ""
 
 
 class LiveScheduler:
@@ -69,19 +62,25 @@ class LiveScheduler:
     ) -> None:
         """`options` are those of `Scheduler`: registry, tie_break and so on."""
         self._client, self._reflectors, self._settings = client, reflectors, settings
+        self._preemptions = Preemptions()
+        if not settings.dry_run:
+            plugins = WrittenDynamicResources, self._preemptions.plugin()
+            options["registry"] = _replaced(options.get("registry") or IN_TREE, plugins)
         self._config, self._options = config, options
         self._statuses, self._recorder = PodStatuses(client), EventRecorder(events_client)
-        self._volumes = VolumeWrites(client, reflectors)
+        self._volumes, self._devices = VolumeWrites(client, reflectors), DeviceWrites(client, reflectors)
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._wake_up = reflectors.has_events
         self._tasks: set[asyncio.Task[None]] = set()
         self._arrived: dict[str, float] = {}
+        self._waiting: dict[str, float] = {}
+        """Since when pods wait at Permit."""
         self.loop: SchedulerLoop | None = None
         """There once `run` has begun to schedule."""
         self.metrics = Metrics(self._gauges)
-        self.decided: dict[str, Decided] = {}
-        """What became of pods, by namespace and name: the last ones."""
-        self._order: deque[str] = deque()
+        self._times = PluginTimes(self.metrics)
+        self.history: DecisionHistory | None = None
+        """The last decisions; there once `run` has begun to schedule."""
 
     # -- working -----------------------------------------------------------------------------------------------------
 
@@ -114,7 +113,9 @@ class LiveScheduler:
         for pod in cluster.pending.values():
             if loop.is_responsible(pod):
                 self._came(pod, now)
-        self.loop = loop
+        self.metrics.incoming.labels("active", "PodAdd").inc(len(loop.queue.active))
+        self._times.measure(loop.scheduler.frameworks)
+        self.loop, self.history = loop, DecisionHistory(loop)
         logger.info("scheduling: %d nodes, %d pods, %d pending", cluster.node_count, len(loop.pods), len(loop.queue))
         return loop
 
@@ -124,23 +125,40 @@ class LiveScheduler:
             event = events.popleft()
             if isinstance(event.object, Pod):
                 self._note_pod(loop, event, event.object, now)
-            loop.handle(event, now)
+            current = self._devices.current(event)
+            if current is not None:
+                self._handle(current)
+
+    def _handle(self, event: Event) -> None:
+        """Tell the loop what happened, and keep what was before."""
+        assert self.loop is not None
+        assert self.history is not None
+        begin, label = time.monotonic(), event_label(event)
+        self.history.happens(event)
+        with self.metrics.counting(self.loop.queue, label):
+            self.loop.handle(event, begin)
+        self.metrics.event_seconds.labels(label).observe(time.monotonic() - begin)
 
     def _note_pod(self, loop: SchedulerLoop, event: Event, pod: Pod, now: float) -> None:
+        if event.type is EventType.DELETE or pod.terminating:
+            self._preemptions.pod_goes(pod)
         if event.type is EventType.DELETE or pod.spec.node_name:
             self._arrived.pop(pod.key, None)
             self._statuses.forget(pod.key)
+            self._preemptions.give_up(pod)
+            self._waiting.pop(pod.key, None)
         elif pod.key not in loop.pods and loop.is_responsible(pod):
             self._came(pod, now)
 
     def _came(self, pod: Pod, now: float) -> None:
         self._arrived[pod.key] = now
-        self.metrics.incoming.labels("active", "PodAdd").inc()
 
     def _schedule(self, loop: SchedulerLoop) -> bool:
         """Try pods for a while; whether there was anything to do."""
         begin = now = time.monotonic()
         while now < begin + SLICE and loop.has_work(now):
+            with self.metrics.counting(loop.queue, "BackoffComplete"):
+                loop.queue.flush(now)
             instructions = loop.run_one(now)
             after = time.monotonic()
             if instructions:
@@ -180,11 +198,13 @@ class LiveScheduler:
         for instruction in instructions:
             match instruction:
                 case Bind(pod, node, attempts):
-                    self._remember(pod.key, Decided(time.time(), attempts, node))
+                    self._note_bound(pod, Decided(time.time(), attempts, node))
                     if not self._settings.dry_run:
                         self._spawn(self._bind(pod, node, attempts))
-                case Unschedulable(pod, message, _, is_error):
+                case Unschedulable(pod, message, plugins, is_error):
                     self._fail(pod, message, is_error=is_error)
+                    if DynamicResources.name in plugins and not self._settings.dry_run and self.loop is not None:
+                        self._spawn(self._devices.release(self.loop))
                 case Nominate(pod, node):
                     if not self._settings.dry_run:
                         self._statuses.nominate(pod, node)
@@ -192,7 +212,15 @@ class LiveScheduler:
             self.metrics.preemptions.inc()
             self.metrics.victims.observe(len(evictions))
             if not self._settings.dry_run:
+                self._preemptions.begin(evictions[0].by, [each.pod for each in evictions])
                 self._spawn(self._preempt(evictions))
+
+    def _note_bound(self, pod: Pod, decided: Decided) -> None:
+        assert self.loop is not None
+        assert self.history is not None
+        self.history.decided(pod, decided)
+        if pod.key in self.loop.assumed:
+            self.history.placed(self.loop.assumed[pod.key][1])
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -205,8 +233,10 @@ class LiveScheduler:
             logger.error("unexpected %r while writing", task.exception())
 
     def _fail(self, pod: Pod, message: str, *, is_error: bool) -> None:
-        queued = self.loop.queue.get(pod.key) if self.loop else None
-        self._remember(pod.key, Decided(time.time(), queued.attempts if queued else 0, message=message))
+        assert self.loop is not None
+        assert self.history is not None
+        queued = self.loop.queue.get(pod.key)
+        self.history.decided(pod, Decided(time.time(), queued.attempts if queued else 0, message=message))
         if self._settings.dry_run:
             return
         reason = writes.SCHEDULER_ERROR if is_error else writes.UNSCHEDULABLE
@@ -225,15 +255,20 @@ class LiveScheduler:
         found = self.loop.assumed.get(pod.key)
         if found is None:
             return
+        assumed = found[1]
         try:
-            self._check_devices(self.loop, found[1])
-            await self._bind_volumes(found[1])
+            await self._bind_volumes(assumed)
+            await self._bind_devices(self.loop, assumed)
             async with self._slots:
                 if pod.key not in self.loop.assumed:
                     # Deleted while it waited for its turn.
+                    await self._devices.unreserve(assumed, self.loop)
                     return
-                await self._bind_now(found[1])
+                await self._bind_now(assumed)
         except PodiumError as error:
+            await self._devices.unreserve(assumed, self.loop)
+            if pod.key in self.loop.assumed and self.history is not None:
+                self.history.taken_back(assumed)
             self._carry_out(self.loop.bind_failed(pod.key, str(error), time.monotonic()))
             self._wake_up.set()
             return
@@ -244,15 +279,20 @@ class LiveScheduler:
             self.metrics.sli_seconds.labels(label).observe(time.monotonic() - arrived)
         self.metrics.pod_attempts.observe(attempts)
 
-    def _check_devices(self, loop: SchedulerLoop, assumed: Assumed) -> None:
-        """Refuse a pod whose device claims would have to be written, and let the claims be as they were."""
+    async def _bind_devices(self, loop: SchedulerLoop, assumed: Assumed) -> None:
         if assumed.state.get(DynamicResources.name) is None:
             return
-        for claim in list(loop.cluster.store.of(ResourceClaim).within(assumed.pod.namespace)):
-            known = self._reflectors.known("ResourceClaim", claim.key)
-            if known is not None and known.object is not claim:
-                loop.handle(Event(EventType.UPDATE, known.object), time.monotonic())
-        raise PodiumError(f'running PreBind plugin "{DynamicResources.name}": device claims are not written yet')
+        pod, begin = assumed.pod, time.monotonic()
+
+        def waits(note: str) -> None:
+            self._record(pod, pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+
+        try:
+            await self._devices.bind(assumed, loop, self._handle, waits)
+        except PodiumError as error:
+            raise PodiumError(f'running PreBind plugin "{DynamicResources.name}": {error}') from None
+        finally:
+            self._measure_point("PreBind", pod, begin)
 
     async def _bind_volumes(self, assumed: Assumed) -> None:
         if not VolumeBinding.reserved(assumed.state):
@@ -288,22 +328,27 @@ class LiveScheduler:
 
     async def _preempt(self, evictions: list[Evict]) -> None:
         """Evict pods for another one, which is tried again at once if that fails."""
-        for pod, by, node in evictions:
-            try:
-                await writes.preempt(self._client, pod, by)
-            except PodiumError as error:
-                logger.warning("pod %s cannot be evicted for %s: %s", pod.key, by.key, error)
-                if self.loop is not None:
-                    self.loop.queue.activate(by.key, time.monotonic())
-                    self._wake_up.set()
-                return
-            note = f"Preempted by pod {by.metadata.uid} on node {node}"
-            self._record(pod, by, "Normal", "Preempted", "Preempting", note)
+        by = evictions[0].by
+        try:
+            await asyncio.gather(*(self._evict(*each) for each in evictions[:-1]))
+            await self._evict(*evictions[-1])
+        except PodiumError as error:
+            logger.warning("pods cannot be evicted for %s: %s", by.key, error)
+            self._preemptions.give_up(by)
+            if self.loop is not None:
+                self.loop.queue.activate(by.key, time.monotonic())
+                self._wake_up.set()
+
+    async def _evict(self, pod: Pod, by: Pod, node: str) -> None:
+        await writes.preempt(self._client, pod, by)
+        note = f"Preempted by pod {by.metadata.uid} on node {node}"
+        self._record(pod, by, "Normal", "Preempted", "Preempting", note)
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 
     def _measure(self, loop: SchedulerLoop, instructions: list[Instruction], seconds: float) -> None:
         self.metrics.algorithm_seconds.observe(seconds)
+        self._times.attempted(instructions[0].pod.spec.scheduler_name)
         for each in instructions:
             if isinstance(each, Bind):
                 result = SCHEDULED
@@ -312,7 +357,14 @@ class LiveScheduler:
                 place = "backoff" if loop.queue.backoff.get(each.pod.key) else "unschedulable"
                 self.metrics.incoming.labels(place, "ScheduleAttemptFailure").inc()
             else:
+                if isinstance(each, Wait):
+                    self._waiting[each.pod.key] = time.monotonic()
                 continue
+            if each.pod.key in self._waiting:
+                waited = time.monotonic() - self._waiting.pop(each.pod.key)
+                self.metrics.permit_seconds.labels("Success" if result is SCHEDULED else "Unschedulable").observe(
+                    waited
+                )
             profile = each.pod.spec.scheduler_name
             self.metrics.attempts.labels(result, profile).inc()
             self.metrics.attempt_seconds.labels(result, profile).observe(seconds)
@@ -321,31 +373,13 @@ class LiveScheduler:
         labels = (point, "Success", pod.spec.scheduler_name)
         self.metrics.point_seconds.labels(*labels).observe(time.monotonic() - begin)
 
-    def _remember(self, key: str, decided: Decided) -> None:
-        if key not in self.decided:
-            self._order.append(key)
-            if len(self._order) > REMEMBERED:
-                self.decided.pop(self._order.popleft(), None)
-        self.decided[key] = decided
+    def _gauges(self) -> GaugeValues:
+        return {} if self.loop is None else gauge_values(self.loop, len(self._tasks))
 
-    def _gauges(self) -> Mapping[str, Mapping[str, float]]:
-        loop = self.loop
-        if loop is None:
-            return {}
-        queue = loop.queue
-        gated = sum(1 for queued in queue.unschedulable if queued.is_gated)
-        rejectors = Counter(plugin for queued in queue for plugin in queued.rejectors)
-        return {
-            "scheduler_pending_pods": {
-                "active": len(queue.active),
-                "backoff": len(queue.backoff),
-                "unschedulable": len(queue.unschedulable) - gated,
-                "gated": gated,
-            },
-            "scheduler_cache_size": {
-                "nodes": loop.cluster.node_count,
-                "pods": len(loop.pods) - len(loop.cluster.pending),
-                "assumed_pods": len(loop.assumed),
-            },
-            "scheduler_unschedulable_pods": {plugin: float(count) for plugin, count in rejectors.items()},
-        }
+
+def _replaced(registry: Registry, plugins: Iterable[type[Plugin]]) -> Registry:
+    """The registry with other plugins of the same names."""
+    others = {each.name: each for each in plugins}
+    made = Registry(others.get(name, each) for name, each in registry.items())
+    made.asked_for = registry.asked_for
+    return made

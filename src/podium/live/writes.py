@@ -10,6 +10,7 @@ import random
 import socket
 import time
 from collections import deque
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -20,9 +21,11 @@ from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
-from podium.model import PersistentVolume, PersistentVolumeClaim, Pod
-from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE
-from podium.plugins.storage.volume_binding import Stored, VolumeBinding
+from podium.model import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from podium.model.selectors import NodeMatcher
+from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE, affinity_terms
+from podium.plugins.storage.csi_migration import in_tree_plugin, translate_affinity
+from podium.plugins.storage.volume_binding import MIGRATED_PLUGINS, Stored, VolumeBinding
 
 logger = logging.getLogger("podium.live")
 
@@ -105,7 +108,7 @@ async def preempt(client: ApiClient, victim: Pod, by: Pod) -> None:
         **_generation(victim),
     }
     try:
-        await _patch_status(client, victim, {"conditions": [condition]})
+        await patch_status(client, victim, {"conditions": [condition]})
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.metadata.uid}}
         await client.request("DELETE", path_of(victim), msgspec.json.encode(options))
     except ApiError as error:
@@ -166,7 +169,7 @@ class PodStatuses:
                     return
                 pod, status = self._wanted.pop(key)
                 try:
-                    await _patch_status(self._client, pod, status)
+                    await patch_status(self._client, pod, status)
                     continue
                 except ApiError as error:
                     if error.code in (404, 409, 422) or tries >= MOST_TRIES:
@@ -188,7 +191,8 @@ class PodStatuses:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _patch_status(client: ApiClient, pod: Pod, status: dict[str, Any]) -> None:
+async def patch_status(client: ApiClient, pod: Pod, status: dict[str, Any]) -> None:
+    """Change fields of a pod's status, if it is still that pod."""
     patch = msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
     await client.request("PATCH", path_of(pod, "/status"), patch, content_type=STRATEGIC_PATCH)
 
@@ -203,7 +207,6 @@ def _now() -> str:
 
 LOOKS_EVERY = 1.0
 """Seconds, as kube-scheduler."""
-DEFAULT_TIMEOUT = 600.0
 
 
 class VolumesError(PodiumError):
@@ -221,16 +224,15 @@ class VolumeWrites:
         changes = VolumeBinding.reserved(assumed.state)
         if not changes:
             return
-        for before, after in changes:
-            await self._write(before, after)
+        written = [(after, await self._write(after)) for _, after in changes]
         until = time.monotonic() + timeout
-        while not self._are_bound(assumed, [after for _, after in changes]):
+        while not self._are_bound(assumed, written):
             if time.monotonic() >= until:
                 raise VolumesError("binding volumes: context deadline exceeded")
             await asyncio.sleep(LOOKS_EVERY)
 
-    async def _write(self, before: Stored, after: Stored) -> None:
-        """Change one object, if nobody changed it since it was looked at."""
+    async def _write(self, after: Stored) -> int:
+        """Change one object, if nobody changed it since it was looked at; its resourceVersion then."""
         resource = resource_of(after)
         known = self._reflectors.known(resource.kind, after.key)
         version = {"resourceVersion": known.version} if known is not None else {}
@@ -240,37 +242,72 @@ class VolumeWrites:
             reference = msgspec.to_builtins(after.spec.claim_ref)
             patch["spec"] = {"claimRef": {"apiVersion": claim.api_version, "kind": claim.kind, **reference}}
         path = resource.path_of(after.namespace, after.name)
-        await self._client.request("PATCH", path, msgspec.json.encode(patch), content_type=MERGE_PATCH)
+        answer = await self._client.request("PATCH", path, msgspec.json.encode(patch), content_type=MERGE_PATCH)
+        return int(msgspec.json.decode(answer)["metadata"]["resourceVersion"])
 
-    def _are_bound(self, assumed: Assumed, changed: list[Stored]) -> bool:
-        """Whether the claims of everything changed are bound; VolumesError if they will not be."""
+    def _are_bound(self, assumed: Assumed, written: Sequence[tuple[Stored, int]]) -> bool:
+        """Whether the claims of everything written are bound; VolumesError if they will not be."""
+        node = self._reflectors.known("Node", assumed.node)
+        if node is None:
+            raise VolumesError(f'binding volumes: failed to get node "{assumed.node}"')
         if self._reflectors.known("Pod", assumed.pod.key) is None:
             raise VolumesError("binding volumes: pod does not exist any more")
-        if self._reflectors.known("Node", assumed.node) is None:
-            raise VolumesError(f'binding volumes: failed to get node "{assumed.node}"')
-        return all(self._is_bound(item, assumed.node) for item in changed)
+        assert isinstance(node.object, Node)
+        return all(self._is_bound(item, version, node.object) for item, version in written)
 
-    def _is_bound(self, item: Stored, node: str) -> bool:
-        if isinstance(item, PersistentVolume):
-            volume = self._reflectors.known("PersistentVolume", item.key)
-            reference = item.spec.claim_ref
-            assert reference is not None, "a volume is changed by reserving it for a claim"
-            if volume is None:
-                raise VolumesError(f'binding volumes: persistentvolume "{item.name}" not found')
-            return self._is_claim_bound(f"{reference.namespace}/{reference.name}", "")
-        return self._is_claim_bound(item.key, node)
+    def _is_bound(self, item: Stored, version: int, node: Node) -> bool:
+        kind = resource_of(item).kind
+        known = self._reflectors.known(kind, item.key)
+        if known is None:
+            raise VolumesError(f'binding volumes: failed to check binding: {kind.lower()} "{item.name}" not found')
+        if int(known.version) < version:
+            # The watch has not come so far.
+            return False
+        if isinstance(known.object, PersistentVolume):
+            return self._is_volume_bound(known.object, node)
+        assert isinstance(known.object, PersistentVolumeClaim)
+        return self._is_claim_provisioned(known.object, node)
 
-    def _is_claim_bound(self, key: str, node: str) -> bool:
-        """Whether a claim is bound; one that is to be provisioned for a node must still name that."""
-        found = self._reflectors.known("PersistentVolumeClaim", key)
-        if found is None:
-            raise VolumesError(f'binding volumes: persistentvolumeclaim "{key}" not found')
-        claim = found.object
-        assert isinstance(claim, PersistentVolumeClaim)
-        is_bound = bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
-        if node and not is_bound and claim.metadata.annotations.get(SELECTED_NODE, node) != node:
+    def _is_volume_bound(self, volume: PersistentVolume, node: Node) -> bool:
+        """Whether the claim that a volume was reserved for has it."""
+        self._check_reach(volume, node)
+        reference = volume.spec.claim_ref
+        if reference is None or not reference.uid:
+            raise VolumesError(f'binding volumes: ClaimRef got reset for pv "{volume.name}"')
+        known = self._reflectors.known("PersistentVolumeClaim", f"{reference.namespace}/{reference.name}")
+        if known is None:
+            missing = f'persistentvolumeclaim "{reference.name}" not found'
+            raise VolumesError(f"binding volumes: failed to check binding: {missing}")
+        assert isinstance(known.object, PersistentVolumeClaim)
+        return is_fully_bound(known.object)
+
+    def _is_claim_provisioned(self, claim: PersistentVolumeClaim, node: Node) -> bool:
+        """Whether the volume is there that a claim asked for; who fails to make it takes the node's name away."""
+        if claim.metadata.annotations.get(SELECTED_NODE) != node.name:
             raise VolumesError(f'binding volumes: provisioning failed for PVC "{claim.name}"')
-        return is_bound
+        if claim.spec.volume_name:
+            known = self._reflectors.known("PersistentVolume", claim.spec.volume_name)
+            if known is None:
+                return False
+            assert isinstance(known.object, PersistentVolume)
+            self._check_reach(known.object, node)
+        return is_fully_bound(claim)
+
+    def _check_reach(self, volume: PersistentVolume, node: Node) -> None:
+        """VolumesError if a volume cannot be used on a node."""
+        plugin, affinity = in_tree_plugin(volume.spec), volume.spec.node_affinity
+        csi_node = self._reflectors.known("CSINode", node.name)
+        if plugin and csi_node and plugin in csi_node.object.metadata.annotations.get(MIGRATED_PLUGINS, "").split(","):
+            affinity = translate_affinity(volume)
+        terms = affinity_terms(affinity)
+        if terms is not None and not NodeMatcher((), terms).matches(node.metadata.labels, node.name):
+            problem = f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}"'
+            raise VolumesError(f"binding volumes: {problem}: no matching NodeSelectorTerms")
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim has its volume, and whoever binds claims is done."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 NOTE_LIMIT = 1024

@@ -37,7 +37,14 @@ def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
+    if _claims_made(old) != _claims_made(new):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     return [ClusterEvent("Pod", action, old, new) for action in actions or [Action.UPDATE]]
+
+
+def _claims_made(pod: Pod) -> object:
+    """The claims that were made for a pod, as far as its status names them."""
+    return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def node_changes(old: Node, new: Node) -> list[ClusterEvent]:

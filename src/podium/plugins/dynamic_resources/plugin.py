@@ -335,7 +335,7 @@ class DynamicResources(
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         timeouts = args if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs()
-        self._binding_timeout = math.inf if timeouts.binding_timeout is None else timeouts.binding_timeout
+        self.binding_timeout = math.inf if timeouts.binding_timeout is None else timeouts.binding_timeout
         seconds = timeouts.filter_timeout
         self._most_steps = math.floor(seconds * STEPS_PER_SECOND) if seconds else math.inf
         self._searches = PerCluster(KnownSearches)
@@ -398,7 +398,7 @@ class DynamicResources(
         devices: PodDevices | None = state[self.name]
         if devices is None:
             return Verdict(np.zeros(len(nodes), dtype=np.int64), lambda code: SUCCESS)
-        codes = devices.look_at(nodes, self._binding_timeout)
+        codes = devices.look_at(nodes, self.binding_timeout)
         return Verdict(codes, lambda code: self._status(devices, code))
 
     def _status(self, devices: PodDevices, code: int) -> Status:

@@ -251,6 +251,18 @@ class PodDevices:
             if known is after:
                 self._cluster.remove(after) if before is None else self._cluster.update(before)
 
+    @property
+    def reserved(self) -> dict[str, PendingAllocation]:
+        """What Reserve decided and is not written yet, by the name of the claim."""
+        return {pending.name: pending for pending in self._reserved}
+
+    def is_written(self, name: str) -> None:
+        """A claim has what was decided for it: that is no longer pending."""
+        pending = self.reserved.get(name)
+        if pending is not None:
+            self._reserved.remove(pending)
+            self._cluster.remove(pending)
+
     def _forget_pending(self) -> None:
         while self._reserved:
             self._cluster.remove(self._reserved.pop())
@@ -259,7 +271,7 @@ class PodDevices:
         """Write allocations and reservations into the claims; what was pending is no longer."""
         pod = self._pod
         consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
-        decided = {pending.name: pending for pending in self._reserved}
+        decided = self.reserved
         for claim in {claim.name: claim for claim in (*self.claims, *(each.claim for each in self._reserved))}.values():
             pending = decided.get(claim.name)
             self._bind(claim, None if pending is None else pending.allocation, consumer)

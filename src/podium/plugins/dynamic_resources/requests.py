@@ -288,7 +288,7 @@ def is_unusable(claim: ResourceClaim, now: float, binding_timeout: float) -> boo
     allocation = claim.status.allocation
     conditional = [each for each in allocation.devices.results if each.binding_conditions] if allocation else []
     for result in conditional:
-        status = _status_of(claim, result)
+        status = status_of(claim, result)
         if status is None:
             return _is_late(claim, now, binding_timeout)
         true = {each.type for each in status.conditions if each.status == TRUE}
@@ -299,7 +299,8 @@ def is_unusable(claim: ResourceClaim, now: float, binding_timeout: float) -> boo
     return False
 
 
-def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:
+def status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:
+    """What a driver says of one device of a claim."""
     device = result.driver, result.pool, result.device
     return next((each for each in claim.status.devices if (each.driver, each.pool, each.device) == device), None)
 

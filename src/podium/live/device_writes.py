@@ -1,0 +1,351 @@
+"""The device claims of a pod before it is bound: allocations and reservations written at the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from podium.errors import PodiumError
+from podium.framework import SUCCESS, Status
+from podium.framework.plugin import CycleState, PostFilterResult
+from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live.device_configuration import chosen_requests, device_configuration
+from podium.live.reading import RESOURCES, ObjectDecoder
+from podium.live.reflector import Reflectors
+from podium.live.writes import patch_status
+from podium.loop import Event, EventType, SchedulerLoop
+from podium.loop.queued_pod import Assumed
+from podium.model import Pod, ResourceClaim
+from podium.model.devices import AllocationResult, DeviceRequestAllocationResult
+from podium.plugins.dynamic_resources import DynamicResources
+from podium.plugins.dynamic_resources.inventory import PendingAllocation
+from podium.plugins.dynamic_resources.pod_devices import PodDevices
+from podium.plugins.dynamic_resources.requests import status_of
+
+logger = logging.getLogger("podium.live")
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+MOST_TRIES = 5
+"""How often a claim is written that somebody else changes meanwhile, as kube-scheduler does."""
+LOOKS_EVERY = 1.0
+"""Seconds between two looks at whether devices are ready."""
+CONFLICT = 409
+
+_CLAIMS, _CLASSES = RESOURCES["ResourceClaim"], RESOURCES["DeviceClass"]
+
+
+Parts = dict[str, Any]
+"""An object of the API server by its fields, its spec to the byte: parameters for drivers must not change at all."""
+
+
+class DevicesError(PodiumError):
+    """A pod's devices could not be had."""
+
+
+class WrittenDynamicResources(DynamicResources):
+    """DynamicResources where the claims are the API server's: others write to them what is decided here."""
+
+    def __init__(self, args: object = None) -> None:
+        super().__init__(args)
+        self.to_release: list[tuple[ResourceClaim, bool]] = []
+        """Claims that pods have to give up before they fit anywhere, and whether they are to be deleted."""
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
+        devices: PodDevices | None = state.get(self.name)
+        if devices is not None:
+            claim = devices.to_deallocate()
+            if claim is not None:
+                self.to_release.append((claim, False))
+            elif devices.left_over is not None:
+                self.to_release.append((devices.left_over, True))
+        return super().post_filter(state, pod, statuses)
+
+
+class DeviceWrites:
+    """Carries out what DynamicResources decided."""
+
+    def __init__(self, client: ApiClient, reflectors: Reflectors) -> None:
+        self._client, self._reflectors = client, reflectors
+        self._decoder = ObjectDecoder(_CLAIMS)
+        self._written: dict[str, int] = {}
+        """The resourceVersion of claims that were written, until the watch has come so far."""
+        self._made: dict[str, ResourceClaim] = {}
+        """By the uid of pods that are not bound yet, the claims made for their extended resources."""
+
+    def current(self, event: Event) -> Event | None:
+        """What an event says that is news; None if it is older than what was written here."""
+        claim = event.object
+        if not isinstance(claim, ResourceClaim) or claim.key not in self._written:
+            return event
+        known = self._reflectors.known(_CLAIMS.kind, claim.key)
+        if event.type is not EventType.DELETE and known is not None:
+            if int(known.version) < self._written[claim.key]:
+                return None
+            event = Event(EventType.UPDATE, known.object)
+        del self._written[claim.key]
+        return event
+
+    # -- binding -----------------------------------------------------------------------------------------------------
+
+    async def bind(
+        self, assumed: Assumed, loop: SchedulerLoop, handle: Callable[[Event], None], waits: Callable[[str], None]
+    ) -> None:
+        """Write what was decided into the claims, and wait until the devices are ready; PodiumError if that fails.
+
+        `handle` is told of the claims that were written, `waits`, in a sentence, that there is something to wait for.
+        """
+        devices: PodDevices | None = assumed.state.get(DynamicResources.name)
+        if devices is None:
+            return
+        decided, written = devices.reserved, list[ResourceClaim]()
+        for claim in {each.name: each for each in devices.claims}.values():
+            pending = decided.pop(claim.name, None)
+            if not _is_reserved(claim, assumed.pod):
+                claim = await self._write(claim, pending, assumed, loop)
+                handle(Event(EventType.UPDATE, claim))
+                devices.is_written(claim.name)
+            written.append(claim)
+        for name, pending in decided.items():
+            claim = await self._write_made(pending, assumed, loop)
+            handle(Event(EventType.UPDATE, claim))
+            devices.is_written(name)
+            written.append(claim)
+        if any(_results_to_wait_for(claim) for claim in written):
+            waits(f"waiting for binding conditions for device on node {assumed.node}")
+            await self._wait(_plugin(assumed, loop), loop, [claim.key for claim in written])
+        self._made.pop(assumed.pod.metadata.uid, None)
+
+    async def _write(
+        self, claim: ResourceClaim, pending: PendingAllocation | None, assumed: Assumed, loop: SchedulerLoop
+    ) -> ResourceClaim:
+        """Write a claim's allocation, if it was decided here, and that the pod uses it; the claim as it is then."""
+        if assumed.pod.key not in loop.assumed:
+            raise DevicesError("pod does not exist any more")
+        has_conditions = _plugin(assumed, loop).release_rules.device_binding_conditions
+        for number in range(MOST_TRIES):
+            found = _parts(await self._client.request("GET", _path(claim)))
+            if found["metadata"]["uid"] != claim.metadata.uid or "deletionTimestamp" in found["metadata"]:
+                raise DevicesError(f"claim {claim.key} got deleted in the meantime")
+            try:
+                if pending is not None:
+                    found = await self._with_allocation(found, claim, pending.allocation)
+                what = "allocation and reservation" if pending is not None else "reservation"
+                status = found.setdefault("status", {})
+                status.setdefault("reservedFor", []).append(_consumer(assumed.pod))
+                if has_conditions:
+                    if "allocation" not in status:
+                        raise DevicesError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+                    status["allocation"].setdefault("allocationTimestamp", _now())
+                path, doing = f"{_path(claim)}/status", f"add {what} to claim {claim.key}"
+                return self._took(await self._put(path, found, doing))
+            except ApiError as error:
+                if error.code != CONFLICT or number == MOST_TRIES - 1:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _with_allocation(self, found: Parts, claim: ResourceClaim, decided: AllocationResult) -> Parts:
+        """The claim with its allocation, not written yet, and with the finalizer that keeps it, written."""
+        if "allocation" in found.get("status", {}):
+            raise DevicesError(f"claim {claim.key} got allocated elsewhere in the meantime")
+        if FINALIZER not in found["metadata"].get("finalizers", ()):
+            found["metadata"].setdefault("finalizers", []).append(FINALIZER)
+            answer = await self._put(_path(claim), found, f"add finalizer to claim {claim.key}")
+            found = _parts(answer)
+        allocation = msgspec.to_builtins(decided)
+        configuration = await self._configuration(msgspec.json.decode(found["spec"]), decided)
+        if configuration:
+            allocation["devices"]["config"] = configuration
+        found.setdefault("status", {})["allocation"] = allocation
+        return found
+
+    async def _configuration(self, spec: Parts, decided: AllocationResult) -> list[Any]:
+        requests = spec.get("devices", {}).get("requests", ())
+        chosen = chosen_requests(requests, [result.request for result in decided.devices.results])
+        classes = {}
+        for _, name in chosen:
+            if name not in classes:
+                answer = await self._client.request("GET", _CLASSES.path_of("", name))
+                classes[name] = msgspec.json.decode(answer)["spec"].get("config", [])
+        return device_configuration(chosen, classes, spec["devices"].get("config", []))
+
+    def _took(self, answer: bytes) -> ResourceClaim:
+        """What the API server made of a claim, which the watch tells later."""
+        claim = self._decoder.decode(msgspec.Raw(answer))
+        assert isinstance(claim, ResourceClaim)
+        self._written[claim.key] = int(msgspec.json.decode(answer)["metadata"]["resourceVersion"])
+        return claim
+
+    # -- extended resources ------------------------------------------------------------------------------------------
+
+    async def _write_made(self, pending: PendingAllocation, assumed: Assumed, loop: SchedulerLoop) -> ResourceClaim:
+        """Make the claim that stands for a pod's extended resources, and let the pod's status name it."""
+        pod, wanted = assumed.pod, pending.claim
+        body = msgspec.to_builtins(wanted)
+        body["metadata"] = {
+            "generateName": f"{pod.name}-extended-resources-",
+            "annotations": wanted.metadata.annotations,
+            "ownerReferences": msgspec.to_builtins(wanted.metadata.owner_references),
+        }
+        path = _CLAIMS.path_of(pod.namespace, "").rstrip("/")
+        try:
+            answer = await self._client.request("POST", path, msgspec.json.encode(body))
+        except ApiError as error:
+            raise _about(error, f"create claim for extended resources {pod.namespace}/") from None
+        made = self._decoder.decode(msgspec.Raw(answer))
+        assert isinstance(made, ResourceClaim)
+        self._made[pod.metadata.uid] = made
+        claim = await self._write(made, pending, assumed, loop)
+        devices: PodDevices = assumed.state[DynamicResources.name]
+        mappings = devices.mappings_on(assumed.node)
+        status = {
+            "resourceClaimName": claim.name,
+            "requestMappings": msgspec.to_builtins(mappings.mappings if mappings else []),
+        }
+        try:
+            await patch_status(self._client, pod, {"extendedResourceClaimStatus": status})
+        except ApiError as error:
+            raise _about(error, f"update pod {pod.key} ExtendedResourceClaimStatus") from None
+        return claim
+
+    # -- devices that have to get ready ------------------------------------------------------------------------------
+
+    async def _wait(self, plugin: DynamicResources, loop: SchedulerLoop, keys: Sequence[str]) -> None:
+        """Wait until the conditions hold that the devices of claims must have; DevicesError if they will not."""
+        until = time.monotonic() + plugin.binding_timeout
+        while not all(_is_ready(self._known(key, loop)) for key in keys):
+            if time.monotonic() >= until:
+                raise DevicesError("device binding timeout: context deadline exceeded")
+            await asyncio.sleep(LOOKS_EVERY)
+
+    @staticmethod
+    def _known(key: str, loop: SchedulerLoop) -> ResourceClaim:
+        namespace, _, name = key.partition("/")
+        claim = loop.cluster.store.of(ResourceClaim).get(name, namespace)
+        if claim is None:
+            raise DevicesError(f'resourceclaim "{name}" not found')
+        return claim
+
+    # -- giving back -------------------------------------------------------------------------------------------------
+
+    async def unreserve(self, assumed: Assumed, loop: SchedulerLoop) -> None:
+        """Take the pod out of its claims; the claim that was made for it goes. What fails is tried with the pod."""
+        devices: PodDevices | None = assumed.state.get(DynamicResources.name)
+        if devices is None:
+            return
+        pod, shelf = assumed.pod, loop.cluster.store.of(ResourceClaim)
+        gone = {"$patch": "delete", "uid": pod.metadata.uid}
+        try:
+            for claim in devices.claims:
+                known = shelf.get(claim.name, claim.namespace)
+                if known is not None and _is_reserved(known, pod):
+                    patch = {"metadata": {"uid": known.metadata.uid}, "status": {"reservedFor": [gone]}}
+                    await self._patch(_path(known) + "/status", patch)
+            made = self._made.pop(pod.metadata.uid, None)
+            if made is not None:
+                await self._delete(made)
+        except ApiError as error:
+            logger.warning("the devices of pod %s are not given back: %s", pod.key, error)
+
+    async def release(self, loop: SchedulerLoop) -> None:
+        """Deallocate or delete the claims that keep pods from fitting anywhere."""
+        for framework in loop.scheduler.frameworks.values():
+            for plugin in framework.post_filter:
+                while isinstance(plugin, WrittenDynamicResources) and plugin.to_release:
+                    claim, is_left_over = plugin.to_release.pop()
+                    try:
+                        await (self._delete(claim) if is_left_over else self._deallocate(claim))
+                    except ApiError as error:
+                        logger.warning("claim %s is not released: %s", claim.key, error)
+
+    async def _deallocate(self, claim: ResourceClaim) -> None:
+        known = self._reflectors.known(_CLAIMS.kind, claim.key)
+        version = {"resourceVersion": known.version} if known is not None else {}
+        status = {"allocation": None, "reservedFor": None, "devices": None}
+        await self._patch(
+            _path(claim) + "/status", {"metadata": {"uid": claim.metadata.uid, **version}, "status": status}
+        )
+
+    async def _delete(self, claim: ResourceClaim) -> None:
+        patch = {"metadata": {"uid": claim.metadata.uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+        options = {"preconditions": {"uid": claim.metadata.uid}}
+        try:
+            await self._patch(_path(claim), patch)
+            await self._client.request("DELETE", _path(claim), msgspec.json.encode(options))
+        except ApiError as error:
+            if error.code not in (404, CONFLICT):
+                raise
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    async def _put(self, path: str, body: object, doing: str) -> bytes:
+        try:
+            return await self._client.request("PUT", path, msgspec.json.encode(body))
+        except ApiError as error:
+            raise _about(error, doing) from None
+
+    async def _patch(self, path: str, patch: object) -> bytes:
+        return await self._client.request("PATCH", path, msgspec.json.encode(patch), content_type=STRATEGIC_PATCH)
+
+
+def _parts(answer: bytes) -> Parts:
+    fields = msgspec.json.decode(answer, type=dict[str, msgspec.Raw])
+    return {name: raw if name == "spec" else msgspec.json.decode(raw) for name, raw in fields.items()}
+
+
+def _path(claim: ResourceClaim) -> str:
+    return _CLAIMS.path_of(claim.namespace, claim.name)
+
+
+def _plugin(assumed: Assumed, loop: SchedulerLoop) -> DynamicResources:
+    plugins = loop.scheduler.framework_of(assumed.pod).pre_bind
+    return next(each for each in plugins if isinstance(each, DynamicResources))
+
+
+def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
+
+
+def _consumer(pod: Pod) -> dict[str, str]:
+    return {"resource": "pods", "name": pod.name, "uid": pod.metadata.uid}
+
+
+def _about(error: ApiError, doing: str) -> ApiError:
+    return ApiError(f"{doing}: {error}", error.code, error.reason)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _results_to_wait_for(claim: ResourceClaim) -> list[DeviceRequestAllocationResult]:
+    """The devices of a claim that must have some conditions before its pod is bound."""
+    allocation = claim.status.allocation
+    return [each for each in allocation.devices.results if each.binding_conditions] if allocation else []
+
+
+def _is_ready(claim: ResourceClaim) -> bool:
+    """Whether the conditions hold that the devices of a claim must have; DevicesError if one of them failed."""
+    if claim.status.allocation is None:
+        return False
+    for result in _results_to_wait_for(claim):
+        status = status_of(claim, result)
+        if status is None:
+            return False
+        true = {each.type: each for each in status.conditions if each.status == "True"}
+        for name in result.binding_failure_conditions:
+            if name in true:
+                failed = true[name]
+                said = f'reason={failed.reason}, message="{failed.message}"'
+                raise DevicesError(f"device binding failed: claim={claim.name}, {said}")
+        if not true.keys() >= set(result.binding_conditions or ()):
+            return False
+    return True
