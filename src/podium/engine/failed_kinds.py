@@ -11,7 +11,7 @@ from podium.engine.decision import Decision, Diagnosis
 from podium.engine.evaluation import Evaluation
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import filters_by_node
-from podium.engine.recheck import Nominations, RowChangeLog, is_fixed
+from podium.engine.recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework import return_values as returned
@@ -47,19 +47,28 @@ class RowStatuses:
         statuses: Mapping[int, Status],
         policy: DefaultPreemption | None,
         changes: RowChangeLog,
+        priorities: LowestPriorities,
     ) -> None:
         self.plan = evaluation.plan
-        self._statuses, self._policy, self._changes = statuses, policy, changes
+        self._statuses, self._policy, self._changes, self._priorities = statuses, policy, changes, priorities
+        self._goes_by_priority = policy is not None and type(policy).may_evict is DefaultPreemption.may_evict
         self._pod, self._state, self._cluster = evaluation.pod, evaluation.state, evaluation.cluster
         running = [plugin for plugin in self.plan.outline.filter if plugin.name not in evaluation.skipped]
         self._filters = [(plugin, is_fixed(plugin)) for plugin in running]
         changes.catch_up()
         self._epoch, self._reader = changes.epoch, LogReader([changes.log])
         self._reader.catch_up()
+        self._others: set[int] = set()
+        """The rows that did not reject the pod as before when they were last looked at."""
 
     @classmethod
     def of(
-        cls, evaluation: Evaluation, decision: Decision, framework: Framework, changes: RowChangeLog
+        cls,
+        evaluation: Evaluation,
+        decision: Decision,
+        framework: Framework,
+        changes: RowChangeLog,
+        priorities: LowestPriorities,
     ) -> RowStatuses | None:
         """The statuses behind a decision; None where they do not tell whether the diagnosis still holds."""
         plan, rows = evaluation.plan, evaluation.cluster.rows
@@ -79,16 +88,20 @@ class RowStatuses:
         ):
             return None
         statuses = {rows[name]: status for name, status in decision.rejected.items()}
-        found = cls(evaluation, statuses, policy, changes)
+        found = cls(evaluation, statuses, policy, changes, priorities)
+        priorities.catch_up()
         return found if not any(map(found._has_victims, statuses)) else None
 
-    def still_hold(self) -> bool:
-        """Whether the rows that changed since the last time reject the pod as before."""
+    def still_hold(self) -> bool | None:
+        """Whether all rows reject the pod as before, those that changed looked at again; None if nobody can tell."""
         self._changes.catch_up()
         rows = self._reader.read()
         if rows is None or self._epoch != self._changes.epoch:
-            return False
-        return all(self._holds(row) and not self._has_victims(row) for row in set(rows.tolist()))
+            return None
+        self._priorities.catch_up()
+        looked_at = self._others.union(rows.tolist())
+        self._others = {row for row in looked_at if not self._holds(row) or self._has_victims(row)}
+        return not self._others
 
     def _holds(self, row: int) -> bool:
         before = self._statuses.get(row)
@@ -115,6 +128,8 @@ class RowStatuses:
         if self._policy is None or self._statuses[row].code is not Code.UNSCHEDULABLE:
             return False
         may_evict, pod = self._policy.may_evict, self._pod
+        if self._goes_by_priority:
+            return self._priorities.of(row) < pod.priority
         return any(may_evict(other, pod) for other in self._cluster.pods_on(row))
 
 
@@ -145,11 +160,12 @@ class FailedKinds:
         self._profiles = {name for name, framework in frameworks.items() if _goes_by_kind(framework)}
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), self.MOST_KINDS)
         self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
+        self._priorities = LowestPriorities(cluster, changes)
 
     def find(self, pod: Pod) -> FailedKind | None:
         """What is known of the pod's kind: that it fits nowhere now. None if that is not known."""
         if not self._known:
-            return None
+            return None  # As long as all pods fit, that is all there is to do.
         info = self._cluster.info_of(pod)
         known: FailedKind | None = self._known[self._kind(pod, info)]
         if known is None or not self._stands_for_its_kind(pod, info):
@@ -175,16 +191,17 @@ class FailedKinds:
         failed.diagnosis = diagnosis
         if evaluation is not None and not self._nominations:
             framework = self._frameworks[evaluation.pod.spec.scheduler_name]
-            failed.statuses = RowStatuses.of(evaluation, decision, framework, self._changes)
+            failed.statuses = RowStatuses.of(evaluation, decision, framework, self._changes, self._priorities)
 
     def _still_holds(self, known: FailedKind, info: PodInfo, profile: str) -> bool:
         statuses, known.statuses = known.statuses, None
         if statuses is None or self._nominations or statuses.plan is not self._plan_of(info, profile):
             return False
-        if not statuses.still_hold():
-            return False
-        known.statuses = statuses
-        return True
+        holds = statuses.still_hold()
+        if holds is not None:
+            # A row where the pod fits now may be full again soon.
+            known.statuses = statuses
+        return bool(holds)
 
     def _state(self) -> Hashable:
         return self._cluster.version, self._nominations.version

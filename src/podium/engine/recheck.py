@@ -172,6 +172,25 @@ class RowCache(Generic[T]):
         return changed
 
 
+class LowestPriorities:
+    """The lowest priority of the pods on each row, looked up once for all pods that want to know."""
+
+    def __init__(self, cluster: Cluster, changes: RowChangeLog) -> None:
+        self._cluster, self._known = cluster, RowCache[float](changes)
+
+    def catch_up(self) -> None:
+        """Forget about rows that changed; call it before reading."""
+        self._known.forget_changed()
+
+    def of(self, row: int) -> float:
+        """Infinity for a row without pods."""
+        found: float | None = self._known.found.get(row)
+        if found is None:
+            found = min([pod.priority for pod in self._cluster.pods_on(row)], default=float("inf"))
+            self._known.found[row] = found
+        return found
+
+
 CHANGED_BY_PODS = Aspect.RESOURCES | Aspect.PORTS | Aspect.PODS
 
 

@@ -181,7 +181,8 @@ class Scheduler:
             status = self._put(evaluation, row)
         if status is not SUCCESS and status != SUCCESS:
             raise PluginError(status.plugin, _failed_reserve(status))
-        self._settle(evaluation, self.cluster.names[row])
+        if evaluation.plan.outline.reserve:
+            self._settle(evaluation, self.cluster.names[row])
         return self.cluster.names[row]
 
     def message(self, pod: Pod) -> str:

@@ -63,8 +63,8 @@ class Sampling:
     def _wanted(self, evaluation: Evaluation, framework: Framework, extenders: Sequence[Extender]) -> int | None:
         """How many feasible nodes are enough; None for all."""
         scores = framework.score or any(extender.is_prioritizer for extender in extenders)
-        ends_early = evaluation.cluster.rules.stops_without_scoring
-        if ends_early and not scores and not any(extender.is_filter for extender in extenders):
+        ends_early = not scores and evaluation.cluster.rules.stops_without_scoring
+        if ends_early and not any(extender.is_filter for extender in extenders):
             return 1
         profile_percentage = framework.profile.percentage_of_nodes_to_score
         percentage = self._percentage if profile_percentage is None else profile_percentage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Unpack
 
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from podium.loop.events import (
     object_change,
     pod_changes,
 )
+from podium.loop.pod_group import Position
 from podium.loop.queue import SchedulingQueue
 from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, QueuedPod, WaitingPod, WaitingPods
 from podium.model import Node, Object, Pod
@@ -253,7 +255,7 @@ class SchedulerLoop:
     def _fail_known(self, now: float) -> list[Instruction]:
         """Fail the next pods of the queue that are known to fit nowhere; nothing changes between their attempts."""
         queue, nominations = self.queue, self.scheduler.nominations
-        instructions: list[Instruction] = []
+        instructions = self._fail_woken(now)
         known: dict[tuple[PodInfo, str], tuple[Diagnosis, tuple[str, ...]]] = {}
         while (queued := queue.first()) is not None:
             pod, kind = queued.pod, (queued.info, queued.pod.spec.scheduler_name)
@@ -269,7 +271,35 @@ class SchedulerLoop:
                 found = known[kind] = diagnosis, plugins
             queue.reject_first(found[0], now)
             instructions.append(Unschedulable(pod, found[0].message, found[1], False))
+            instructions += self._fail_woken(now)
         return instructions
+
+    def _fail_woken(self, now: float) -> list[Instruction]:
+        """Fail the pods that are tried where they are, as far as they are known to fit nowhere and come first.
+
+        The first one of which that is not known is the next to be popped, if no other pod comes before it. Nothing is
+        said of a pod that has been said before.
+        """
+        groups = self.queue.woken_groups()
+        if not groups:
+            return []
+        known = [(group, self.scheduler.known_diagnosis(group.example.pod)) for group in groups]
+        others = [group for group, diagnosis in known if diagnosis is None or not diagnosis.unschedulable_plugins]
+        first = min([(group.first()[0], group) for group in others], key=itemgetter(0), default=None)
+        limit = self.queue.first_position()
+        if first is not None and (limit is None or first[0] < limit):
+            limit = first[0]
+        else:
+            first = None
+        news: list[tuple[Position, Instruction]] = []
+        for group, diagnosis in known:
+            if diagnosis is not None and diagnosis.unschedulable_plugins:
+                plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
+                for position, queued in self.queue.reject_woken(group, diagnosis, limit, now):
+                    news.append((position, Unschedulable(queued.pod, diagnosis.message, plugins, False)))
+        if first is not None:
+            self.queue.bring_first(first[1], now)
+        return [instruction for _, instruction in sorted(news, key=itemgetter(0))]
 
     def _scheduling_cycle(self, queued: QueuedPod, now: float) -> list[Instruction]:
         if queued.pod.terminating:
@@ -413,7 +443,7 @@ class SchedulerLoop:
             diagnosis.unschedulable_plugins,
             diagnosis.pending_plugins,
         )
-        queued.gating_plugin = ""
+        queued.gating_plugin, queued.message = "", diagnosis.message
         self.queue.put_back(queued, now)
         plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
         instructions: list[Instruction] = [Unschedulable(pod, diagnosis.message, plugins, diagnosis.is_error)]

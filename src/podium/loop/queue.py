@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from enum import IntEnum
+from functools import partial
 
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
 from podium.framework import SUCCESS, Framework, Plugin, Status
 from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import Asked, PluginHints, pod_changes
+from podium.loop.pod_group import PodGroup, Position
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
 from podium.model import Pod
+from podium.plugins import IN_TREE
+from podium.plugins.queue_and_bind import PrioritySort
 
 FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
 FLUSH_EVERY = 30.0
 """Seconds between two checks for pods that have waited that long."""
-
-Group = Mapping[str, QueuedPod]
 
 
 class UnschedulablePods:
@@ -28,10 +29,9 @@ class UnschedulablePods:
 
     def __init__(self, group_of: Callable[[QueuedPod], Hashable], start: float) -> None:
         self._group_of, self._start = group_of, start
-        self._pods: dict[str, tuple[QueuedPod, Hashable, float]] = {}
-        """Each pod with its group and the time it is flushed."""
-        self._groups: dict[Hashable, dict[str, QueuedPod]] = {}
-        self._flushes: list[tuple[float, int, str]] = []
+        self._pods: dict[str, Hashable] = {}
+        """The group of each pod."""
+        self._groups: dict[Hashable, PodGroup] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -40,56 +40,65 @@ class UnschedulablePods:
         return key in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, _, _ in self._pods.values())
+        return (self._groups[group].get(key) for key, group in self._pods.items())
 
     @property
     def gated_count(self) -> int:
-        return sum(len(pods) for pods in self._groups.values() if next(iter(pods.values())).is_gated)
+        return sum(len(group) for group in self._groups.values() if group.example.is_gated)
 
     def get(self, key: str) -> QueuedPod | None:
-        found = self._pods.get(key)
-        return None if found is None else found[0]
+        group = self._pods.get(key)
+        return None if group is None else self._groups[group].get(key)
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[PodGroup]:
         return list(self._groups.values())
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, or move it to the group it belongs to now."""
-        key = queued.key
-        self.remove(key)
-        group, due = self._group_of(queued), self._due(queued)
-        self._pods[key] = queued, group, due
-        self._groups.setdefault(group, {})[key] = queued
-        heapq.heappush(self._flushes, (due, queued.number, key))
+        self.remove(queued.key)
+        key = self._group_of(queued)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = PodGroup()
+        group.add(queued)
+        self._pods[queued.key] = key
 
     def remove(self, key: str) -> QueuedPod | None:
-        found = self._pods.pop(key, None)
-        if found is None:
+        """Take a pod out, up to date; None if it is not here."""
+        group = self._pods.pop(key, None)
+        if group is None:
             return None
-        queued, group, _ = found
-        del self._groups[group][key]
-        if not self._groups[group]:
+        queued = self._groups[group].remove(key)
+        if not len(self._groups[group]):
             del self._groups[group]
         return queued
 
-    def due(self, now: float) -> Iterator[tuple[float, QueuedPod]]:
-        """The pods that have waited too long, and when that was noticed."""
-        while (at := self.next_flush()) is not None and at <= now:
-            _, _, key = heapq.heappop(self._flushes)
-            yield at, self._pods[key][0]
+    # -- pods to be tried where they are -----------------------------------------------------------------------------
+
+    def woken(self) -> list[PodGroup]:
+        """The groups with pods to be tried."""
+        return [group for group in self._groups.values() if group.woken_count]
+
+    def is_woken(self, key: str) -> bool:
+        group = self._pods.get(key)
+        return group is not None and self._groups[group].is_woken(key)
+
+    # -- waiting too long --------------------------------------------------------------------------------------------
+
+    def due(self, now: float) -> list[tuple[float, QueuedPod]]:
+        """The pods that have waited too long, and when that was noticed: the first one first."""
+        groups = [group for group in self._groups.values() if self._due(group.earliest) <= now]
+        found = [(self._due(max(one.timestamp, one.flushed_at)), one) for group in groups for one in group.idle()]
+        return sorted([each for each in found if each[0] <= now], key=lambda each: (each[0], each[1].number))
 
     def next_flush(self) -> float | None:
         """When the next pod has waited too long."""
-        while self._flushes:
-            at, number, key = self._flushes[0]
-            found = self._pods.get(key)
-            if found is not None and found[0].number == number and found[2] == at:
-                return at
-            heapq.heappop(self._flushes)
-        return None
+        earliest = min([group.earliest for group in self._groups.values()], default=math.inf)
+        return None if earliest == math.inf else self._due(earliest)
 
-    def _due(self, queued: QueuedPod) -> float:
-        since = max(queued.timestamp, queued.flushed_at)
+    def _due(self, since: float) -> float:
+        if since == math.inf:
+            return since
         looks = math.floor((since + FLUSH_AFTER - self._start) / FLUSH_EVERY) + 1
         return self._start + looks * FLUSH_EVERY
 
@@ -143,6 +152,12 @@ class SchedulingQueue:
         """Per profile and rejecting plugins, whether all of these go by the spec of a pod in their hints."""
         self.arrivals = 0
         """How many pods came so far."""
+        self._can_try_groups = (
+            self._pops_early
+            and type(queue_sort) is PrioritySort
+            and all(IN_TREE.get(p.name) is type(p) for each in frameworks.values() for p in each.pre_enqueue)
+        )
+        self._tries_groups = False
 
     def __len__(self) -> int:
         """Pods that wait, in flight not included."""
@@ -156,6 +171,14 @@ class SchedulingQueue:
     def get(self, key: str) -> QueuedPod | None:
         """A pod that waits, by namespace/name."""
         return self.active.get(key) or self.backoff.get(key) or self.unschedulable.get(key)
+
+    def try_groups(self) -> None:
+        """From now on, let pods of a group be tried where they are, as far as plugins do not want another order.
+
+        The order stays the same, but such pods do not show up among the active ones and those that back off. For who
+        has every pod tried before time goes on.
+        """
+        self._tries_groups = self._can_try_groups
 
     # -- pods come and go --------------------------------------------------------------------------------------------
 
@@ -173,6 +196,8 @@ class SchedulingQueue:
             for event in events:
                 self.in_flight.note(event)
             return
+        if self.unschedulable.is_woken(new.key):
+            self._bring(new.key, now)
         queued = self.get(new.key)
         if queued is None:
             self.add(new, now)
@@ -202,7 +227,7 @@ class SchedulingQueue:
     @property
     def has_next(self) -> bool:
         """Whether there is a pod to try now: an active one or, failing that, one whose backoff is cut short."""
-        return bool(self.active) or (self._pops_early and bool(self.backoff.rejected))
+        return bool(self.active or (self._pops_early and self.backoff.rejected) or self.woken_groups())
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to try; report back with `done` or `put_back`."""
@@ -227,8 +252,54 @@ class SchedulingQueue:
             queued.consecutive_errors = 0
             queued.unschedulable_plugins = diagnosis.unschedulable_plugins
             queued.pending_plugins, queued.gating_plugin = diagnosis.pending_plugins, ""
-            queued.timestamp, queued.flushed_at = now, NEVER
+            queued.timestamp, queued.flushed_at, queued.message = now, NEVER, diagnosis.message
             self.unschedulable.put(queued)
+
+    # -- pods are tried where they are -------------------------------------------------------------------------------
+
+    def woken_groups(self) -> list[PodGroup]:
+        """The groups with pods that are to be tried where they are."""
+        return self.unschedulable.woken() if self._tries_groups else []
+
+    def first_position(self) -> Position | None:
+        """Where the pod stands that `pop` would take; pods that are tried where they are may come before it."""
+        queued = self.first()
+        if queued is None:
+            return None
+        until = NEVER if self.active else self.backoff.until(queued)
+        return Position(until, -queued.pod.priority, queued.timestamp, queued.number)
+
+    def reject_woken(
+        self, group: PodGroup, diagnosis: Diagnosis, before: Position | None, now: float
+    ) -> list[tuple[Position, QueuedPod]]:
+        """Note that plugins rejected the woken pods of a group up to a position, None for all of them.
+
+        Gives those of which something else was said so far, each with its position.
+        """
+        rejectors = group.example.unschedulable_plugins, group.example.pending_plugins
+        if rejectors == (diagnosis.unschedulable_plugins, diagnosis.pending_plugins):
+            return group.reject(diagnosis, before, now)
+        # Rejected by others than before, they are in another group from now on.
+        keys = set(group.keys_before(before))
+        news = group.reject(diagnosis, before, now)
+        for queued in [each for each in group.pods if each.key in keys]:
+            self.unschedulable.remove(queued.key)
+            queued.unschedulable_plugins, queued.pending_plugins = (
+                diagnosis.unschedulable_plugins,
+                diagnosis.pending_plugins,
+            )
+            self.unschedulable.put(queued)
+        return news
+
+    def _bring(self, key: str, now: float) -> None:
+        """Let a pod be tried in the ordinary way that was to be tried where it is."""
+        queued = self.unschedulable.remove(key)
+        if queued is not None:
+            self.backoff.add(queued) if self.backoff.is_backing_off(queued, now) else self.active.push(queued)
+
+    def bring_first(self, group: PodGroup, now: float) -> None:
+        """Let the first woken pod of a group be the one that `pop` takes; no other may come before it."""
+        self._bring(group.first()[1], now)
 
     def done(self, key: str) -> None:
         """A pod that was taken needs the queue no more."""
@@ -259,23 +330,30 @@ class SchedulingQueue:
     def move_all(self, event: ClusterEvent, now: float, only: Asked | None = None) -> None:
         """Something happened in the cluster: let the pods try again that it may help. `only` leaves others out."""
         for group in self.unschedulable.groups():
-            strategy = self._worth_requeueing(next(iter(group.values())), event)
-            if strategy is not Strategy.SKIP:
-                moved = [queued for queued in group.values() if only is None or only(queued)]
-                for queued in moved:
+            if group.woken_count == len(group):
+                continue
+            strategy = self._worth_requeueing(group.example, event)
+            if strategy is Strategy.SKIP:
+                continue
+            if self._tries_groups and only is None and self._can_wake(group.example):
+                group.wake(partial(self.backoff.ends, now))
+                continue
+            for queued in group.idle():
+                if only is None or only(queued):
                     self._requeue(queued, strategy, now)
         self.in_flight.note(event)
 
     def activate(self, key: str, now: float) -> bool:
         """Let a pod be tried next, whatever rejected it; whether it is active now."""
-        queued = self.unschedulable.get(key) or self.backoff.remove(key)
+        queued = self.unschedulable.remove(key) or self.backoff.remove(key)
         return queued is not None and self._move_to_active(queued)
 
     def flush(self, now: float) -> None:
         """Let the pods try again whose backoff is over, or that have waited too long."""
         for queued in self.backoff.pop_completed(now):
             self.active.push(queued)
-        for at, queued in list(self.unschedulable.due(now)):
+        for at, queued in self.unschedulable.due(now):
+            self.unschedulable.remove(queued.key)
             queued.flushed_at = at
             self._requeue(queued, Strategy.AFTER_BACKOFF, now)
 
@@ -346,6 +424,17 @@ class SchedulingQueue:
             found = self._interested[key] = tuple(each for each in hints if each.is_interested(event))
         return found
 
+    def _can_wake(self, queued: QueuedPod) -> bool:
+        """Whether the pods of a pod's group can be tried where they are: no plugin holds them back or hurries them."""
+        return self._fares_alike(queued) and not queued.is_gated and not queued.pending_plugins
+
+    @staticmethod
+    def _fares_alike(queued: QueuedPod) -> bool:
+        """Whether pods of its spec fit, or do not, for the same reasons as a pod does."""
+        pod = queued.pod
+        is_own = queued.info.has_own_objects or pod.spec.resource_claims or pod.status.nominated_node_name
+        return not (is_own or pod.terminating)
+
     def _group_of(self, queued: QueuedPod) -> Hashable:
         """Pods of one spec, rejected by the same plugins, are helped by the same events; else each is on its own."""
         profile, rejectors = queued.pod.spec.scheduler_name, queued.rejectors
@@ -354,6 +443,6 @@ class SchedulingQueue:
             known = self._hints[profile]
             by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
             self._by_spec[profile, rejectors] = by_spec
-        # Claims for devices are a pod's own.
-        is_alone = not by_spec or queued.info.has_own_objects or queued.pod.spec.resource_claims
+        # Claims for devices are a pod's own, and so is a node that it is nominated to.
+        is_alone = not by_spec or not self._fares_alike(queued)
         return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, queued.key if is_alone else ""

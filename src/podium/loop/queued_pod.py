@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from podium.cluster import PodInfo
+from podium.cluster.columns import Ints
 from podium.engine.decision import NO_PLUGINS
 from podium.framework import Code, CycleState, Status
 from podium.framework.suggested_change import ClusterEvent
@@ -50,6 +54,17 @@ class BackoffQueue:
         if not count or not self._durations:
             return NEVER
         return self._begin(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
+
+    def ends(self, now: float, failures: Ints, timestamps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `until` says of pods that plugins rejected so often; minus infinity where it is over now."""
+        if not self._durations:
+            return np.full(len(failures), NEVER)
+        durations = np.array([NEVER, *self._durations])[np.minimum(failures, 61)]
+        ends = timestamps + durations
+        if not self._window:
+            return np.where(ends > now, ends, NEVER)
+        ends = np.floor(ends / self._window) * self._window
+        return np.where(ends >= self._begin(now), ends, NEVER)
 
     def is_backing_off(self, queued: QueuedPod, now: float) -> bool:
         return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
@@ -134,6 +149,8 @@ class QueuedPod:
     gating_plugin: str = ""
     """Who keeps it from being tried at all."""
     flushed_at: float = NEVER
+    message: str = ""
+    """Why it could not be placed when it was last tried."""
     key: str = field(init=False)
     """Namespace and name of the pod."""
 

@@ -37,6 +37,7 @@ class SavedPod(msgspec.Struct, frozen=True):
     pending_plugins: list[str]
     gating_plugin: str
     flushed_at: float | None
+    message: str = ""
 
 
 class SavedQueue(msgspec.Struct, frozen=True):
@@ -174,6 +175,7 @@ def _saved(queued: QueuedPod) -> SavedPod:
         sorted(queued.pending_plugins),
         queued.gating_plugin,
         None if queued.flushed_at == NEVER else queued.flushed_at,
+        queued.message,
     )
 
 
@@ -204,6 +206,7 @@ def _queued(saved: SavedPod, loop: SchedulerLoop) -> QueuedPod:
         frozenset(saved.pending_plugins),
         saved.gating_plugin,
         NEVER if saved.flushed_at is None else saved.flushed_at,
+        saved.message,
     )
 
 

@@ -78,6 +78,7 @@ class Timeline:
     def _set_up(self, loop: SchedulerLoop, events: TimelineEvents, surroundings: Surroundings, epoch: datetime) -> None:
         self.loop, self.epoch = loop, epoch
         loop.extenders_bind = surroundings.extenders_bind
+        loop.queue.try_groups()
         self.surroundings = surroundings
         self.history = History(loop, surroundings.sample_every)
         self.world = World(loop, self.history, surroundings, self.moment)

@@ -302,7 +302,9 @@ class Outline:
         self.varying_filter = [plugin for plugin in self.filter if plugin.name not in pre_outcomes]
         self.kept_filters = Kept.of([plugin for plugin in self.filter if plugin.name in pre_outcomes])
         self._set_up_scores(framework, pre_outcomes, unconcerned)
-        self.reserve: list[ReservePlugin] = [plugin for plugin in framework.reserve if plugin.name not in unconcerned]
+        # A plugin for some pods that skips Filter reserves nothing for the others.
+        idle = {p.name for p in framework.reserve if isinstance(p, ForSomePods) and ways.get(p.name) == "skip"}
+        self.reserve: list[ReservePlugin] = [p for p in framework.reserve if p.name not in unconcerned | idle]
 
     def _set_up_scores(
         self, framework: Framework, pre_outcomes: Mapping[str, PreOutcome], unconcerned: frozenset[str]

@@ -16,6 +16,8 @@ from podium.framework.fast_paths import NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
+    ForSomePods,
+    NormalizesByMax,
     ObjectChange,
     PodView,
     PostFilterPlugin,
@@ -312,7 +314,14 @@ STEPS_PER_SECOND = 100_000
 
 
 class DynamicResources(
-    PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizesByMax, ReservePlugin, PreBindPlugin
+    ForSomePods,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    NormalizesByMax,
+    ReservePlugin,
+    PreBindPlugin,
 ):
     """Reject nodes without the devices that the pod's claims ask for; reserve those of the node that is taken."""
 
@@ -355,6 +364,9 @@ class DynamicResources(
         return bool(info.pod.spec.resource_claims) or (
             rules.device_extended_resources and asks_for_backed(info, cluster)
         )
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return self.varies(info, cluster)
 
     # -- before filtering ------------------------------------------------------------------------------------------
 
