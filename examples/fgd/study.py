@@ -1,9 +1,12 @@
 """How a run of the study goes: the order in which tasks arrive, and how much of the GPUs they got."""
 
+from collections import Counter
+
 import numpy as np
 from go_random import GoRandom
 from gpu_share import GPU_MILLI, WHOLE
 from msgspec.structs import replace
+from typical_pods import COUNT
 
 from podium import Objects, Simulation
 from podium.model import Node, Pod
@@ -23,6 +26,7 @@ def arrivals(objects: Objects, seed: int) -> list:
     if not any(map(milli, trace)):
         raise ValueError("no task of the trace asks for GPUs")
     rng.int63()  # which the simulator writes to its log
+    kinds = Counter(map(_kind, trace))
     tasks = sorted(trace, key=_name)
     rng.shuffle(tasks)
     most, asked = ARRIVING * sum(map(offered, nodes)), sum(map(milli, tasks))
@@ -36,7 +40,8 @@ def arrivals(objects: Objects, seed: int) -> list:
         rng.int63()
     places = rng.perm(len(nodes))
     named = [_renamed(node, f"{place:05}-{node.name}") for place, node in zip(places, nodes, strict=True)]
-    return [*sorted(named, key=_name), *tasks]
+    # Typical is what the whole trace asks for: the first task of a kind stands for all of that kind, others for none.
+    return [*sorted(named, key=_name), *(_counting(task, kinds.pop(_kind(task), 0)) for task in tasks)]
 
 
 def allocation(simulation: Simulation) -> dict[str, float]:
@@ -61,6 +66,15 @@ def offered(node: Node) -> int:
 
 def _name(item) -> str:
     return item.name
+
+
+def _kind(task: Pod):
+    requests = task.spec.containers[0].resources.requests
+    return requests["cpu"], requests.get(GPU_MILLI), task.spec.affinity
+
+
+def _counting(task: Pod, number: int) -> Pod:
+    return replace(task, metadata=replace(task.metadata, annotations={COUNT: str(number)}))
 
 
 def _renamed(item, name: str):

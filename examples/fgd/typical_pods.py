@@ -9,6 +9,7 @@ from podium import Cluster, Nodes
 from podium.model.selectors import required_node_affinity
 
 COVERED = 0.95  # share of all pods that the typical ones make up
+COUNT = "podium/count"  # annotation: how many pods a pod stands for here, if not for itself
 
 
 class TypicalPods:
@@ -17,12 +18,13 @@ class TypicalPods:
     def __init__(self, cluster: Cluster, key) -> None:
         """`key` says what a pod asks for: milli-cpu and GPU milli."""
         self.version = cluster.node_set_version
-        pods = [*cluster.pending.values(), *(pod for pod, _ in cluster.placed())]
-        infos = [cluster.info_of(pod) for pod in pods]
-        counts = Counter((*key(info), required_node_affinity(info.pod)) for info in infos)
+        counts: Counter = Counter()
+        for pod in [*cluster.pending.values(), *(pod for pod, _ in cluster.placed())]:
+            asked = *key(cluster.info_of(pod)), required_node_affinity(pod)
+            counts[asked] += int(pod.metadata.annotations.get(COUNT, 1))
         most = sorted(counts.items(), key=lambda item: (item[1], item[0][:2]), reverse=True)
         before = np.cumsum([0, *(count for _, count in most)])
-        typical = most[: np.searchsorted(before, COVERED * len(infos))]
+        typical = most[: np.searchsorted(before, COVERED * before[-1])]
         cpu, milli, affinity = zip(*(asked for asked, _ in typical), strict=True)
         counted = np.array([count for _, count in typical])
         self._frequency, self._cpu = (counted / counted.sum())[:, None], np.array(cpu)[:, None]

@@ -26,12 +26,16 @@ def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_command_writes_what_the_page_says() -> None:
-    (console,) = (text for language, _, text in BLOCKS if language == "console")
+@pytest.mark.parametrize("console", [text for language, _, text in BLOCKS if language == "console"])
+def test_the_commands_write_what_the_page_says(console: str) -> None:
     command, *expected = console.removesuffix("...\n").splitlines()
     done = run(*shlex.split(command.removeprefix("$ podium ")))
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[: len(expected)] == expected
+
+
+def test_the_log_says_when_and_why() -> None:
+    run("simulate", "--timeline", "events.jsonl", "--node-groups", "groups.yaml", "--until", "2h", "--log", "log.jsonl")
     (log,) = (text for _, file, text in BLOCKS if file == "log.jsonl")
     assert [line for line in Path("log.jsonl").read_text().splitlines() if '"scale-' in line] == log.splitlines()
 

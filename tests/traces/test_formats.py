@@ -164,6 +164,11 @@ def test_patches_are_merged_as_kubernetes_does(tmp_path: Path) -> None:
     assert "labels" not in last.object["metadata"]
 
 
+def simkube_text(**fields: Any) -> str:
+    """A trace of SimKube that is wrong somewhere; all of it happens to be text."""
+    return msgspec.msgpack.encode({"version": 2, "index": {}, **fields}).decode("latin-1")
+
+
 @pytest.mark.parametrize(
     ("kind", "texts", "message"),
     [
@@ -171,12 +176,30 @@ def test_patches_are_merged_as_kubernetes_does(tmp_path: Path) -> None:
         ("alibaba-2018", ["m_1,0,3,7,many,100,U", ""], "0 line 1: cpu_num 'many' is not a number"),
         ("alibaba-2018", ["a,b,c,d,e,f,g,h", ""], "0 line 1: has 8 fields"),
         ("alibaba-2018", [MACHINES, "M1,2,j,1,T,x,1,1,1"], "1 line 1: start_time 'x' is not a number"),
+        (
+            "alibaba-2018",
+            [MACHINES, "M1,99999999999,j,1,T,1,2,1,1"],
+            "1 line 1: instance_num '99999999999' is more than",
+        ),
         ("google-2019", ["{}", ""], "0 line 1: has no time"),
+        ("google-2019", [json.dumps(MACHINE | {"capacity": {"cpus": -1}}), ""], "capacity.cpus -1 is not a share"),
+        ("google-2019", [json.dumps(MACHINE | {"type": [1]}), ""], "0 line 1: type [1] is not a number"),
         ("google-2019", ["[1]", ""], "0 line 1: is not a JSON object"),
         ("google-2019", ["", ""], "0: has no machine that is there at the beginning"),
         ("google-2019", [json.dumps(MACHINE), '{"time": "x"}'], "1 line 1: time 'x' is not a number"),
         ("simkube", ["\x01"], "0: has no version"),
         ("simkube", ["no msgpack"], "0: "),
+        ("simkube", [simkube_text(events="x")], "0: events is missing or is not what SimKube writes"),
+        ("simkube", [simkube_text(events=[{"ts": "x"}])], "0 event 1: ts is missing or is not a time"),
+        ("simkube", [simkube_text(events=[{"ts": 1, "applied_objs": 5}])], "event 1: applied_objs is not a list"),
+        (
+            "simkube",
+            [simkube_text(events=[{"ts": 1, "deleted_objs": [{"kind": [1]}]}])],
+            "event 1: has an object without",
+        ),
+        ("kwok-record", ["kind: 5"], "is not an object with a kind"),
+        ("kwok-record", ["kind: NodeList\nitems: 5"], "has an object without kind or metadata.name"),
+        ("kwok-record", [yaml.safe_dump(patch(-1, "create", "p", pod("p")))], "durationNanosecond is -"),
         ("kwok-record", ["a: 1"], "is not an object with a kind"),
         ("kwok-record", [yaml.safe_dump(patch(1, "spin", "p"))], "method 'spin' is unknown"),
         ("kwok-record", [yaml.safe_dump(patch(1, "create", "p"))], "template is missing"),
@@ -184,7 +207,7 @@ def test_patches_are_merged_as_kubernetes_does(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_used_is_one_line(tmp_path: Path, kind: str, texts: list[str], message: str) -> None:
     for number, text in enumerate(texts):
-        (tmp_path / str(number)).write_text(text)
+        (tmp_path / str(number)).write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError) as caught:
         write_trace(
             read_trace(kind, [str(tmp_path / str(number)) for number in range(len(texts))]), str(tmp_path / "o")

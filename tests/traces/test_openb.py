@@ -60,6 +60,20 @@ def test_tables_without_times_say_so(tmp_path: Path) -> None:
         pytest.param(NODES, PODS.replace("460", "1460"), "pods.csv line 2: gpu_milli 1460 with num_gpu 1", id="share"),
         pytest.param(NODES, PODS.replace("whole", ""), "pods.csv line 3: name is empty", id="no name"),
         pytest.param(NODES, PODS + "a,1,1,0,0,,,,,,,,,\n", "pods.csv line 5: has 14 fields", id="too many fields"),
+        pytest.param(NODES + "node-a,1,1,0,\n", PODS, "line 5: sn 'node-a' is the name of ", id="a node twice"),
+        pytest.param(
+            NODES, PODS + "share,1,1,0,0\n", "pods.csv line 5: name 'share' is the name of ", id="a task twice"
+        ),
+        pytest.param(
+            NODES.replace("node-a", "Node A"), PODS, "line 2: sn 'Node A' is not a name: it must", id="capitals"
+        ),
+        pytest.param(NODES, PODS.replace("share", "x" * 300), "line 2: name 'xxx", id="a long name"),
+        pytest.param(
+            NODES.replace("G2", "G 2"), PODS, "line 2: model 'G 2' cannot be the value of a label", id="model"
+        ),
+        pytest.param(NODES, PODS.replace("T4|", "T 4|"), "line 3: gpu_spec 'T 4' cannot be the value", id="models"),
+        pytest.param(NODES.replace("96000", "1e30"), PODS, "line 2: cpu_milli '1e30' is more than", id="too much"),
+        pytest.param(NODES.replace("96000", "96_000"), PODS, "line 2: cpu_milli '96_000' is not a", id="an underscore"),
         pytest.param(NODES, "name\n\x00", "pods.csv: has no column 'cpu_milli'", id="binary"),
     ],
 )

@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from podium.cli import options
+from podium.cli import options, simulate
 from podium.cli.output import FailIf, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Tuning, Upgrade, Way
+    from podium.answers.timeline_comparison import TimelineWay
     from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
@@ -52,6 +53,16 @@ def compare(
         ),
     ] = [],  # noqa: B006
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    events: simulate.Events = None,
+    until: simulate.Until = None,
+    node_groups: Annotated[
+        list[str],
+        typer.Option(
+            "--node-groups",
+            metavar="FILE",
+            help="With --timeline: groups of nodes that grow and shrink; two are compared, one is that of both.",
+        ),
+    ] = [],  # noqa: B006
     fail_if: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
@@ -64,8 +75,22 @@ def compare(
     """Place what is pending in two ways, with two configurations, on two clusters or as two releases would.
 
     Says which pods go elsewhere and which plugin is responsible, and how packing, imbalance, spread and fragmentation
-    compare. Exit code 1 if a --fail-if holds, else 0.
+    compare. With --timeline the same events happen both ways, and waits, evictions, utilisation and cost are compared.
+    Exit code 1 if a --fail-if holds, else 0.
     """
+    if events is not None or until is not None or node_groups:
+        if html is not None or replay:
+            name = "--replay" if replay else "--html"
+            raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
+        sides = _Sides(files, kubeconfig, context, configs, clusters, releases, node_groups)
+        return _compare_timelines(
+            sides,
+            (events, until),
+            registry_names=plugins,
+            fail_if=fail_if,
+            output=output,
+            options={"tie_break": tie_break.value, "seed": seed},
+        )
     from podium import answers
     from podium.answers.compare import NAMES
     from podium.cli.inputs import registry_with
@@ -108,7 +133,7 @@ def _ways(
     from podium.manifests import expand_workloads
 
     files, kubeconfig, context = source
-    _check_axes(configs, clusters, releases)
+    _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
     releases_of = [release_of(name or CURRENT).name for name in _sides(releases, alone and not configs)]
     configs_of = _sides(configs, alone and bool(configs))
@@ -129,22 +154,105 @@ def _ways(
     return ways[0], ways[1]
 
 
-def _check_axes(configs: Sequence[str], clusters: Sequence[str], releases: Sequence[str]) -> None:
+class _Sides(NamedTuple):
+    """What the command line gives for the two ways of a timeline."""
+
+    files: Sequence[str]
+    kubeconfig: str | None
+    context: str | None
+    configs: Sequence[str]
+    clusters: Sequence[str]
+    releases: Sequence[str]
+    node_groups: Sequence[str]
+
+
+def _compare_timelines(
+    sides: _Sides,
+    when: tuple[str | None, str | None],
+    *,
+    registry_names: Sequence[str],
+    fail_if: Sequence[str],
+    output: Format,
+    options: Mapping[str, Any],
+) -> int:
+    """Let the events happen both ways; `when` is where they stand, and when to stop."""
+    from podium.answers.timeline_comparison import NAMES, compare_timelines
+    from podium.cli.inputs import registry_with
+    from podium.cli.output import emit, exit_code, read_conditions, text_width, with_conditions
+    from podium.errors import InputError
+    from podium.present.comparison import timeline_document, timeline_lines, timeline_rows
+    from podium.timeline import read_timeline
+
+    events, until = when
+    if events is None:
+        raise InputError(f"{'--until' if until else '--node-groups'} needs --timeline EVENTS")
+    conditions, registry = read_conditions(fail_if, NAMES), registry_with(registry_names)
+    stop = None if until is None else simulate.seconds(until)
+    before, after = _timeline_ways(sides, registry)
+    comparison = compare_timelines(before, after, read_timeline(events), until=stop, registry=registry, **options)
+    emit(
+        output,
+        lines=lambda: timeline_lines(comparison, width=text_width(output)),
+        document=lambda: with_conditions(timeline_document(comparison), conditions, comparison.values),
+        rows=lambda: timeline_rows(comparison),
+    )
+    return exit_code(conditions, comparison.values)
+
+
+def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, TimelineWay]:
+    from podium.answers.timeline_comparison import TimelineWay
+    from podium.autoscaling import read_node_groups
+    from podium.cli.inputs import read_config, read_objects
+    from podium.engine.release import CURRENT, release_of
+    from podium.errors import InputError
+    from podium.manifests import Objects
+
+    given = {
+        "--config": sides.configs,
+        "--cluster": sides.clusters,
+        "--release": sides.releases,
+        "--node-groups": sides.node_groups,
+    }
+    _check_axes(given)
+    twice = next((option for option, values in given.items() if len(values) == 2), None)
+    # A single one of these is compared with what is there without it.
+    alone = twice or next((option for option in ("--config", "--release") if given[option]), "--node-groups")
+    ways = []
+    for side in (0, 1):
+        chosen = {option: _sides(values, alone == option and not twice)[side] for option, values in given.items()}
+        config, cluster, release, groups = chosen.values()
+        files = [*([cluster] if cluster else []), *sides.files]
+        objects = read_objects(files, sides.kubeconfig, sides.context) if files or sides.kubeconfig else Objects()
+        unnamed = {"--node-groups": "no node groups", "--release": CURRENT}.get(alone) or _unnamed(objects)
+        release = release_of(release or CURRENT).name
+        ways.append(
+            TimelineWay(
+                objects=objects,
+                name=chosen[alone] or unnamed,
+                config=read_config(config, objects, registry, release),
+                release=release,
+                node_groups=None if groups is None else read_node_groups(groups),
+            )
+        )
+    if twice and len({*given[twice]}) == 1:
+        raise InputError(f"both ways are the same: {given[twice][0]}; name two that differ")
+    return ways[0], ways[1]
+
+
+def _check_axes(given: Mapping[str, Sequence[str]]) -> None:
+    """Refuse options that do not say what is compared with what; `given` has their values."""
     from podium.errors import InputError
 
-    for option, values in (("--config", configs), ("--cluster", clusters), ("--release", releases)):
+    for option, values in given.items():
         if len(values) > 2:
             raise InputError(f"{option} is given {len(values)} times; two are compared")
-    if len(clusters) == 1:
+    if len(given["--cluster"]) == 1:
         raise InputError("--cluster is given once; give it twice to compare clusters, or name the only one with -f")
-    if not configs and not clusters and not releases:
-        raise InputError(
-            "nothing to compare: give --config, --cluster or --release twice, or one of --config, --release"
-        )
-    if sum(len(values) == 2 for values in (configs, clusters, releases)) > 1:
-        raise InputError(
-            "only one of --config, --cluster and --release may be given twice, or it is unclear what differs"
-        )
+    *most, last = given
+    if not any(given.values()):
+        raise InputError(f"nothing to compare: give {', '.join(most)} or {last} twice, or one of --config, --release")
+    if sum(len(values) == 2 for values in given.values()) > 1:
+        raise InputError(f"only one of {', '.join(most)} and {last} may be given twice, or it is unclear what differs")
 
 
 def _sides(values: Sequence[T], against_none: bool) -> tuple[T | None, T | None]:

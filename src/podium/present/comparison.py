@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from podium.answers import Comparison, Measures, Move, SpreadChange
+from podium.answers.timeline_comparison import TimelineComparison
 from podium.model.resources import CPU, MEMORY
 from podium.present.decision_text import TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, amount, shortened, styled, table, to_csv, wrapped
@@ -180,3 +181,67 @@ def to_rows(comparison: Comparison) -> str:
         for move in comparison.moves
     ]
     return to_csv(header, rows)
+
+
+# -- over time -----------------------------------------------------------------------------------------------------
+
+
+def timeline_lines(comparison: TimelineComparison, *, width: int = WIDTH) -> list[Line]:
+    """What the same events come to in two ways."""
+    one, other = comparison.names
+    rows = [
+        (TIMELINE_MEASURES[name][0], *(_shown(name, numbers) for numbers in (comparison.before, comparison.after)))
+        for name in comparison.measures
+    ]
+    columns = [
+        Column("MEASURE", [title for title, _, _ in rows], right=False),
+        Column("BEFORE", [before for _, before, _ in rows]),
+        Column("AFTER", [after for _, _, after in rows]),
+    ]
+    styles = ["bold", *("" if before != after else "dim" for _, before, after in rows)]
+    return [*wrapped(f"Before: {one}. After: {other}.", width), Line(""), *styled(table(columns), styles)]
+
+
+def _shown(name: str, numbers: Mapping[str, float]) -> str:
+    return TIMELINE_MEASURES[name][1](numbers[name]) if name in numbers else "-"
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:,.0f} s" if number >= 10 else f"{number:.2f} s"
+
+
+def _share(number: float) -> str:
+    return f"{number:.1%}"
+
+
+TIMELINE_MEASURES: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "placed": ("pods that got a node", _whole),
+    "pending": ("pods without one at the end", _whole),
+    "evictions": ("evictions", _whole),
+    "mean_wait": ("mean wait for a node", _seconds),
+    "longest_wait": ("longest wait", _seconds),
+    "p95_wait": ("95 % wait at most", _seconds),
+    "end": ("the end", _seconds),
+    "cpu_utilisation": ("mean cpu utilisation", _share),
+    "memory_utilisation": ("mean memory utilisation", _share),
+    "cost": ("cost", lambda number: f"{number:,.2f}"),
+    "node_hours": ("node hours", lambda number: f"{number:,.1f}"),
+    "nodes_added": ("nodes added", _whole),
+    "nodes_removed": ("nodes removed", _whole),
+}
+"""What the table says of a timeline, and how."""
+
+
+def timeline_document(comparison: TimelineComparison) -> dict[str, Any]:
+    """The comparison as plain data, of kind TimelineComparison; times are in seconds."""
+    return {"apiVersion": API_VERSION, "kind": "TimelineComparison", **comparison.to_dict()}
+
+
+def timeline_rows(comparison: TimelineComparison) -> str:
+    """A row per measure, as CSV."""
+    rows = [(name, comparison.before.get(name), comparison.after.get(name)) for name in comparison.measures]
+    return to_csv(("measure", "before", "after"), rows)

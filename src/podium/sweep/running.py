@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from types import ModuleType
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from msgspec import Struct
 
 from podium.answers.measures import measure
+from podium.answers.timeline_comparison import timeline_numbers
 from podium.answers.tuning.tune import interrupts_held_back
 from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
@@ -31,7 +31,9 @@ Numbers = dict[str, float]
 def measured(result: Simulation | TimelineResult, functions: Sequence[str]) -> Numbers:
     """The numbers of a result: those of the user's functions, after a few that every run has."""
     numbers = (
-        _of_timeline(result) if isinstance(result, TimelineResult) else _of_simulation(result, brief=bool(functions))
+        timeline_numbers(result)
+        if isinstance(result, TimelineResult)
+        else _of_simulation(result, brief=bool(functions))
     )
     for name in functions:
         numbers |= _asked(name, result)
@@ -44,32 +46,6 @@ def _of_simulation(simulation: Simulation, *, brief: bool) -> Numbers:
         return {"placed": len(simulation.placed), "pending": pending}
     found = measure(simulation.cluster, pending)
     return {"placed": len(simulation.placed), **{_snake(name): value for name, value in found.to_dict().items()}}
-
-
-def _of_timeline(result: TimelineResult) -> Numbers:
-    waits = sorted(result.pending_times.values())
-    events = Counter(record["event"] for record in result.log)
-    spans = [
-        (sample, after.time - sample.time) for sample, after in zip(result.samples, result.samples[1:], strict=False)
-    ]
-    total = sum(span for _, span in spans)
-    found = {
-        "placed": sum(1 for life in result.lives if life.bound is not None),
-        "pending": len(result.unplaced),
-        "evictions": events["evict"],
-        "mean_wait": sum(waits) / len(waits) if waits else 0.0,
-        "longest_wait": waits[-1] if waits else 0.0,
-        "p95_wait": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
-        "end": result.end,
-    }
-    if result.scaling is not None:
-        scaling = result.scaling
-        found |= {"cost": scaling["cost"], "node_hours": scaling["nodeHours"]}
-        found |= {"nodes_added": scaling["added"], "nodes_removed": scaling["removed"]}
-    for resource in ("cpu", "memory"):
-        used = sum(sample.utilisation(resource) * span for sample, span in spans)
-        found[f"{resource}_utilisation"] = used / total if total else 0.0
-    return found
 
 
 def _asked(name: str, result: Simulation | TimelineResult) -> Numbers:

@@ -35,6 +35,8 @@ TASK_COLUMNS = (
 MIB_PER_UNIT = 1024
 """Memory is a share of the largest machine's, from 0 to 100: one of that is taken for 1 GiB."""
 PODS = "1000"
+MOST_INSTANCES = 1_000_000
+"""Of one task; the trace has at most about a hundred thousand."""
 
 
 def read(files: Sequence[str], advance: Advance) -> Trace:
@@ -72,7 +74,7 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
         if "plan_mem" in row:
             requests["memory"] = f"{round(row.amount('plan_mem') * MIB_PER_UNIT)}Mi"
         labels = {"job": valid_name(row.name("job_name"))}
-        for number in range(row.number("instance_num")):
+        for number in range(row.number("instance_num", most=MOST_INSTANCES)):
             name = valid_name(f"{row.name('job_name')}-{row.name('task_name')}-{number}")
             yield TraceEvent(start, pod(name, requests, labels=labels, spec={}), None if end < start else end - start)
     if unplanned:

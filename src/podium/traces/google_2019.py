@@ -6,6 +6,7 @@ begins; enumerations are numbers or their names; numbers of 64 bits may be texts
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ ENDS = {4: "EVICT", 5: "FAIL", 6: "FINISH", 7: "KILL", 8: "LOST"}
 EVENT_TYPES = {"SUBMIT": 0, "QUEUE": 1, "ENABLE": 2, "SCHEDULE": 3, "UPDATE_PENDING": 9, "UPDATE_RUNNING": 10} | {
     name: number for number, name in ENDS.items()
 }
+MOST_SHARE = 1000
+"""Of the largest machine: shares are at most 1, but for requests by mistake."""
 MACHINE_TYPES = {"ADD": 1, "REMOVE": 2, "UPDATE": 3}
 
 
@@ -125,9 +128,16 @@ def _pod(key: tuple[int, int], time: int, line: Mapping[str, Any], where: str) -
 
 
 def _amounts(given: Mapping[str, Any], field: str, where: str) -> dict[str, str]:
-    cpus = _number(given.get("cpus") or 0, f"{field}.cpus", where)
-    memory = _number(given.get("memory") or 0, f"{field}.memory", where)
+    cpus, memory = (_share(given.get(name) or 0, f"{field}.{name}", where) for name in ("cpus", "memory"))
     return {"cpu": f"{round(cpus * CPUS)}m", "memory": f"{round(memory * MEMORY_MIB)}Mi"}
+
+
+def _share(value: Any, field: str, where: str) -> float:
+    """What is asked for or offered, as a share of the largest machine."""
+    share = _number(value, field, where)
+    if not 0 <= share <= MOST_SHARE:
+        raise InputError(f"{field} {value!r} is not a share of the largest machine", where)
+    return share
 
 
 def _time(line: Mapping[str, Any], where: str) -> float:
@@ -137,7 +147,7 @@ def _time(line: Mapping[str, Any], where: str) -> float:
 
 def _type(line: Mapping[str, Any], names: Mapping[str, int], where: str) -> int:
     given = line.get("type", 0)
-    return names[given] if given in names else int(_number(given, "type", where))
+    return names[given] if isinstance(given, str) and given in names else int(_number(given, "type", where))
 
 
 def _whole(line: Mapping[str, Any], field: str, where: str) -> int:
@@ -148,9 +158,12 @@ def _whole(line: Mapping[str, Any], field: str, where: str) -> int:
 
 def _number(value: Any, field: str, where: str) -> float:
     try:
-        return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else float(value)
+        number = int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{field} {value!r} is not a number", where) from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{field} {value!r} is not a number", where)
+    return number
 
 
 def _lines(file: str, advance: Advance) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from podium.errors import InputError
 from podium.manifests import load_documents
-from podium.traces.trace import Advance, Manifest, Trace, TraceEvent
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
 
 PATCH = "ResourcePatch"
 NANOSECONDS = 1_000_000_000
@@ -30,12 +30,13 @@ def read(files: Sequence[str], advance: Advance) -> Trace:
     beginning: dict[Key, Manifest] = {}
     actions: list[tuple[str, Mapping[str, Any]]] = []
     for where, document in load_documents(file):
-        if not isinstance(document, Mapping) or not document.get("kind"):
+        if not isinstance(document, Mapping) or not is_text(document.get("kind")):
             raise InputError("is not an object with a kind", where)
         if document["kind"] == PATCH:
             actions.append((where, document))
         else:
-            for item in document.get("items") or [document] if document["kind"].endswith("List") else [document]:
+            listed = document.get("items") if document["kind"].endswith("List") else None
+            for item in listed if isinstance(listed, list) else [document]:
                 beginning[_key_of(item, where)] = item
     advance(Path(file).stat().st_size)
     assumed = [
@@ -56,6 +57,8 @@ def _events(actions: Sequence[tuple[str, Mapping[str, Any]]], there: dict[Key, M
         )
         if not isinstance(target, Mapping) or not isinstance(resource, Mapping) or not isinstance(nanoseconds, int):
             raise InputError("is no ResourcePatch: it needs resource, target and durationNanosecond", where)
+        if nanoseconds < 0:
+            raise InputError(f"durationNanosecond is {nanoseconds}; it needs 0 or more", where)
         key = _singular(str(resource.get("resource"))), str(target.get("namespace") or ""), str(target.get("name"))
         time, known = nanoseconds / NANOSECONDS, there.get(key)
         match action.get("method"):
@@ -82,9 +85,9 @@ def _template(action: Mapping[str, Any], where: str) -> Manifest:
 
 def _key_of(item: Any, where: str) -> Key:
     metadata = item.get("metadata") if isinstance(item, Mapping) else None
-    if not isinstance(metadata, Mapping) or not item.get("kind") or not metadata.get("name"):
+    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(metadata.get("name")):
         raise InputError("has an object without kind or metadata.name", where)
-    return item["kind"].lower(), metadata.get("namespace") or "", metadata["name"]
+    return str(item["kind"]).lower(), str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
 def _singular(resource: str) -> str:
@@ -119,7 +122,7 @@ def _merged(value: Any, patch: Any) -> Any:
 
 def _merged_lists(value: list[Any], patch: list[Any]) -> list[Any]:
     both = [each for each in (*value, *patch) if isinstance(each, Mapping)]
-    key = next((key for key in MERGE_KEYS if both and all(key in each for each in both)), None)
+    key = next((key for key in MERGE_KEYS if both and all(is_text(each.get(key)) for each in both)), None)
     if key is None or len(both) < len(value) + len(patch):
         return copy.deepcopy(patch)
     merged = {each[key]: each for each in value}

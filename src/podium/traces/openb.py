@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podium.errors import InputError
-from podium.traces.trace import Advance, Manifest, Row, Trace, TraceEvent, node, pod, rows
+from podium.model.meta import label_value_errors
+from podium.traces.trace import LONGEST_SHOWN, Advance, Manifest, Row, Trace, TraceEvent, node, pod, rows
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""
@@ -33,24 +34,26 @@ def read(files: Sequence[str], advance: Advance) -> Trace:
         f"a node takes {PODS} pods",
         "left out: qos, pod_phase",
     ]
-    nodes = [_node(row) for row in rows(nodes_file, NODE_COLUMNS, advance)]
+    lines: dict[str, str] = {}
+    nodes = [_node(row, lines) for row in rows(nodes_file, NODE_COLUMNS, advance)]
     if not nodes:
         raise InputError("has no nodes", nodes_file)
     return Trace(nodes, list(_tasks(pods_file, advance, assumed)), assumed)
 
 
-def _node(row: Row) -> Manifest:
-    gpus, model = row.number("gpu"), row.text("model")
+def _node(row: Row, lines: dict[str, str]) -> Manifest:
+    gpus, model = row.number("gpu"), _model(row.text("model"), "model", row)
     if gpus and not model:
         raise InputError("model is empty, but gpu is not 0", row.where)
     allocatable = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi", "pods": PODS}
     if gpus:
         allocatable[GPU_MILLI] = str(gpus * WHOLE)
-    return node(row.name("sn"), allocatable, {GPU_MODEL: model} if model else {})
+    return node(row.new_name("sn", lines), allocatable, {GPU_MODEL: model} if model else {})
 
 
 def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
     untimed = unended = 0
+    lines: dict[str, str] = {}
     for row in rows(file, POD_COLUMNS, advance):
         time, lifetime = row.number("creation_time", 0), None
         untimed += "creation_time" not in row
@@ -60,14 +63,21 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
             lifetime = max(row.number("deletion_time") - since, 0)
         else:
             unended += 1
-        yield TraceEvent(time, _pod(row), lifetime)
+        yield TraceEvent(time, _pod(row, lines), lifetime)
     if untimed:
         assumed.append(f"{untimed} tasks have no creation_time: they come at second 0")
     if unended:
         assumed.append(f"{unended} tasks have no deletion_time: they run on")
 
 
-def _pod(row: Row) -> Manifest:
+def _model(text: str, field: str, row: Row) -> str:
+    problem = next(iter(label_value_errors(text)), "")
+    if problem:
+        raise InputError(f"{field} {text[:LONGEST_SHOWN]!r} cannot be the value of a label: it {problem}", row.where)
+    return text
+
+
+def _pod(row: Row, lines: dict[str, str]) -> Manifest:
     requests = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi"}
     gpus, milli = row.number("num_gpu"), row.number("gpu_milli", 0)
     spec: dict[str, Any] = {}
@@ -77,10 +87,10 @@ def _pod(row: Row) -> Manifest:
                 f"gpu_milli {milli} with num_gpu {gpus}: it is 1 to {WHOLE} for one GPU, {WHOLE} for several", row.where
             )
         requests[GPU_MILLI] = str(gpus * milli)
-        models = [model for model in row.text("gpu_spec").split("|") if model]
+        models = [_model(model, "gpu_spec", row) for model in row.text("gpu_spec").split("|") if model]
         if models:
             spec["affinity"] = _on_models(models)
-    return pod(row.name("name"), requests, labels={}, spec=spec)
+    return pod(row.new_name("name", lines), requests, labels={}, spec=spec)
 
 
 def _on_models(models: list[str]) -> Manifest:

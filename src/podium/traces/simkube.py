@@ -15,7 +15,7 @@ import msgspec
 
 from podium.errors import InputError
 from podium.timeline.events import LIFETIME
-from podium.traces.trace import Advance, Manifest, Trace, TraceEvent
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
 
 OLDEST = 2
 """The first version of the format that says which one it is."""
@@ -49,7 +49,7 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
         trace = msgspec.msgpack.decode(data)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), file) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InputError(f"is not msgpack, as SimKube writes it: {error}", file) from None
     advance(len(data))
     if not isinstance(trace, Mapping):
@@ -69,22 +69,29 @@ def _events(events: list[Any], lifetimes: Mapping[tuple[str, str], float], file:
         time = float(event["ts"]) - float(events[0]["ts"])
         if time < 0:
             raise InputError("ts is before that of the first event", where)
-        for item in event.get("applied_objs") or ():
+        for item in _listed(event, "applied_objs", where):
             key = _key(item, where)
             yield TraceEvent(time, _with_lifetime(item, lifetimes.get(key)), event="update" if key in seen else "add")
             seen.add(key)
-        for item in event.get("deleted_objs") or ():
+        for item in _listed(event, "deleted_objs", where):
             seen.discard(_key(item, where))
             yield TraceEvent(time, item, event="delete")
+
+
+def _listed(event: Mapping[str, Any], field: str, where: str) -> list[Any]:
+    found = event.get(field) or []
+    if not isinstance(found, list):
+        raise InputError(f"{field} is not a list of objects", where)
+    return found
 
 
 def _key(item: Any, where: str) -> tuple[str, str]:
     """The kind and the namespaced name of an object."""
     metadata = item.get("metadata") if isinstance(item, Mapping) else None
-    if not isinstance(metadata, Mapping) or not item.get("kind") or not metadata.get("name"):
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(name):
         raise InputError("has an object without kind or metadata.name", where)
-    name = metadata["name"]
-    return item["kind"], f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+    return str(item["kind"]), f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
 
 
 def _lifetimes(index: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
@@ -100,7 +107,7 @@ def _finished(found: Any) -> Iterator[tuple[float, float]]:
     """Every `Finished: [start, end]` anywhere inside."""
     if isinstance(found, Mapping):
         ends = found.get("Finished")
-        if isinstance(ends, list) and len(ends) == 2:
+        if isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends):
             yield float(ends[0]), float(ends[1])
         else:
             for inner in found.values():

@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from podium.errors import InputError
 from podium.manifests import Objects, load
+from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME
 
 Manifest = Mapping[str, Any]
@@ -63,6 +64,11 @@ def event_line(event: TraceEvent, *, is_record: bool = False) -> dict[str, Any]:
     return line
 
 
+def is_text(value: object) -> bool:
+    """Whether it is text, and not empty: what a kind and a name are."""
+    return isinstance(value, str) and bool(value)
+
+
 def valid_name(text: str) -> str:
     """A name as Kubernetes wants it: lower case, digits and dashes."""
     return re.sub("[^a-z0-9.-]+", "-", text.lower()).strip("-.") or "unnamed"
@@ -93,6 +99,10 @@ def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], sp
 GZIP_MAGIC = b"\x1f\x8b"
 STEP = 1000
 """After how many rows progress is told."""
+MOST = 10**15
+"""The largest number a field may have: more than any machine of the world offers."""
+LONGEST_SHOWN = 60
+"""How many characters of a field that is wrong are shown."""
 
 Advance = Callable[[int], object]
 """Told how many bytes of the file were read since the last time."""
@@ -119,25 +129,40 @@ class Row:
             raise InputError(f"{field} is empty; it names the row", self.where)
         return text
 
-    def number(self, field: str, default: int | None = None) -> int:
-        """A whole number from 0 on; `default` where the field is empty, an error if there is none."""
+    def new_name(self, field: str, lines: dict[str, str]) -> str:
+        """A name of Kubernetes' that no row before has; `lines` says where each of them stands, and gets this one."""
+        name = self.name(field)
+        problem = next(iter(dns_subdomain_errors(name)), "")
+        if problem:
+            raise InputError(f"{field} {name[:LONGEST_SHOWN]!r} is not a name: it {problem}", self.where)
+        if lines.setdefault(name, self.where) != self.where:
+            raise InputError(f"{field} {name!r} is the name of {lines[name]} already", self.where)
+        return name
+
+    def number(self, field: str, default: int | None = None, *, most: int = MOST) -> int:
+        """A whole number from 0 to `most`; `default` where the field is empty, an error if there is none."""
         text = self.text(field)
         if not text and default is not None:
             return default
         value = self.amount(field)
         if value != int(value):
             raise InputError(f"{field} {text!r} is not a whole number", self.where)
+        if value > most:
+            raise InputError(f"{field} {text!r} is more than {most:,}", self.where)
         return int(value)
 
     def amount(self, field: str) -> float:
-        """A number from 0 on."""
+        """A number from 0 to `MOST`."""
         text = self.text(field)
         try:
-            value = float(text)
+            # Python takes 1_000 for a number.
+            value = float(text) if "_" not in text else -1
         except ValueError:
             value = -1
         if not 0 <= value < float("inf"):
-            raise InputError(f"{field} {text!r} is not a number from 0 on", self.where)
+            raise InputError(f"{field} {text[:LONGEST_SHOWN]!r} is not a number from 0 on", self.where)
+        if value > MOST:
+            raise InputError(f"{field} {text!r} is more than {MOST:,}", self.where)
         return value
 
 
