@@ -12,12 +12,10 @@ from msgspec.structs import replace
 from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.config.plugin_args import DynamicResourcesArgs
-from podium.framework.fast_paths import NormalizesByMax
+from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import (
     CycleState,
     FilterPlugin,
-    ForSomePods,
-    NormalizesByMax,
     ObjectChange,
     PodView,
     PostFilterPlugin,
