@@ -106,7 +106,7 @@ def test_names_the_pods_that_change_on_a_hundred_clusters(case: Case, older: str
 @pytest.mark.golden
 def test_names_the_pods_of_the_example_that_change() -> None:
     """Every pod that is named, and every seventh of the others, taken off its node and decided by either release."""
-    cluster = Cluster.from_objects(expand_workloads(load(yaml.safe_load_all(fleet_text()))))
+    cluster = Cluster.from_objects(expand_workloads(load(list(yaml.safe_load_all(fleet_text())))))
     named = {each.pod: each.kind for each in upgrade(cluster, before="v1.35", after="v1.36").changed}
     pods = [pod for pod, _ in cluster.placed()]
     others = [pod for pod in pods if pod.key not in named][::7]
