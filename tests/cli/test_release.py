@@ -287,6 +287,30 @@ def test_gates_that_are_refused_are_one_line(cluster: str, gates: str, problem: 
     assert problem in err
 
 
+@pytest.mark.parametrize("command", ["verify", "decide"])
+def test_cases_have_no_release_of_their_own(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text('{"objects": [], "pods": []}\n')
+    arguments = [str(file)] if command == "verify" else ["-f", str(file)]
+
+    code, _, err = run(command, *arguments, "--release", "auto")
+
+    assert (code, err.count("\n")) == (2, 1)
+    assert "name the release that is to decide them" in err
+
+
+def test_the_benchmark_takes_the_release_of_the_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "case.json"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    status = {"allocatable": {"cpu": "4", "pods": "9"}, "nodeInfo": {"kubeletVersion": "v1.33.1"}}
+    file.write_text(json.dumps({"objects": [{**node, "status": status}], "pods": []}))
+
+    code, _, err = run("bench", str(file), "--release", "auto")
+
+    assert code == 0
+    assert err.startswith("release v1.33: ")
+
+
 def test_auto_names_the_release_it_takes(cluster: str, tmp_path: Path) -> None:
     code, _, err = run("explain", "web", "-f", cluster, "--release", "auto")
     assert (code, err.count("\n")) == (2, 1)

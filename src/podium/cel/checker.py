@@ -8,8 +8,21 @@ from typing import NoReturn
 
 from podium.cel import types as t
 from podium.cel.functions.strings import CLAUSES, clauses
+from podium.cel.messages import MESSAGES
 from podium.cel.regex import compile_pattern
-from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, fail, qualified_name
+from podium.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    fail,
+    qualified_name,
+)
 from podium.cel.types import Library, Overload, Substitution, Type, list_of, map_of, optional_of, unwrap_optional
 from podium.cel.values import EvalError, TypeValue, type_name
 
@@ -61,6 +74,8 @@ class Checker:
                 found = self.list_literal(node)
             case MapLiteral():
                 found = self.map_literal(node)
+            case MessageLiteral():
+                found = self.message_literal(node)
             case Fold():
                 found = self.fold(node)
             case _:
@@ -195,6 +210,18 @@ class Checker:
             key_type = self.join(key_type, self.visit(key))
             value_type = self.join(value_type, self.unwrapped(value, optional))
         return map_of(key_type or self.new_variable(), value_type or self.new_variable())
+
+    def message_literal(self, node: MessageLiteral) -> Type:
+        message = MESSAGES.get(node.name)
+        if message is None:
+            self.fail(node, f"undeclared reference to '{node.name}' (in container '')")
+        for field, value, optional in node.fields:
+            found, wanted = self.unwrapped(value, optional), message.fields.get(field)
+            if wanted is None:
+                self.fail(value, f"undefined field '{field}'")
+            if not self.bound.assign((wanted,), (found,)):
+                self.fail(value, f"expected type of field '{field}' is '{wanted}' but provided type is '{found}'")
+        return message.type
 
     def fold(self, node: Fold) -> Type:
         over = self.visit(node.range)

@@ -15,6 +15,7 @@ from podium.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
+    MessageLiteral,
     Node,
     Select,
     Token,
@@ -370,7 +371,7 @@ class _Parser:
             self.take()
             following = Select(token.at, following, self.take().text)
         if self.next.kind == "{" and isinstance(following, (Ident, Select)):
-            fail(self.text, token.at, f"undeclared reference to '{qualified_name(following)}' (in container '')")
+            return self.message_literal(qualified_name(following))
         self.position = place
         return node
 
@@ -399,6 +400,21 @@ class _Parser:
                 break
         self.expect("]")
         return ListLiteral(at, elements, frozenset(optional))
+
+    def message_literal(self, name: str) -> Node:
+        at = self.expect("{").at
+        fields: list[tuple[str, Node, bool]] = []
+        while self.next.kind != "}":
+            optional = self.accept("?")
+            if self.next.kind not in self.name_kinds:
+                self.unexpected()
+            field = self.take().text.strip("`")
+            self.expect(":")
+            fields.append((field, self.expression(), optional))
+            if not self.accept(","):
+                break
+        self.expect("}")
+        return MessageLiteral(at, name, fields)
 
     def map_literal(self, at: int) -> Node:
         entries: list[tuple[Node, Node, bool]] = []

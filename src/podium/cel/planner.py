@@ -25,9 +25,21 @@ from podium.cel.calls import (
     plan_attribute,
     price_of,
 )
+from podium.cel.messages import MESSAGE_COST, MESSAGES, checked_field
 from podium.cel.parser import ACCUMULATOR
 from podium.cel.regex import compile_pattern
-from podium.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, is_index
+from podium.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    is_index,
+)
 from podium.cel.values import EvalError, Optional, Value, from_key, to_key
 
 LIST_COST, MAP_COST = 10, 30
@@ -78,6 +90,8 @@ class Planner:
                 return self.list_literal(node)
             case MapLiteral():
                 return self.map_literal(node)
+            case MessageLiteral():
+                return Step(self.message_literal(node))
             case Fold():
                 return Step(self.fold(node))
         raise AssertionError(node)
@@ -285,6 +299,25 @@ class Planner:
             except EvalError:
                 pass
         return Step(self.charged(build, MAP_COST))
+
+    def message_literal(self, node: MessageLiteral) -> Run:
+        build = MESSAGES[node.name].build
+        fields = [(name, self.plan(value).run, optional) for name, value, optional in node.fields]
+
+        def run(slots: Slots) -> Value:
+            given: dict[str, Value] = {}
+            for name, compute, optional in fields:
+                value = compute(slots)
+                if optional:
+                    if type(value) is not Optional:
+                        raise EvalError("cannot initialize optional entry from non-optional value")
+                    if not value.present:
+                        continue
+                    value = value.value
+                given[name] = checked_field(node.name, name, value)
+            return build(given)
+
+        return self.charged(run, MESSAGE_COST)
 
     def new_slot(self) -> int:
         self.slots += 1

@@ -98,6 +98,18 @@ class MapLiteral(Node):
 
 
 @dataclass(slots=True, eq=False)
+class MessageLiteral(Node):
+    """A message by its full name; the third of a field says whether it was written with `?`."""
+
+    name: str
+    fields: list[tuple[str, Node, bool]]
+
+    def children(self) -> Iterator[Node]:
+        for _, value, _ in self.fields:
+            yield value
+
+
+@dataclass(slots=True, eq=False)
 class Fold(Node):
     """A loop with an accumulator: what every macro over a list or map becomes, and cel.bind without a loop."""
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
-from podium.cli.options import CURRENT, EquivalenceCache, FeatureGates, Plugins, ReleasesOfCases
+from podium.cli.options import AUTO, CURRENT, EquivalenceCache, FeatureGates, Plugins, Releases, ReleasesOfCases
 from podium.cli.output import progress
+
+if TYPE_CHECKING:
+    from podium.engine.release import Release
 
 
 def decide(
@@ -32,11 +35,11 @@ def decide(
     """
     import msgspec
 
-    from podium.cli.inputs import choose_release, registry_with
+    from podium.cli.inputs import registry_with
     from podium.recorded import decide, read_records
 
     registry = registry_with(plugins)
-    chosen = choose_release(release, feature_gates, ())
+    chosen = _release_of_cases(release, feature_gates)
     for file in files:
         for record in read_records(file, chosen):
             answer = decide(record.case, registry, chosen, equivalence_cache=cache)
@@ -55,11 +58,11 @@ def verify(
     plugins: Plugins = [],  # noqa: B006
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
-    from podium.cli.inputs import choose_release, registry_with
+    from podium.cli.inputs import registry_with
     from podium.recorded import read_records, verify
 
     registry = registry_with(plugins)
-    chosen = choose_release(release, feature_gates, ())
+    chosen = _release_of_cases(release, feature_gates)
     code = 0
     for file in files:
         records = list(read_records(file, chosen))
@@ -71,6 +74,15 @@ def verify(
         _report(file, differing, limit)
         code |= any(differing)
     return code
+
+
+def _release_of_cases(name: str, feature_gates: str | None) -> Release:
+    from podium.cli.inputs import choose_release
+    from podium.errors import InputError
+
+    if name == AUTO:
+        raise InputError("--release auto: every case is a cluster of its own; name the release that is to decide them")
+    return choose_release(name, feature_gates, ())
 
 
 def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> None:
@@ -87,7 +99,7 @@ def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> Non
 
 def bench(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
-    release: ReleasesOfCases = CURRENT,
+    release: Releases = CURRENT,
     feature_gates: FeatureGates = None,
 ) -> None:
     """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
@@ -97,11 +109,14 @@ def bench(
 
     from podium.cli.inputs import choose_release
     from podium.errors import InputError, PodiumError
+    from podium.manifests import load
     from podium.memory import collector_relaxed
     from podium.recorded import prepare, read_case
 
     try:
-        scheduler, pods = prepare(read_case(case), release=choose_release(release, feature_gates, ()))
+        asked = read_case(case)
+        nodes = load([each for each in asked.objects if each.get("kind") == "Node"]) if release == AUTO else ()
+        scheduler, pods = prepare(asked, release=choose_release(release, feature_gates, nodes))
     except InputError as error:
         raise error if error.where.startswith(case) else error.at(case) from None
     for pod in pods:

@@ -227,6 +227,7 @@ def test_errors_name_the_device(release: str, where: str) -> None:
     said = decided(make_node("a"), gpus("a", 1), claim, release=release).error
 
     assert f"claim default/c: selector #0{where}: CEL runtime error: no such key: absent" in said
+    assert ("consider using CEL optional chaining" in said) is bool(where)
 
 
 @pytest.mark.parametrize(("release", "is_error"), [("v1.35", False), ("v1.36", True)])

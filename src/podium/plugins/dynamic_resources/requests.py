@@ -136,6 +136,13 @@ MOST_LISTED = 48
 """How long a list v1.36 goes through."""
 
 
+OPTIONAL_HINT = (
+    ". consider using CEL optional chaining (.? followed by orValue())"
+    " or guarding the check with has() for optional fields"
+)
+"""What newer releases add where an expression reads what a device does not have."""
+
+
 class SelectionError(Exception):
     """An expression that cannot be compiled, or that fails for a device."""
 
@@ -180,7 +187,8 @@ def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) 
         return selector.matches_device(device.seen_by_cel)
     except CelError as error:
         where = f" on device {device.id}" if rules.device_errors_say_more else ""
-        raise SelectionError(f"selector #{number}{where}: CEL runtime error: {error}") from None
+        hint = OPTIONAL_HINT if rules.device_errors_say_more and "no such key:" in str(error) else ""
+        raise SelectionError(f"selector #{number}{where}: CEL runtime error: {error}{hint}") from None
 
 
 @lru_cache(maxsize=1024)
