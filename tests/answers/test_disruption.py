@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ FATES: dict[str, tuple[Pod, str, str]] = {
 
 
 def test_what_kubectl_drain_refuses_without_flags() -> None:
-    scratch = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+    scratch: dict[str, Any] = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
     pods = [
         web("kept", "a1"),
         web("scratch", "a1", **scratch),

@@ -60,7 +60,7 @@ def test_tables_without_times_say_so(tmp_path: Path) -> None:
         pytest.param(NODES, PODS.replace("460", "1460"), "pods.csv line 2: gpu_milli 1460 with num_gpu 1", id="share"),
         pytest.param(NODES, PODS.replace("whole", ""), "pods.csv line 3: name is empty", id="no name"),
         pytest.param(NODES, PODS + "a,1,1,0,0,,,,,,,,,\n", "pods.csv line 5: has 14 fields", id="too many fields"),
-        pytest.param(NODES, "name\n\x00", "pods.csv: has no column 'cpu_milli'", id="binary"),
+        pytest.param(NODES, "name\n\x00", "pods.csv: is not a table: it has zero bytes", id="binary"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, nodes: str, pods: str, message: str) -> None:

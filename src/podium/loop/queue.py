@@ -19,6 +19,8 @@ FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
 FLUSH_EVERY = 30.0
 """Seconds between two checks for pods that have waited that long."""
+RETRY_EVERY = FLUSH_AFTER + FLUSH_EVERY
+"""Seconds between two attempts of a pod that nothing helps: it is noticed at the check after these minutes."""
 
 Group = Mapping[str, QueuedPod]
 
@@ -71,6 +73,10 @@ class UnschedulablePods:
         if not self._groups[group]:
             del self._groups[group]
         return queued
+
+    def waiting(self) -> list[tuple[float, QueuedPod]]:
+        """The pods, and when each will have waited too long."""
+        return [(due, queued) for queued, _, due in self._pods.values()]
 
     def due(self, now: float) -> Iterator[tuple[float, QueuedPod]]:
         """The pods that have waited too long, and when that was noticed."""
@@ -274,6 +280,21 @@ class SchedulingQueue:
         for at, queued in list(self.unschedulable.due(now)):
             queued.flushed_at = at
             self._requeue(queued, Strategy.AFTER_BACKOFF, now)
+
+    def count_vain_retries(self, until: float, is_vain: Callable[[QueuedPod], bool]) -> None:
+        """Count the retries up to a time that would fail as the last one did, all but the last, without making them.
+
+        For a stretch in which nothing happens: a pod that waits is tried every `RETRY_EVERY` seconds.
+        """
+        if self.active or len(self.backoff.rejected) or len(self.backoff.failed) or self.backoff.longest > FLUSH_AFTER:
+            return
+        for due, queued in self.unschedulable.waiting():
+            vain = math.floor((until - due) / RETRY_EVERY)
+            if vain > 0 and not queued.is_gated and is_vain(queued):
+                queued.attempts += vain
+                queued.unschedulable_count += vain
+                queued.timestamp, queued.flushed_at = due + (vain - 1) * RETRY_EVERY, NEVER
+                self.unschedulable.put(queued)
 
     def next_flush(self) -> float | None:
         """When `flush` has something to do next; None if not without further events."""
