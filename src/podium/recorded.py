@@ -29,6 +29,8 @@ from podium.plugins import IN_TREE
 STDIN = "-"
 MOST_BYTES = 256 << 20
 """How large one case may be, as JSON."""
+HEAD = 4096
+"""How many bytes show whether a file is text."""
 _GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
 """Score plugins that give every node 0 and may be left out of a profile for that."""
@@ -139,7 +141,11 @@ def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
 
 def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
     """The lines of a stream, each of at most `MOST_BYTES`, so that one without an end is found out."""
-    first = stream.readline(MOST_BYTES + 1)
+    first = stream.readline(HEAD)
+    if not first.startswith((_GZIP_MAGIC, _XZ_MAGIC)) and b"\0" in first:
+        raise InputError("is not JSON: it has zero bytes", name)
+    if not first.endswith(b"\n"):
+        first += stream.readline(MOST_BYTES + 1)
     if first.startswith(_GZIP_MAGIC):
         with gzip.open(io.BytesIO(first + stream.read())) as plain:
             yield from _limited(b"", plain.readline, name)

@@ -21,6 +21,10 @@ HOLDS = {
     "(pending - before.pending) / 2 == 1": True,
     "-pending < -3": True,
     "agreement < 0.9": True,
+    "agreement < 90%": True,
+    "agreement < 50.5 % and moved == 0": True,
+    "agreement < 49.5%": False,
+    "100% - agreement > 10%": True,
     "pending / moved > 1": False,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,12 @@ from pathlib import Path
 import pytest
 
 import podium
+from podium.answers import Condition
+from podium.answers.audit import NAMES as AUDIT_NAMES
+from podium.answers.compare import NAMES as COMPARE_NAMES
+from podium.answers.disruption import NAMES as DISRUPTION_NAMES
+from podium.answers.upgrade import NAMES as UPGRADE_NAMES
+from podium.cli.app import QUESTIONS
 
 from .running import EXAMPLE, config, node, pod, run, written
 
@@ -140,3 +147,31 @@ def test_an_unknown_scheduler_is_said_to_be_unknown(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "no profile for scheduler name" in result.stdout.replace("\n", " ")
+
+
+CONDITIONS = {
+    "audit": AUDIT_NAMES,
+    "compare": [name for name in COMPARE_NAMES if "." not in name],
+    "drain": DISRUPTION_NAMES,
+    "fail": DISRUPTION_NAMES,
+    "upgrade": UPGRADE_NAMES,
+}
+
+
+@pytest.mark.parametrize("command", CONDITIONS)
+def test_help_lists_what_conditions_may_name(command: str) -> None:
+    said = " ".join(run(command, "--help").stdout.split())
+    told = said.partition("--fail-if CONDITION")[2].partition(" --")[0]
+    example, _, measures = told.partition("It may name")
+
+    assert set(re.findall(r"\w+", measures)) >= set(CONDITIONS[command])
+    known = [*CONDITIONS[command], *(f"before.{name}" for name in CONDITIONS[command])]
+    assert Condition.parse(example.split("'")[1], known)
+
+
+@pytest.mark.parametrize("command", sorted(name for names in QUESTIONS.values() for name in names))
+def test_help_is_in_plain_words(command: str) -> None:
+    text = run(command, "--help").stdout
+
+    assert not re.findall(r"<(?:int|str|float|list)\b.*?>|\{[A-Z].*?\}|\.{4,}", text)
+    assert max(map(len, text.splitlines())) <= 80

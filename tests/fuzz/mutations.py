@@ -145,7 +145,8 @@ def as_bytes(document: Any, random: Random) -> bytes:
     way = random.random()
     text = json.dumps(document)
     if way < 0.1:
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        # PyYAML's writer in C has no way to write half a character, its own one does.
+        dumper = yaml.SafeDumper if "\\ud800" in text else getattr(yaml, "CSafeDumper", yaml.SafeDumper)
         data = yaml.dump(document, Dumper=dumper).encode("utf-8", "surrogatepass")
     elif way < 0.15:
         data = text.encode(random.choice(("utf-16", "utf-8-sig", "utf-32")), "surrogatepass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from time import process_time
 from typing import Any
 
 import pytest
@@ -116,6 +117,37 @@ def test_the_scheduler_tries_again_by_itself_as_long_as_something_is_to_come() -
     result = simulate([], at(0, "add", pod("p")), at(20, "add", node("a")), at(60, "add", pod("late", cpu="0")))
     # Without any node there is nothing that could reject the pod: it backs off, longer each time.
     assert story(result, "bind") == ["30 bind p a", "60 bind late a"]
+
+
+@pytest.mark.parametrize("ends", [400.0, 3_000.0, 33_333.25, 100_000.0])
+def test_retries_in_a_long_gap_count_although_they_are_not_made(ends: float) -> None:
+    events = [
+        at(0.5, "add", pod("first"), lifetime=ends),
+        at(1.25, "add", pod("waits", cpu="800m"), lifetime=5),
+        at(7, "add", pod("too-big", cpu="64")),
+        at(100.125, "add", pod("gated", schedulingGates=[{"name": "later"}])),
+    ]
+
+    def made() -> Timeline:
+        return Timeline([make_node("n1", cpu="1")], events, tie_break="first")
+
+    at_once, in_steps = made(), made()
+    # In steps that are shorter than the time between two retries every one of them is made.
+    for step in range(1, int(ends / 300) + 3):
+        in_steps.run(until=300.0 * step)
+    result, expected = at_once.run(), in_steps.run()
+
+    assert result.log == expected.log
+    assert result.pods_csv() == expected.pods_csv()
+
+
+def test_a_year_of_vain_retries_is_quick() -> None:
+    objects = [make_node("n1", cpu="1"), *(make_pod(f"p{number}", requests={"cpu": "9"}) for number in range(20))]
+    started = process_time()
+    result = simulate(objects, at(0, "add", pod("lives"), lifetime=31_536_000))
+
+    assert result.end > 31_536_000
+    assert process_time() - started < 2
 
 
 def test_a_message_is_noted_once_until_it_changes() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -275,6 +276,7 @@ def _camel(name: str) -> str:
 
 
 LONGEST = 200
+_PERCENTAGE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 _COMPARE: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: operator.gt,
@@ -294,7 +296,7 @@ _COMPUTE: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Comparisons of measures and numbers, joined by `and`, `or` and `not`; nothing else is ever run."""
+    """Comparisons of measures, numbers and percentages, joined by `and`, `or` and `not`; nothing else is ever run."""
 
     text: str
     _expression: ast.expr
@@ -305,7 +307,7 @@ class Condition:
         if len(text) > LONGEST:
             raise InputError(f"condition {text[:40]!r}... is longer than {LONGEST} characters")
         try:
-            expression = ast.parse(text.strip(), mode="eval").body
+            expression = ast.parse(_PERCENTAGE.sub(r"(\1 / 100)", text.strip()), mode="eval").body
         except (SyntaxError, ValueError):
             raise InputError(f"condition {text!r} cannot be read; write one such as 'pending > 0'") from None
         if not isinstance(expression, ast.Compare | ast.BoolOp) and not _is_not(expression):

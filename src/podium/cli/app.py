@@ -43,8 +43,19 @@ class Command(TyperCommand):
     """A command whose help names arguments as users write them: without braces and Python types."""
 
     def get_help(self, ctx: Any) -> str:
-        text = super().get_help(ctx)
-        return re.sub(r"\{([A-Z_]+)\}", r"\1", re.sub(r" <(?:list\[)?(?:str|int|float)\]?>", "", text))
+        formatter = ctx.make_formatter()
+        write_usage, write_list = formatter.write_usage, formatter.write_dl
+        # Before the text is laid out, so that columns stay columns.
+        formatter.write_usage = lambda prog, args="", *rest: write_usage(prog, _plain(args), *rest)
+        formatter.write_dl = lambda rows, *rest: write_list([(_plain(name), said) for name, said in rows], *rest)
+        self.format_help(ctx, formatter)
+        return str(formatter.getvalue()).rstrip("\n")
+
+
+def _plain(metavar: str) -> str:
+    """An argument as users write it."""
+    named = re.sub(r" <(?:list\[)?(?:str|int|float)\]?>", "", re.sub(r"\{([^{}]+)\}", r"\1", metavar))
+    return named.replace("<int range>", "N").replace("<float range>", "N").replace("......", "...")
 
 
 class Commands(TyperGroup):
@@ -203,9 +214,13 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
         from podium.cli.inputs import READING, Reading, read_size
         from podium.manifests.files import MAX_INPUT
 
-        READING.set(Reading(strict=strict, warns=not no_warn))
-        MAX_INPUT.set(read_size(max_input, "--max-input"))
-        return command(**arguments)
+        allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
+        wanted = READING.set(Reading(strict=strict, warns=not no_warn))
+        try:
+            return command(**arguments)
+        finally:
+            READING.reset(wanted)
+            MAX_INPUT.reset(allowed)
 
     own = inspect.signature(command, eval_str=True)
     added = [

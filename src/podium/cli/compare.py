@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from podium.cli import options, simulate
-from podium.cli.output import FailIf, Format, Output
+from podium.cli.output import Format, Output, fail_if
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Tuning, Upgrade, Way
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from podium.sweep import Workers
 
 T = TypeVar("T")
+
+
+MEASURES = (
+    "moved, and pods, pending, nodes, nodes_in_use, cpu_utilisation, memory_utilisation, cpu_imbalance, "
+    "memory_imbalance, zone_spread, node_spread, fragmentation, stranded_cpu, stranded_memory, largest_cpu and "
+    "largest_memory of the second way, or with before. of the first"
+)
+FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 
 
 def compare(
@@ -63,7 +71,7 @@ def compare(
             help="With --timeline: groups of nodes that grow and shrink; two are compared, one is that of both.",
         ),
     ] = [],  # noqa: B006
-    fail_if: FailIf = [],  # noqa: B006
+    fail_when: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
@@ -87,7 +95,7 @@ def compare(
             sides,
             (events, until),
             registry_names=plugins,
-            fail_if=fail_if,
+            fail_if=fail_when,
             output=output,
             options={"tie_break": tie_break.value, "seed": seed},
         )
@@ -96,7 +104,7 @@ def compare(
     from podium.cli.inputs import registry_with
     from podium.cli.output import exit_code, progress, read_conditions, write_report
 
-    conditions = read_conditions(fail_if, NAMES)
+    conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
     before, after = _ways((files, kubeconfig, context), configs, clusters, releases, registry, verbose=verbose)
     pods = sum(_pod_count(way, replay) for way in (before, after))
@@ -291,6 +299,10 @@ def _show(comparison: Comparison, conditions: Sequence[Condition], output: Forma
     )
 
 
+UPGRADE_MEASURES = "pods, moves, unfit, fits and refused"
+UpgradeFailIf = Annotated[list[str], fail_if("unfit > 0", UPGRADE_MEASURES)]
+
+
 def upgrade(
     files: options.Files,
     to: Annotated[str, typer.Option("--to", metavar="RELEASE", help="The release to upgrade to.")] = options.CURRENT,
@@ -302,7 +314,7 @@ def upgrade(
         bool, typer.Option("--replay", help="Also place all pods from scratch by both releases, and compare.")
     ] = False,
     feature_gates: options.FeatureGates = None,
-    fail_if: FailIf = [],  # noqa: B006
+    fail_when: UpgradeFailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
     plugins: options.Plugins = [],  # noqa: B006
@@ -321,7 +333,7 @@ def upgrade(
     from podium.cluster import Cluster
     from podium.manifests import expand_workloads
 
-    conditions = read_conditions(fail_if, NAMES)
+    conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
     objects = expand_workloads(read_objects(files))
     mention(objects, verbose=verbose)

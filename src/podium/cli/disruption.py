@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli import options
-from podium.cli.output import FailIf, Format, Output
+from podium.cli.output import Format, Output, fail_if
 
 if TYPE_CHECKING:
     from podium.answers import Audit, Condition, Disruption, Settings, WorstCase
@@ -37,6 +37,10 @@ Selectors = Annotated[
 ]
 
 
+MEASURES = "moves, returns, pending, blocked, lost, stays, terminating, preempted, violated and nodes"
+FailIf = Annotated[list[str], fail_if("pending > 0", MEASURES)]
+
+
 def drain(
     files: options.Files = [],  # noqa: B006
     kubeconfig: options.Kubeconfig = None,
@@ -45,7 +49,7 @@ def drain(
     selectors: Selectors = [],  # noqa: B006
     config: options.Config = None,
     preempt: Preempt = True,
-    fail_if: FailIf = [],  # noqa: B006
+    fail_when: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
@@ -67,7 +71,7 @@ def drain(
 
     if not nodes and not selectors:
         raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
-    conditions = read_conditions(fail_if, NAMES)
+    conditions = read_conditions(fail_when, NAMES)
     wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     asked = (release, feature_gates)
     cluster, settings = _read(files, kubeconfig, context, config, plugins, asked, wishes, verbose=verbose)
@@ -93,7 +97,7 @@ def fail(
     ] = 2_000,
     config: options.Config = None,
     preempt: Preempt = True,
-    fail_if: FailIf = [],  # noqa: B006
+    fail_when: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
@@ -115,7 +119,7 @@ def fail(
 
     if bool(nodes or selectors) == (worst is not None):
         raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
-    conditions = read_conditions(fail_if, NAMES)
+    conditions = read_conditions(fail_when, NAMES)
     wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
     asked = (release, feature_gates)
     cluster, settings = _read(files, kubeconfig, context, config, plugins, asked, wishes, verbose=verbose)
@@ -208,12 +212,16 @@ def _show(
     )
 
 
+AUDIT_MEASURES = "pods, agreement (a share), agrees, drifted, unfit, undecided and skipped"
+AuditFailIf = Annotated[list[str], fail_if("agreement < 95%", AUDIT_MEASURES)]
+
+
 def audit(
     files: options.Files = [],  # noqa: B006
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     config: options.Config = None,
-    fail_if: FailIf = [],  # noqa: B006
+    fail_when: AuditFailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
     release: options.Releases = options.CURRENT,
@@ -232,7 +240,7 @@ def audit(
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
 
-    conditions = read_conditions(fail_if, NAMES)
+    conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
     objects = read_objects(files, kubeconfig, context)
     mention(objects, verbose=verbose)

@@ -126,14 +126,10 @@ def progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
         yield lambda steps=1: bar.advance(task, steps)
 
 
-FailIf = Annotated[
-    list[str],
-    typer.Option(
-        "--fail-if",
-        metavar="CONDITION",
-        help="Exit code 1 if this holds, such as 'pending > 0'; may be given several times.",
-    ),
-]
+def fail_if(example: str, measures: str) -> Any:
+    """The option --fail-if of a command, with a condition that it knows and all that conditions may name."""
+    help_text = f"Exit code 1 if this holds, such as '{example}'; may be given several times. It may name {measures}."
+    return typer.Option("--fail-if", metavar="CONDITION", help=help_text)
 
 
 def read_conditions(texts: Sequence[str], names: Collection[str]) -> list[Condition]:

@@ -291,6 +291,7 @@ def _timeline(
 ) -> Timeline:
     from podium.cli.inputs import choose_release, mention, mention_ignored, read_config, registry_with
     from podium.manifests import Objects, load
+    from podium.manifests.files import read_bytes
     from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
@@ -305,7 +306,7 @@ def _timeline(
     chosen = given["release"] = choose_release(given["release"], given.pop("feature_gates"), objects)
     settings = read_config(config, objects, registry, chosen)
     if wishes.resume is not None:
-        return resume_timeline(_read(wishes.resume), events, settings, where=wishes.resume, **given)
+        return resume_timeline(read_bytes(wishes.resume), events, settings, where=wishes.resume, **given)
     groups = None
     if wishes.node_groups is not None:
         from podium.autoscaling import Autoscaler, read_node_groups
@@ -357,13 +358,3 @@ def _timeline_show(result: TimelineResult, output: Format) -> None:
     from podium.present.timeline import to_lines
 
     emit(output, lines=lambda: to_lines(result), document=result.to_dict, rows=lambda: result.pods_csv().rstrip("\n"))
-
-
-def _read(path: str) -> bytes:
-    from podium.errors import InputError
-
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None

@@ -240,6 +240,22 @@ class SchedulerLoop:
         times = (self.queue.next_flush(), self.waiting.next_timeout())
         return min((time for time in times if time is not None), default=None)
 
+    def count_vain_retries(self, until: float) -> None:
+        """Count the retries up to a time, before which nothing happens, of pods that are known to fit nowhere."""
+        if not self.scheduler.extenders and not len(self.waiting):
+            self.queue.count_vain_retries(until, self._is_vain)
+
+    def _is_vain(self, queued: QueuedPod) -> bool:
+        """Whether trying the pod again would come to what the last attempt came to."""
+        if queued.pod.terminating or self.pods.get(queued.key) is not queued.pod:
+            return False
+        known = self.scheduler.known_diagnosis(queued.pod)
+        return (
+            known is not None
+            and bool(known.unschedulable_plugins)
+            and known.unschedulable_plugins == queued.unschedulable_plugins
+        )
+
     def run_one(self, now: float) -> list[Instruction]:
         """Go on with the pods that need not wait any more, and try the next one of the queue."""
         self.queue.flush(now)

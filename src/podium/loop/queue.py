@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import partial
 
@@ -22,6 +22,8 @@ FLUSH_AFTER = 300.0
 """Seconds after which a pod is tried again, whatever happens."""
 FLUSH_EVERY = 30.0
 """Seconds between two checks for pods that have waited that long."""
+RETRY_EVERY = FLUSH_AFTER + FLUSH_EVERY
+"""Seconds between two attempts of a pod that nothing helps: it is noticed at the check after these minutes."""
 
 
 class UnschedulablePods:
@@ -85,11 +87,18 @@ class UnschedulablePods:
 
     # -- waiting too long --------------------------------------------------------------------------------------------
 
+    def waiting(self) -> list[tuple[float, QueuedPod]]:
+        """The pods that nothing woke, and when each will have waited too long."""
+        return self._waiting(self._groups.values())
+
+    def _waiting(self, groups: Iterable[PodGroup]) -> list[tuple[float, QueuedPod]]:
+        return [(self._due(max(one.timestamp, one.flushed_at)), one) for group in groups for one in group.idle()]
+
     def due(self, now: float) -> list[tuple[float, QueuedPod]]:
         """The pods that have waited too long, and when that was noticed: the first one first."""
         groups = [group for group in self._groups.values() if self._due(group.earliest) <= now]
-        found = [(self._due(max(one.timestamp, one.flushed_at)), one) for group in groups for one in group.idle()]
-        return sorted([each for each in found if each[0] <= now], key=lambda each: (each[0], each[1].number))
+        found = [each for each in self._waiting(groups) if each[0] <= now]
+        return sorted(found, key=lambda each: (each[0], each[1].number))
 
     def next_flush(self) -> float | None:
         """When the next pod has waited too long."""
@@ -356,6 +365,23 @@ class SchedulingQueue:
             self.unschedulable.remove(queued.key)
             queued.flushed_at = at
             self._requeue(queued, Strategy.AFTER_BACKOFF, now)
+
+    def count_vain_retries(self, until: float, is_vain: Callable[[QueuedPod], bool]) -> None:
+        """Count the retries up to a time that would fail as the last one did, all but the last, without making them.
+
+        For a stretch in which nothing happens: a pod that waits is tried every `RETRY_EVERY` seconds.
+        """
+        coming = self.active or self.unschedulable.woken() or len(self.backoff.rejected) or len(self.backoff.failed)
+        if coming or self.backoff.longest > FLUSH_AFTER:
+            return
+        for due, queued in self.unschedulable.waiting():
+            vain = math.floor((until - due) / RETRY_EVERY)
+            if vain > 0 and not queued.is_gated and is_vain(queued):
+                self.unschedulable.remove(queued.key)
+                queued.attempts += vain
+                queued.unschedulable_count += vain
+                queued.timestamp, queued.flushed_at = due + (vain - 1) * RETRY_EVERY, NEVER
+                self.unschedulable.put(queued)
 
     def next_flush(self) -> float | None:
         """When `flush` has something to do next; None if not without further events."""

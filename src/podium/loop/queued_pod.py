@@ -36,6 +36,8 @@ class BackoffQueue:
         # Doubled for each failure; beyond sixty of them the limit is long reached.
         self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
         self._window = window
+        self.longest = longest
+        """The longest backoff, in seconds."""
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
         """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
         self.failed = Heap(self.until)

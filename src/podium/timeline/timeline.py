@@ -17,7 +17,7 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
-from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY
+from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY, RETRY_EVERY
 from podium.loop.queued_pod import LONGEST
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
 from podium.manifests import Objects, expand_workloads
@@ -123,7 +123,7 @@ class Timeline:
         that was run until some time can be run on.
         """
         with collector_relaxed():
-            while (at := self._next_time()) is not None and (until is None or at <= until):
+            while (at := self._next_time(until)) is not None and (until is None or at <= until):
                 self.history.sample_between(self.clock.now, at)
                 self._set_time(at)
                 self._live_through_this_moment()
@@ -141,7 +141,7 @@ class Timeline:
         """Close connections to extenders."""
         self.loop.close()
 
-    def _next_time(self) -> float | None:
+    def _next_time(self, until: float | None) -> float | None:
         """When the next thing happens. What failed is tried again for a while after something last happened."""
         coming, planned = self._coming(), self.clock.next_time()
         certain = [] if coming is None else [coming.time]
@@ -156,6 +156,10 @@ class Timeline:
         if self.loop.queue.has_next:
             certain.append(self.clock.now)
         limit = self.history.last_change + self._keeps_trying + (LONGEST if len(self.loop.waiting) else 0.0)
+        gap_ends = min((*certain, *([] if until is None else [until])), default=0.0)
+        if certain and self._companion is None and gap_ends - self.clock.now > 2 * RETRY_EVERY:
+            self.loop.count_vain_retries(gap_ends)
+            retries[0] = self.loop.next_wake_up()
         times = [time for time in retries if time is not None and (certain or time <= limit)]
         return max(min((*certain, *times)), self.clock.now) if certain or times else None
 

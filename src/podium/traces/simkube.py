@@ -21,6 +21,11 @@ OLDEST = 2
 """The first version of the format that says which one it is."""
 
 
+HEAD = 4096
+_MAPS = frozenset([*(bytes([0x80 + size]) for size in range(16)), b"\xde", b"\xdf"])
+"""How a map begins in msgpack."""
+
+
 def read(files: Sequence[str], advance: Advance) -> Trace:
     """The trace of one file."""
     (file,) = files
@@ -45,7 +50,10 @@ def read(files: Sequence[str], advance: Advance) -> Trace:
 def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     try:
         with open(file, "rb") as raw:
-            data = raw.read()
+            data = raw.read(HEAD)
+            # A trace is a map; nothing else is read to its end, which need not be there.
+            if data[:1] in _MAPS:
+                data += raw.read()
         trace = msgspec.msgpack.decode(data)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), file) from None

@@ -96,6 +96,8 @@ def pod(name: str, requests: Mapping[str, str], *, labels: Mapping[str, str], sp
     }
 
 
+HEAD = 4096
+"""How many bytes show whether a file is text."""
 GZIP_MAGIC = b"\x1f\x8b"
 STEP = 1000
 """After how many rows progress is told."""
@@ -189,7 +191,10 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     """A file to read as text, plain or gzip, and the raw file that says how far the reading is."""
     try:
         with open(path, "rb") as raw:
-            is_packed = raw.read(2) == GZIP_MAGIC
+            head = raw.read(HEAD)
+            is_packed = head[:2] == GZIP_MAGIC
+            if not is_packed and b"\0" in head:
+                raise InputError("is not a table: it has zero bytes", path)
             raw.seek(0)
             if not is_packed:
                 yield raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
