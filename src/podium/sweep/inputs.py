@@ -19,7 +19,7 @@ from podium.cluster import Cluster
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError
 from podium.framework import Registry
-from podium.manifests import Objects, expand_workloads, load, load_documents
+from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
 from podium.plugins import IN_TREE
 from podium.sweep.spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
@@ -214,7 +214,7 @@ class _Loading:
         found = {}
         for label, where, value in self.named("cluster"):
             paths = [self.path(each, where) for each in (value if isinstance(value, list) else [value])]
-            found[label] = load(*paths)
+            found[label] = with_changes_carried_out(load(*paths))
         return found
 
     def traces(self) -> dict[str, Trace]:
