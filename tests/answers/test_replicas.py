@@ -157,6 +157,26 @@ def test_ephemeral_volumes_get_a_claim_for_each_pod(tmp_path: Path, runs: bool) 
     assert found["stoppedBy"]["reasons"] == {"Insufficient cpu": 2}
 
 
+def test_claims_for_devices_are_made_from_a_template_of_the_file(tmp_path: Path) -> None:
+    cluster = tmp_path / "gpus.yaml"
+    cluster.write_text(run("example", "gpus").stdout)
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 1}}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one", "namespace": "default"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    wants = {"resourceClaims": claims, "tolerations": [{"operator": "Exists"}]}
+
+    release = written(tmp_path / "new.json", template, workload("Deployment", "web", 1, pod=wants))
+    found = capacity(release, "-f", cluster)
+
+    assert found["count"] > 1
+    assert "cannot allocate all claims" in found["stoppedBy"]["reasons"]
+
+
 def test_a_daemon_set_is_tried_on_each_node_it_is_meant_for(tmp_path: Path) -> None:
     full = pod("old", nodeName="n2", phase="Running", requests={"cpu": "4"})
     tainted = node("n3", taints=[{"key": "a", "effect": "NoSchedule"}])

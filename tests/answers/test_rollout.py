@@ -174,6 +174,18 @@ def test_a_change_that_scheduling_does_not_read_replaces_pods_too(tmp_path: Path
     assert change["pods"] == {"replaced": 1, "added": 0, "removed": 0}
 
 
+@pytest.mark.parametrize(("more", "changed"), [({}, 0), ({"restartPolicy": "Always"}, 1)], ids=["podium", "kubectl"])
+def test_what_a_dump_leaves_out_is_no_change(tmp_path: Path, more: Fields, changed: int) -> None:
+    """A dump of Podium has no environment variables, one of kubectl has all there is."""
+    cluster = deployed("n1")
+    cluster[0]["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster[0]["spec"]["template"]["spec"] |= more
+    release = deployment(1)
+    release["spec"]["template"]["spec"]["containers"][0]["env"] = ENV
+
+    assert len(applied(tmp_path, cluster, [release])["changes"]) == changed
+
+
 def test_a_field_that_the_last_apply_set_is_gone(tmp_path: Path) -> None:
     cluster = deployed("n1")
     last = deployment(1)
@@ -198,6 +210,23 @@ def test_a_selector_cannot_be_changed(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "b.json: Deployment default/web: spec.selector" in result.stderr
     assert "cannot be changed, as the API server refuses it: delete the Deployment first" in result.stderr
+
+
+def test_what_is_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    def nested(leaf: int) -> Fields:
+        value: Any = leaf
+        for _ in range(900):
+            value = {"a": value}
+        made = deployment(1)
+        made["spec"]["template"]["spec"]["containers"][0]["env"] = value
+        return made
+
+    cluster, release = written(tmp_path / "a.json", *NODES, nested(1)), written(tmp_path / "b.json", nested(2))
+
+    result = run("simulate", "--no-warn", "-f", cluster, "-f", release)
+
+    assert result.exit_code == 2
+    assert "b.json: Deployment default/web: is nested too deeply" in result.stderr
 
 
 def test_what_belongs_to_the_cluster_stays(tmp_path: Path) -> None:
@@ -417,8 +446,17 @@ def test_a_stateful_set_replaces_pods(
 
     assert deleted(found) == expected
     assert (found["code"], at_once["code"]) == (0, 0)
+    assert at_once["changes"][0]["note"] == found["changes"][0]["note"]
     gone = {each["pod"] for each in at_once["changes"][0]["gone"]}
     assert gone == {f"default/{name}" for names in expected for name in names}
+
+
+def test_why_pods_of_the_old_template_stay_is_said(tmp_path: Path) -> None:
+    cluster = [stateful_set(), *numbered("n1", "n1", "n2")]
+
+    (change,) = applied(tmp_path, cluster, [stateful_set(image="j", **PARTITION)])["changes"]
+
+    assert change["note"] == "the partition keeps 2 pods of the old template"
 
 
 @pytest.mark.parametrize(("policy", "made"), [("OrderedReady", [1, 1]), ("Parallel", [2])])

@@ -27,6 +27,7 @@ from podium.answers.disruption import (
 from podium.answers.lookup import find_node, find_nodes, nodes_matching
 from podium.answers.measures import Condition, Measures, measure
 from podium.answers.replicas import pods_of
+from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
 from podium.answers.tuning.tune import OBJECTIVES, Trial, Tuning, tune
 from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_not import Change, Suggestion
@@ -42,6 +43,7 @@ __all__ = [
     "Cause",
     "Change",
     "Changed",
+    "ChangedObject",
     "Comparison",
     "Condition",
     "Disrupted",
@@ -54,6 +56,8 @@ __all__ = [
     "NodeMix",
     "NodeTemplate",
     "NodesNeeded",
+    "Rollout",
+    "RolloutStep",
     "Settings",
     "SpecConstraint",
     "SpreadChange",
@@ -66,6 +70,7 @@ __all__ = [
     "WorstCase",
     "audit",
     "capacity",
+    "changed_objects",
     "compare",
     "drain",
     "fail",
@@ -75,6 +80,7 @@ __all__ = [
     "nodes_matching",
     "nodes_needed",
     "pods_of",
+    "rollout",
     "tune",
     "upgrade",
     "why_not",

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from podium.answers.replicas import place
 from podium.answers.rollout_controllers import (
     Controller,
-    DaemonSetController,
     DeploymentController,
     StatefulSetController,
 )
+from podium.answers.rollout_daemon_sets import DaemonSetController
 from podium.cluster import Cluster
 from podium.engine import Placement, Scheduler, Simulation
 from podium.engine.release import CURRENT, release_of
@@ -24,7 +24,7 @@ from podium.engine.simulation import in_queue_order, requested_by_node, simulati
 from podium.manifests import Objects, expand_workloads, workload_of
 from podium.manifests.apply import Applied
 from podium.manifests.expansion import Expansion
-from podium.manifests.replacement import ROLLED_OUT, is_ready, newest_time, with_changes_carried_out
+from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
 
 SEVERAL_AT_ONCE_FROM = "v1.37"
@@ -165,7 +165,8 @@ def _changed(
     if not hasattr(getattr(after, "spec", None), "template"):
         return about
     waiting = {pod: messages[pod] for pod, node in new.items() if node is None and messages.get(pod)}
-    return ChangedObject(about.kind, about.namespace, about.name, about.paths, gone, new, waiting)
+    note = kept_on_purpose(applied)
+    return ChangedObject(about.kind, about.namespace, about.name, about.paths, gone, new, waiting, note)
 
 
 def _workload(pod: Pod) -> str:
@@ -222,6 +223,14 @@ def _controller(applied: Applied, stage: RolloutStage, *, several_at_once: bool)
             return DaemonSetController(applied, stage)
         case _:
             raise AssertionError(applied.kind)
+
+
+def _alike(pod: Pod) -> str:
+    """The same for pods that fit wherever the others do, those of one ReplicaSet or Job; empty for any other."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind not in ("ReplicaSet", "ReplicationController", "Job"):
+        return ""
+    return "" if pod.spec.volumes or pod.spec.resource_claims else f"{owner.kind}/{pod.namespace}/{owner.name}"
 
 
 class RolloutStage:
@@ -320,12 +329,19 @@ class RolloutStage:
         return bool(leaving)
 
     def _schedule(self) -> dict[str, str]:
-        placed = {}
+        """Decide the pods that wait; of pods that are all alike one that fits nowhere speaks for the others."""
+        placed: dict[str, str] = {}
+        hopeless: set[str] = set()
         for pod in in_queue_order(self._waiting.values(), self._scheduler):
+            alike = _alike(pod)
+            if alike in hopeless:
+                continue
             node = place(self._scheduler, pod)
             if node is not None:
                 placed[pod.key] = self._nodes[pod.key] = node
                 del self._waiting[pod.key]
+            elif alike:
+                hopeless.add(alike)
         return placed
 
     def _step(self, number: int, controller: Controller, placed: dict[str, str], own: set[str]) -> RolloutStep:

@@ -170,7 +170,7 @@ def _page(found: Found) -> str:
 
 def _show(found: Found, output: Format, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
-    from podium.present.rollout import change_lines, changes_document
+    from podium.present.rollout import change_lines
     from podium.present.simulation import to_document, to_lines, to_rows
 
     def lines() -> list[Line]:
@@ -181,7 +181,7 @@ def _show(found: Found, output: Format, *, everything: bool) -> None:
     emit(
         output,
         lines=lines,
-        document=lambda: {**to_document(found.simulation), **changes_document(found.changes, found.steps)},
+        document=lambda: to_document(*found),
         rows=lambda: to_rows(found.simulation),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -36,6 +37,7 @@ SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 TEMPLATED = (*SCALED, DaemonSet)
 REPLICAS, TEMPLATE = "spec.replicas", "spec.template"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_BELOW = re.compile(r"[.\[]")
 _QUANTITIES = frozenset(("requests", "limits", "storage", "sizeLimit", "overhead"))
 
 
@@ -66,16 +68,38 @@ def apply(before: T, after: T, old: Manifest | None, new: Manifest) -> tuple[T, 
     """
     last = _last_applied(before)
     stored = _merged(before, after, new, last)
-    written = old is not None and isinstance(after, TEMPLATED)
+    try:
+        paths = _changed_paths(before, stored, old, new, last)
+    except RecursionError:
+        raise InputError("is nested too deeply to be compared with what it is applied over") from None
+    _refuse_immutable(stored, paths)
+    # A field that is new as a whole says less than what is new in it.
+    above = {path[: match.start()] for path in paths for match in _BELOW.finditer(path)}
+    return stored, tuple(path for path in paths if path not in above)
+
+
+def _changed_paths(
+    before: Object, stored: Object, old: Manifest | None, new: Manifest, last: Manifest
+) -> dict[str, None]:
+    """The fields that differ in what scheduling reads and, of workloads, in what is written."""
     paths = dict.fromkeys(_differences(_readable(before), _readable(stored), full=True))
-    if written and old is not None:
+    if old is not None and isinstance(stored, TEMPLATED) and _is_whole(old):
         spec, last_spec = new.get("spec") or {}, last.get("spec")
         paths |= dict.fromkeys(_differences(old.get("spec") or {}, spec, last=last_spec, path="spec"))
         if REPLICAS in paths and not _says_replicas(new):
             del paths[REPLICAS]
-    _refuse_immutable(stored, paths)
-    # A field that is new as a whole says less than what is new in it.
-    return stored, tuple(path for path in paths if not any(each.startswith((f"{path}.", f"{path}[")) for each in paths))
+    return paths
+
+
+def _is_whole(manifest: Manifest) -> bool:
+    """Whether a workload has all its fields: `podium dump` leaves out what scheduling does not read.
+
+    The API server gives each object a time of creation, and each template a restart policy.
+    """
+    metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
+    if not metadata.get("creationTimestamp"):
+        return True
+    return "restartPolicy" in ((spec.get("template") or {}).get("spec") or {})
 
 
 def scaled_to_bounds(objects: Iterable[Object], bound: str) -> dict[tuple[str, str, str], Object]:
@@ -165,7 +189,7 @@ def _says_replicas(manifest: Manifest) -> bool:
 
 def _last_applied(obj: Object) -> Manifest:
     """What was applied last, as kubectl notes it; nothing for an object that was not applied."""
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, RecursionError):
         last = json.loads(obj.metadata.annotations.get(LAST_APPLIED, "{}"))
         if isinstance(last, dict) and isinstance(last.get("metadata") or {}, dict):
             return last

@@ -379,8 +379,10 @@ class _Loading:
         self._sources, found = len(sources), list[Object]()
         for self._source, source in enumerate(sources):
             found += self._objects(source)
+        if len(sources) == 1:
+            return found
         stored = {id(seen.first): seen.obj for seen in self.seen.values() if seen.obj is not seen.first}
-        return [stored.get(id(obj), obj) for obj in found] if stored else found
+        return [stored.get(id(obj), obj) for obj in found]
 
     def _objects(self, source: Source) -> Iterator[Object]:
         number = numbers(1)

@@ -24,6 +24,7 @@ from podium.model import (
     ReplicationController,
     StatefulSet,
 )
+from podium.wording import counted
 
 ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)
 RECREATE, ON_DELETE = "Recreate", "OnDelete"
@@ -77,6 +78,23 @@ def scaled_by_autoscalers(objects: Objects, bound: str) -> Objects:
         known[_identity(obj)] = Applied(before.before if before else obj, after, tuple(paths))
         changed.append(after)
     return objects.replaced(changed, applied=known.values())
+
+
+def kept_on_purpose(applied: Applied) -> str:
+    """Why pods of an old template stay although the template was changed; empty if none do."""
+    if not applied.changes_template:
+        return ""
+    match applied.after:
+        case Deployment(spec=deployment) if deployment.paused:
+            return "it is paused: pods of the old template stay"
+        case StatefulSet(spec=spec) | DaemonSet(spec=spec) if spec.update_strategy.type == ON_DELETE:
+            return "its update strategy is OnDelete: pods of the old template stay until somebody deletes them"
+        case StatefulSet(spec=stateful) if below := min(
+            stateful.update_strategy.rolling_update.partition, stateful.replicas
+        ):
+            return f"the partition keeps {counted(below, 'pod')} of the old template"
+        case _:
+            return ""
 
 
 class _Deployed:

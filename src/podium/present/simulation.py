@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from podium.answers.rollout import ChangedObject, RolloutStep
 from podium.engine import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from podium.present.decision_text import NAMED, TOP, WIDTH
+from podium.present.rollout import changes_document
 from podium.present.text import (
     API_VERSION,
     Column,
@@ -218,8 +220,13 @@ def _change(usage: Usage, resource: str) -> str:
 # -- for programs --------------------------------------------------------------------------------------------------
 
 
-def to_document(simulation: Simulation) -> dict[str, Any]:
-    """The simulation as plain data, of kind Simulation; amounts are in milli-cpu, bytes or units."""
+def to_document(
+    simulation: Simulation, changes: Sequence[ChangedObject] = (), steps: Sequence[RolloutStep] | None = None
+) -> dict[str, Any]:
+    """The simulation as plain data, of kind Simulation; amounts are in milli-cpu, bytes or units.
+
+    `changes` are what led to it, and `steps` the way there, if it was rolled out.
+    """
     new = Counter(placement.node for placement in simulation.placed)
     return {
         "apiVersion": API_VERSION,
@@ -250,6 +257,7 @@ def to_document(simulation: Simulation) -> dict[str, Any]:
             for placement in simulation.placements
         ],
         "claims": [_claim(claim) for claim in simulation.claims],
+        **changes_document(changes, steps),
         "utilisation": _usage(simulation.total),
         "nodes": [
             {"node": node, "newPods": new[node], "utilisation": _usage(usage)}

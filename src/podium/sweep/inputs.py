@@ -21,7 +21,7 @@ from podium.cluster import Cluster
 from podium.engine.release import CURRENT, release_of
 from podium.errors import ConfigError, InputError
 from podium.framework import Registry
-from podium.manifests import Objects, expand_workloads, load, load_documents
+from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
 from podium.plugins import IN_TREE
 from podium.sweep.spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
@@ -219,7 +219,7 @@ class _Loading:
             paths = [self.path(each, where) for each in (value if isinstance(value, list) else [value])]
             if not paths:
                 self.spec.document.refuse(where, "is empty; it needs a file")
-            found[label] = load(*paths)
+            found[label] = with_changes_carried_out(load(*paths))
         return found
 
     def traces(self) -> dict[str, Trace]:
