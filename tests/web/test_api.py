@@ -188,3 +188,24 @@ def test_the_page_is_served_and_loads_nothing_from_elsewhere(caller: Caller) -> 
         assert "https://" not in text
         assert "innerHTML" not in text
         assert "<script>" not in text
+
+
+CONTAINER = {"name": "c", "image": "<script>x</script>"}
+HOSTILE = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [CONTAINER]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "question", "said"),
+    [
+        ("what-if", {}, "The cluster as it is."),
+        ("what-if", {"steps": [{"do": "fail", "selector": "zone=eu-1a"}]}, "find a node"),
+        ("timeline", {"events": [{"time": 5, "event": "add", "object": HOSTILE}], "until": 60}, "Over time"),
+    ],
+)
+def test_the_cluster_and_time_are_had_as_reports(
+    kind: str, question: dict[str, Any], said: str, caller: Caller
+) -> None:
+    answer = caller.post(f"/api/v1/{kind}", {**question, "output": "html"})
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert said in answer.body.decode()
+    assert "<script" not in answer.body.decode()

@@ -14,7 +14,7 @@ from podium import SUCCESS, FilterPlugin, ScorePlugin, Status
 from podium.cluster import Cluster
 from podium.config import NodeResourcesFitArgs
 from podium.engine import Scheduler
-from podium.errors import InputError
+from podium.errors import InputError, PodiumError
 from podium.extenders import messages
 from podium.framework import Registry
 from podium.model import Node, Pod
@@ -264,3 +264,31 @@ def test_bad_arguments_are_one_line(arguments: list[str], said: str) -> None:
     result = run("extender", *arguments)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert said in result.stderr
+
+
+def binding(node: str) -> dict[str, str]:
+    return {"PodName": "web", "PodNamespace": "shop", "PodUID": "u1", "Node": node}
+
+
+def test_bind_binds_and_says_why_not() -> None:
+    framework = extender_framework(REGISTRY, ["Pools"], None)
+    server, bound = ExtenderServer(PluginVerbs(framework)), []
+
+    async def bind(pod: Pod, node: str) -> None:
+        if node == "full":
+            raise PodiumError("the node is full")
+        bound.append((pod.key, pod.metadata.uid, node))
+
+    caller = Caller(extender_application(server, most_bytes=1_000_000))
+    assert "start it with --bind" in caller.post("/bind", binding("a")).json["Error"]
+    server.bind_with(bind)
+    assert caller.post("/bind", binding("a")).json == {"Error": ""}
+    refused = caller.post("/bind", binding("full"))
+    assert (refused.status, refused.json) == (200, {"Error": "the node is full"})
+    assert bound == [("shop/web", "u1", "a")]
+
+
+def test_binding_takes_a_live_cluster() -> None:
+    result = run("extender", "--plugin", "ImageLocality", "--bind")
+    assert result.exit_code == 2
+    assert "--bind takes a live cluster" in result.stderr

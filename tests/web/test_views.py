@@ -12,6 +12,7 @@ from builders import make_node, make_pod
 from podium.config import parse_config
 from podium.engine import Scheduler
 from podium.manifests import load
+from podium.model import Object
 from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
 from podium.web import questions
@@ -245,3 +246,83 @@ def test_a_node_without_a_pod_shows_what_is_on_it() -> None:
     assert [each["pod"] for each in found["pods"]] == ["default/p"]
     assert found["resources"][0] == {"resource": "cpu", "allocatable": 4000, "requested": 1000}
     assert found["formulas"] == []
+
+
+def formulas_of(views: Views, pod: str, plugin: str) -> list[dict[str, Any]]:
+    """What one plugin's scores come from, on each node that the pod fits on."""
+    nodes = views.decision(questions.Decision(pod=pod))["nodes"]
+    found = [each for node in nodes for each in views.node(questions.NodeDetail(node=node, pod=pod))["formulas"]]
+    return [each for each in found if each["plugin"] == plugin]
+
+
+def as_document(item: Object) -> dict[str, Any]:
+    return {**msgspec.to_builtins(item), "apiVersion": "v1", "kind": type(item).__name__}
+
+
+def test_points_of_devices_are_those_of_the_alternatives() -> None:
+    resource: dict[str, Any] = {"apiVersion": "resource.k8s.io/v1"}
+    documents: list[dict[str, Any]] = []
+    for node, made in (("m", "small"), ("n", "large")):
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        device = {"name": "d", "attributes": {"size": {"string": made}}}
+        spec: dict[str, Any] = {"driver": "gpu.example.com", "pool": pool, "nodeName": node, "devices": [device]}
+        slice_ = {**resource, "kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec}
+        expression = f"device.attributes['gpu.example.com'].size == '{made}'"
+        selectors = [{"cel": {"expression": expression}}]
+        kind = {**resource, "kind": "DeviceClass", "metadata": {"name": made}, "spec": {"selectors": selectors}}
+        documents += [as_document(make_node(node)), slice_, kind]
+    alternatives = [{"name": size, "deviceClassName": size} for size in ("large", "small")]
+    spec = {"devices": {"requests": [{"name": "gpu", "firstAvailable": alternatives}]}}
+    claim = {**resource, "kind": "ResourceClaim", "metadata": {"name": "c", "namespace": "default"}, "spec": spec}
+    pod = make_pod("web", resource_claims=[{"name": "gpu", "resourceClaimName": "c"}])
+    views = Views(served_subject(load([*documents, claim, as_document(pod)]), None, IN_TREE))
+
+    found = formulas_of(views, "default/web", "DynamicResources")
+
+    assert sorted((each["raw"], each["lines"][0]) for each in found) == [
+        (7, "c gets the alternative gpu/small: 7"),
+        (8, "c gets the alternative gpu/large: 8"),
+    ]
+
+
+def test_points_of_volumes_are_the_mean_of_their_classes() -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    args: dict[str, Any] = {"kind": "VolumeBindingArgs", "apiVersion": "kubescheduler.config.k8s.io/v1", "shape": shape}
+    kind = {"apiVersion": args["apiVersion"], "kind": "KubeSchedulerConfiguration"}
+    config = {**kind, "profiles": [{"pluginConfig": [{"name": "VolumeBinding", "args": args}]}]}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {
+            "capacity": {"storage": "4Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "local": {"path": "/data"},
+        },
+        "status": {"phase": "Available"},
+    }
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    pod = make_pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    built = [as_document(each) for each in (make_node("m"), make_node("n"), pod)]
+    views = Views(served_subject(load([*built, claim, volume, storage_class]), config, IN_TREE))
+
+    (first, _) = formulas_of(views, "default/web", "VolumeBinding")
+
+    assert (first["raw"], first["lines"][:2]) == (25, ["local: 1Gi of 4Gi: 25", "the mean of the classes"])

@@ -132,6 +132,9 @@ def extender(
     highest: Annotated[
         int, typer.Option("--highest-score", metavar="N", min=1, max=1000, help="The score of the best node.")
     ] = 10,
+    bind: Annotated[
+        bool, typer.Option("--bind", help="Bind the pods as well; takes the cluster of --kubeconfig or --context.")
+    ] = False,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
     print_config: Annotated[
@@ -140,7 +143,7 @@ def extender(
 ) -> None:
     """Let plugins of Podium take part in a stock kube-scheduler, as an extender.
 
-    Answers /filter, /prioritize and /preempt, and /livez, /readyz and /metrics. Ends with Ctrl-C.
+    Answers /filter, /prioritize, /preempt and, with --bind, /bind, and /livez, /readyz and /metrics. Ends with Ctrl-C.
     """
     from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
     from podium.cli.output import remark
@@ -182,11 +185,13 @@ def extender(
     is_live = kubeconfig is not None or context is not None
     if is_live and files:
         raise InputError("-f and --kubeconfig are two clusters: give one of them")
+    if bind and not is_live:
+        raise InputError("--bind takes a live cluster: name it with --kubeconfig or --context")
     if print_config:
-        print(_entry(verbs, listening, has_cluster=is_live or bool(files)), end="")
+        print(_entry(verbs, listening, has_cluster=is_live or bool(files), binds=bind), end="")
         return
     server = ExtenderServer(verbs, _cluster(objects) if files else None, follows=is_live)
-    alongside = _following(server, kubeconfig, context) if is_live else None
+    alongside = _following(server, kubeconfig, context, binds=bind) if is_live else None
     try:
         app = extender_application(server, **listening.guarding(256 * MIB))
         said = f"{', '.join(verbs.plugins)} on {listening.url}"
@@ -201,17 +206,24 @@ def _cluster(objects: Any) -> Any:
     return Cluster.from_objects(objects)
 
 
-def _following(server: ExtenderServer, kubeconfig: str | None, context: str | None) -> Alongside:
-    """What keeps the extender's copy of a live cluster up to date."""
+def _following(server: ExtenderServer, kubeconfig: str | None, context: str | None, *, binds: bool) -> Alongside:
+    """What keeps the extender's copy of a live cluster up to date, and lets it bind pods there."""
+    from functools import partial
+
     from podium.cli.live import find, log_to_stderr
     from podium.live.reflector import follow_cluster
+    from podium.live.writes import bind
 
     access = find(kubeconfig, context)
     log_to_stderr(verbose=False)
-    return lambda: follow_cluster(access, server.begin, server.change)
+    if not binds:
+        return lambda: follow_cluster(access, server.begin, server.change)
+    return lambda: follow_cluster(
+        access, server.begin, server.change, lambda client: server.bind_with(partial(bind, client))
+    )
 
 
-def _entry(verbs: PluginVerbs, listening: Listening, *, has_cluster: bool) -> str:
+def _entry(verbs: PluginVerbs, listening: Listening, *, has_cluster: bool, binds: bool) -> str:
     """The entry of `extenders:`, as YAML."""
     from podium.present.text import to_yaml
 
@@ -219,6 +231,8 @@ def _entry(verbs: PluginVerbs, listening: Listening, *, has_cluster: bool) -> st
     entry |= {f"{verb}Verb": verb for verb in verbs.verbs}
     if "prioritize" in verbs.verbs:
         entry["weight"] = 1
+    if binds:
+        entry["bindVerb"] = "bind"
     if listening.certificate is not None:
         entry["enableHTTPS"] = True
         entry["tlsConfig"] = {"caFile": "ca.pem"}

@@ -122,7 +122,10 @@ class DeviceWrites:
         if any(_results_to_wait_for(claim) for claim in written):
             waits(f"waiting for binding conditions for device on node {assumed.node}")
             await self._wait(_plugin(assumed, loop), loop, [claim.key for claim in written])
-        self._made.pop(assumed.pod.metadata.uid, None)
+
+    def is_bound(self, pod: Pod) -> None:
+        """A pod keeps what was written for it."""
+        self._made.pop(pod.metadata.uid, None)
 
     async def _write(
         self, claim: ResourceClaim, pending: PendingAllocation | None, assumed: Assumed, loop: SchedulerLoop

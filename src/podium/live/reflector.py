@@ -293,9 +293,14 @@ async def follow_cluster(
     access: Access,
     begin: Callable[[Sequence[Object]], Awaitable[None]],
     change: Callable[[Sequence[Event]], Awaitable[None]],
+    connected: Callable[[ApiClient], object] = lambda client: None,
 ) -> None:
-    """Tell `begin` what there is, and `change` what happens then, until cancelled; raises what ends a reflector."""
+    """Tell `begin` what there is, and `change` what happens then, until cancelled; raises what ends a reflector.
+
+    `connected` gets the client, which works as long as this runs.
+    """
     async with ApiClient(access) as client:
+        connected(client)
         reflectors = Reflectors(client, SCHEDULED_BY)
         reflectors.start()
         try:

@@ -272,6 +272,7 @@ class LiveScheduler:
             self._carry_out(self.loop.bind_failed(pod.key, str(error), time.monotonic()))
             self._wake_up.set()
             return
+        self._devices.is_bound(pod)
         self._record(pod, pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
         arrived = self._arrived.pop(pod.key, None)
         if arrived is not None:

@@ -248,12 +248,18 @@ def _configuration(question: questions.Configuration, subject: Subject) -> Answe
 
 @answer.register
 def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
-    return Answered(timeline_document(question, subject))
+    from podium.web.reports import timeline_page
+
+    document = timeline_document(question, subject)
+    return Answered(document, lambda: timeline_page(document))
 
 
 @answer.register
 def _what_if(question: questions.WhatIf, subject: Subject) -> Answered:
-    return Answered(what_if(question, subject))
+    from podium.web.reports import what_if_page
+
+    document = what_if(question, subject)
+    return Answered(document, lambda: what_if_page(document))
 
 
 Answer = Callable[[bytes], bytes]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from podium.framework import return_values as returned
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.loop import Event, EventType
 from podium.manifests.defaults import StoredPods
-from podium.model import Node, Object, Pod
+from podium.model import Node, Object, ObjectMeta, Pod
 from podium.web.serving import App, Guard, TooLargeError
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -352,6 +352,21 @@ class PreemptionArgs(msgspec.Struct, rename="pascal"):
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
+class BindingArgs(
+    msgspec.Struct, rename={"name": "PodName", "namespace": "PodNamespace", "uid": "PodUID", "node": "Node"}
+):
+    """ExtenderBindingArgs."""
+
+    name: str
+    namespace: str
+    uid: str
+    node: str
+
+
+Binder = Callable[[Pod, str], Awaitable[None]]
+"""Binds a pod to a node."""
+
+
 class ExtenderServer:
     """Answers kube-scheduler; one thread asks the plugins, one request after the other.
 
@@ -365,7 +380,8 @@ class ExtenderServer:
         self._pods = StoredPods()
         self._asked: dict[bytes, tuple[int, NodesAsked]] = {}
         self._thread = ThreadPoolExecutor(1, "plugins")
-        self.metrics = Metrics("podium_extender", ("filter", "prioritize", "preempt"))
+        self._binder: Binder | None = None
+        self.metrics = Metrics("podium_extender", ("filter", "prioritize", "preempt", "bind"))
 
     def close(self) -> None:
         """End the thread."""
@@ -390,29 +406,48 @@ class ExtenderServer:
 
     async def filter(self, request: Request) -> Response:
         """ExtenderFilterResult: names for names, nodes for nodes."""
-        return await self._answer("filter", request, self._filter)
+        return await self._answer("filter", request, self._in_thread(self._filter))
 
     async def prioritize(self, request: Request) -> Response:
         """HostPriorityList."""
-        return await self._answer("prioritize", request, self._prioritize)
+        return await self._answer("prioritize", request, self._in_thread(self._prioritize))
 
     async def preempt(self, request: Request) -> Response:
         """ExtenderPreemptionResult."""
-        return await self._answer("preempt", request, self._preempt)
+        return await self._answer("preempt", request, self._in_thread(self._preempt))
 
-    async def _answer(self, verb: str, request: Request, run: Callable[[bytes], bytes]) -> Response:
+    def bind_with(self, binder: Binder) -> None:
+        """Answer /bind from now on."""
+        self._binder = binder
+
+    async def bind(self, request: Request) -> Response:
+        """ExtenderBindingResult."""
+        return await self._answer("bind", request, self._bind)
+
+    async def _bind(self, body: bytes) -> bytes:
+        if self._binder is None:
+            raise InputError("this extender does not bind: start it with --bind")
+        args: BindingArgs = _decoded(body, BindingArgs)
+        pod = Pod(metadata=ObjectMeta(name=args.name, namespace=args.namespace, uid=args.uid))
+        await self._binder(pod, args.node)
+        return msgspec.json.encode({"Error": ""})
+
+    def _in_thread(self, run: Callable[[bytes], bytes]) -> Callable[[bytes], Awaitable[bytes]]:
+        """Let the thread that asks the plugins answer."""
+        return lambda body: asyncio.get_running_loop().run_in_executor(self._thread, run, body)
+
+    async def _answer(self, verb: str, request: Request, run: Callable[[bytes], Awaitable[bytes]]) -> Response:
         start = perf_counter()
         status, body = 200, b""
         try:
-            given = await request.body()
-            body = await asyncio.get_running_loop().run_in_executor(self._thread, run, given)
+            body = await run(await request.body())
         except TooLargeError as error:
             status, body = 413, _problem(error)
         except InputError as error:
             status, body = 400, _problem(error)
         except PodiumError as error:
-            # Filter has a place for this; of the other verbs, kube-scheduler heeds the status.
-            status, body = (200 if verb == "filter" else 500), _problem(error)
+            # Filter and bind have a place for this; of the other verbs, kube-scheduler heeds the status.
+            status, body = (200 if verb in ("filter", "bind") else 500), _problem(error)
             self.metrics.failed(verb)
         self.metrics.observed(verb, perf_counter() - start, status)
         return Response(body, status, media_type=JSON)
@@ -504,6 +539,7 @@ def extender_application(server: ExtenderServer, **guarding: Any) -> App:
         Route("/filter", server.filter, methods=["POST"]),
         Route("/prioritize", server.prioritize, methods=["POST"]),
         Route("/preempt", server.preempt, methods=["POST"]),
+        Route("/bind", server.bind, methods=["POST"]),
         Route("/livez", alive, methods=["GET"]),
         Route("/readyz", ready, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),

@@ -18,10 +18,13 @@ from podium.config.plugin_args import (
 )
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import PluginScores
-from podium.framework import CycleState
+from podium.framework import SUCCESS, CycleState
 from podium.framework.plugin import PreScorePlugin, ScorePlugin
 from podium.model import Pod
+from podium.plugins.dynamic_resources import DynamicResources
+from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
+from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.present.text import amount
 
 
@@ -60,6 +63,12 @@ def formulas(
             feasible = Nodes(
                 cluster, np.array(sorted(cluster.rows[name] for name in decision.feasible), dtype=np.int64)
             )
+            # What these found while filtering is what they score.
+            if (
+                isinstance(plugin, VolumeBinding | DynamicResources)
+                and plugin.pre_filter(state, unbound, feasible).status == SUCCESS
+            ):
+                plugin.filter(state, unbound, feasible)
             if isinstance(plugin, PreScorePlugin):
                 plugin.pre_score(state, unbound, feasible)
             found.append(_formula(scores, Scene(cluster, unbound, cluster.rows[node], plugin, state), node))
@@ -229,6 +238,23 @@ def _pod_affinity(scene: Scene) -> list[str]:
     return lines or ["no preference matters here"]
 
 
+def _volumes(scene: Scene) -> list[str]:
+    assert isinstance(scene.plugin, VolumeBinding)
+    parts = scene.plugin.score_parts(scene.state, scene.cluster, scene.row)
+    lines = [
+        f"{name or 'no class'}: {amount('memory', asked)} of {amount('memory', there)}: {score}"
+        for name, asked, there, score in parts
+    ]
+    return [*lines, "the mean of the classes"] if lines else ["no claim that waits for its volume"]
+
+
+def _devices(scene: Scene) -> list[str]:
+    devices: PodDevices | None = scene.state.get(DynamicResources.name)
+    ranked = devices.ranked_on(scene.cluster.names[scene.row]) if devices is not None else []
+    lines = [f"{claim} gets the alternative {request}: {points}" for claim, request, points in ranked]
+    return [*lines, "the sum; 8 for a first alternative, 7 for a second"] if lines else ["no request has alternatives"]
+
+
 RAW: dict[str, Callable[[Scene], list[str]]] = {
     "NodeResourcesFit": _resources_fit,
     "NodeResourcesBalancedAllocation": _balanced,
@@ -237,6 +263,8 @@ RAW: dict[str, Callable[[Scene], list[str]]] = {
     "ImageLocality": _image_locality,
     "PodTopologySpread": _spread,
     "InterPodAffinity": _pod_affinity,
+    "VolumeBinding": _volumes,
+    "DynamicResources": _devices,
 }
 
 # -- normalising ---------------------------------------------------------------------------------------------------
@@ -248,7 +276,7 @@ def _normalising(scores: PluginScores, raw: int, normalised: int) -> list[str]:
     match scores.plugin:
         case "TaintToleration" if most > 0:
             return [first, f"normalised: 100 - 100 * {raw:,} / {most:,} (the highest) = {normalised}"]
-        case "NodeAffinity" if most > 0:
+        case "NodeAffinity" | "DynamicResources" if most > 0:
             return [first, f"normalised: 100 * {raw:,} / {most:,} (the highest) = {normalised}"]
         case "InterPodAffinity" if most > least:
             return [first, f"normalised: 100 * ({raw:,} - {least:,}) / ({most:,} - {least:,}) = {normalised}"]

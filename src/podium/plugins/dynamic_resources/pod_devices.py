@@ -212,6 +212,16 @@ class PodDevices:
             if claim.status.allocation is not None
         )
 
+    def ranked_on(self, node_name: str) -> list[tuple[str, str, int]]:
+        """What the rank of a node is the sum of: claims, the alternatives they get there, and points."""
+        pending = [(each.claim, each.allocation) for each in self.allocations_on(node_name)]
+        known = [(claim, claim.status.allocation) for claim in self.claims if claim.status.allocation is not None]
+        return [
+            (claim.name, request, points)
+            for claim, allocation in (*pending, *known)
+            for request, points in shape_of(claim.spec).ranked(each.request for each in allocation.devices.results)
+        ]
+
     # -- the node that is taken ------------------------------------------------------------------------------------
 
     def allocations_on(self, node_name: str) -> list[PendingAllocation]:

@@ -98,14 +98,18 @@ class ClaimShape:
 
     def rank(self, taken: Iterable[str]) -> int:
         """How good an allocation is that satisfied the named requests: 8 for a first alternative, 7 for a second."""
+        return sum(points for _, points in self.ranked(taken))
+
+    def ranked(self, taken: Iterable[str]) -> list[tuple[str, int]]:
+        """The alternatives among the named requests, each with its points."""
         names = frozenset(taken)
-        return sum(
-            MOST_ALTERNATIVES - place
+        return [
+            (option.name, MOST_ALTERNATIVES - place)
             for request in self.requests
             if request.is_list
             for place, option in enumerate(request.options)
             if option.name in names
-        )
+        ]
 
 
 MOST_ALTERNATIVES = 8

@@ -71,8 +71,7 @@ class CapacityScorer:
 
     def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool = True) -> Ints:
         """The mean over storage classes, per row: of matched volumes, or with `provisions` of those to be made."""
-        matched = _matched_amounts(found, storage, cluster.columns.size)
-        score = self._mean(matched, cluster.columns.size)
+        score = self._mean(_matched_amounts(found, storage, cluster.columns.size), cluster.columns.size)
         has_match = np.zeros(cluster.columns.size, dtype=np.bool_)
         for serials in found.matched:
             has_match |= serials != UNMATCHED
@@ -80,12 +79,29 @@ class CapacityScorer:
             return score
         return np.where(has_match, score, self._mean(_provisioned_amounts(found, cluster, storage), len(score)))
 
+    def parts_on(
+        self, row: int, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool
+    ) -> list[tuple[str, int, int, int]]:
+        """Per storage class that counts on a row: bytes asked for, bytes that are there, and the score of that."""
+        has_match = any(serials[row] != UNMATCHED for serials in found.matched)
+        amounts = _matched_amounts(found, storage, cluster.columns.size)
+        if not has_match:
+            amounts = _provisioned_amounts(found, cluster, storage) if provisions else {}
+        return [
+            (name, int(requested[row]), int(capacity[row]), int(self._scores(requested, capacity)[row]))
+            for name, (counted, requested, capacity) in amounts.items()
+            if counted[row]
+        ]
+
+    def _scores(self, requested: Ints, capacity: Ints) -> Ints:
+        fits = (capacity != 0) & (requested <= capacity)
+        percent = np.where(fits, requested * MAX_UTILIZATION // np.maximum(capacity, 1), MAX_UTILIZATION)
+        return np.take(self._curve, percent, mode="clip")
+
     def _mean(self, amounts: dict[str, tuple[Mask, Ints, Ints]], size: int) -> Ints:
         total, classes = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         for counted, requested, capacity in amounts.values():
-            fits = (capacity != 0) & (requested <= capacity)
-            percent = np.where(fits, requested * MAX_UTILIZATION // np.maximum(capacity, 1), MAX_UTILIZATION)
-            total += np.where(counted, np.take(self._curve, percent, mode="clip"), 0)
+            total += np.where(counted, self._scores(requested, capacity), 0)
             classes += counted
         return round_half_away(total / np.maximum(classes, 1))
 
@@ -212,6 +228,14 @@ class VolumeBinding(
             return np.zeros(len(nodes), dtype=np.int64)
         cluster, provisions = nodes.cluster, self.release_rules.scores_storage_capacity
         return nodes.take(self._scorer.score(volumes.found, cluster, self._storage.of(cluster), provisions=provisions))
+
+    def score_parts(self, state: CycleState, cluster: Cluster, row: int) -> list[tuple[str, int, int, int]]:
+        """What the score of a row is the mean of: per storage class, bytes asked for, bytes there, and the score."""
+        volumes: _PodVolumes | None = state.get(self.name)
+        if self._scorer is None or volumes is None or volumes.found is None:
+            return []
+        provisions = self.release_rules.scores_storage_capacity
+        return self._scorer.parts_on(row, volumes.found, cluster, self._storage.of(cluster), provisions=provisions)
 
     # -- reserving -------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // The cluster as tiles, and what-ifs: changes to a copy of it, one after the other, each of which can be undone.
 import { note } from "./address.js";
-import { ask } from "./api.js";
+import { ask, report } from "./api.js";
 import { counted, el, labelled, number, save, select } from "./dom.js";
 import { nodePanel } from "./node_panel.js";
 import { legend, Tiles } from "./tiles.js";
@@ -52,6 +52,10 @@ export async function clusterView(view, params, { about, complain, signal }) {
     }
   }
 
+  async function savedReport() {
+    save("what-if.html", await report("what-if", { steps: state.steps, group: state.group }), "text/html");
+  }
+
   async function load(steps = state.steps) {
     complain(null);
     const found = await ask("what-if", { steps, group: state.group }, signal);
@@ -84,6 +88,7 @@ export async function clusterView(view, params, { about, complain, signal }) {
       labelled("Colour by", select(resources.map((name) => [name, name]), state.resource, (name) => { state.resource = name; note({ resource: name }); show(); }, { id: "resource" })),
       labelled("Group by label", el("input", { list: "labels", value: state.group, onchange: (event) => { state.group = event.target.value || "topology.kubernetes.io/zone"; load().catch(complain); } })),
       el("span", { class: "grow" }),
+      el("button", { type: "button", onclick: () => savedReport().catch(complain) }, "HTML report"),
       el("button", { type: "button", onclick: () => save("what-if.json", JSON.stringify(data, null, 1)) }, "JSON")),
     legend(),
     tiles.root,

@@ -1,6 +1,6 @@
 // The player for a timeline: queue and utilisation over time, what happened, and the nodes following a scrubber.
 import { note } from "./address.js";
-import { ask } from "./api.js";
+import { ask, report } from "./api.js";
 import { chart, clock } from "./chart.js";
 import { counted, el, labelled, save } from "./dom.js";
 import { Tiles } from "./tiles.js";
@@ -33,6 +33,10 @@ export async function timeView(view, params, { complain, signal }) {
     lines.push({ time: 120, event: "drain", object: node(first) }, { time: 480, event: "uncordon", object: node(first) });
     if (second) lines.push({ time: 240, event: "fail", object: node(second) });
     events.value = lines.map((line) => JSON.stringify(line)).join("\n");
+  }
+
+  async function savedReport() {
+    save("timeline.html", await report("timeline", question()), "text/html");
   }
 
   async function run() {
@@ -121,6 +125,7 @@ export async function timeView(view, params, { complain, signal }) {
       el("button", { type: "button", onclick: () => example().catch(complain) }, "An example for this cluster"),
       labelled("Until, s", until),
       el("span", { class: "grow" }),
+      el("button", { type: "button", onclick: () => savedReport().catch(complain) }, "HTML report"),
       el("button", { type: "button", onclick: () => found && save("timeline.json", JSON.stringify(found, null, 1)) }, "JSON")),
     shown,
   );
