@@ -20,7 +20,7 @@ class Figure(NamedTuple):
     """
 
     name: str
-    kind: Literal["schedule", "load", "build", "command", "hour", "capacity"] = "schedule"
+    kind: Literal["schedule", "load", "build", "command", "hour", "full", "capacity"] = "schedule"
     shape: str = "basic"
     nodes: int = NODES
     pods: int = PODS
@@ -134,8 +134,18 @@ LOADING = (
 HOUR = Figure("hour", "hour", nodes=1_000, pods=20_000, processes=1, repetitions=2, is_quick=False, seconds=60.0)
 """An hour of cluster life: pods that come and go, and one node in a hundred that fails."""
 
+FULL = tuple(
+    Figure(name, "full", nodes=nodes, pods=pods, processes=1, repetitions=2, is_quick=False, seconds=seconds)
+    for name, nodes, pods, seconds in (
+        ("full", 50, 1_000, 2.0),
+        ("full-3000", 50, 3_000, 6.0),
+        ("full-10000", 200, 10_000, 20.0),
+    )
+)
+"""Too many pods for the nodes: most of them wait, and are tried again whenever one ends."""
+
 CAPACITY = Figure("capacity", "capacity", nodes=1_000, pods=40_000, processes=1, repetitions=3, seconds=2.0)
 """How many pods of `basic` fit."""
 
-FIGURES = (*SHAPES, *GROWING, LARGE, *LOADING, HOUR, CAPACITY)
+FIGURES = (*SHAPES, *GROWING, LARGE, *LOADING, HOUR, *FULL, CAPACITY)
 BY_NAME = {figure.name: figure for figure in FIGURES}

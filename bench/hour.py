@@ -1,4 +1,4 @@
-"""An hour in the life of a cluster, as events."""
+"""An hour in the life of a cluster, and of one that is full, as events."""
 
 from __future__ import annotations
 
@@ -54,3 +54,29 @@ def _arrival(number: int, chance: random.Random, seconds: int) -> Fields:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "ownerReferences": [owner]}, "spec": spec}
     lifetime = chance.uniform(60, 1200)
     return {"time": chance.uniform(0, seconds), "event": "add", "object": pod, "lifetime": lifetime}
+
+
+# -- a full cluster --------------------------------------------------------------------------------------------------
+
+FULL_SIZES = ("500m", "1", "2")
+
+
+def full_nodes(count: int) -> list[Node]:
+    """Nodes of 8 cores."""
+    size = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    return load([_object("Node", f"node-{i:03}", status={"allocatable": size}) for i in range(count)]).of(Node)
+
+
+def full_events(seed: int, pods: int) -> list[Fields]:
+    """Pods that come within ten minutes and run for half an hour: many more than there is room for."""
+    chance, events = random.Random(seed), []
+    for number in range(pods):
+        requests = {"cpu": chance.choice(FULL_SIZES), "memory": "256Mi"}
+        container = {"name": "main", "image": "batch", "resources": {"requests": requests}}
+        pod = _object("Pod", f"batch-{number:05}", spec={"containers": [container]})
+        events.append({"time": round(chance.uniform(0, 600), 1), "event": "add", "object": pod, "lifetime": 1800})
+    return events
+
+
+def _object(kind: str, name: str, **fields: Fields) -> Fields:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}

@@ -17,16 +17,16 @@ from pathlib import Path
 import msgspec
 
 from bench.figures import BY_NAME, DUMP, Figure
-from bench.hour import hour_events, hour_nodes
+from bench.hour import full_events, full_nodes, hour_events, hour_nodes
 from bench.reference import SLICES, Sample, Yardstick, peak_bytes, take
-from bench.shapes import case
+from bench.shapes import Fields, case
 from podium.answers import capacity
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.manifests import load
 from podium.memory import collector_relaxed
-from podium.model import Object, Pod
-from podium.timeline import Timeline
+from podium.model import Node, Object, Pod
+from podium.timeline import Timeline, TimelineResult
 
 ROOT = Path(__file__).parent.parent
 
@@ -76,6 +76,8 @@ def samples(figure: Figure, dump: Path | None = None) -> Iterator[Sample]:
         yield from _schedule(figure)
     elif figure.kind == "hour":
         yield from _hour(figure)
+    elif figure.kind == "full":
+        yield from _full(figure)
     elif figure.kind == "capacity":
         yield from _capacity(figure)
     elif dump is None:
@@ -105,6 +107,19 @@ def _hour(figure: Figure) -> Iterator[Sample]:
     nodes, events = hour_nodes(figure.nodes), hour_events(0, figure.nodes, figure.pods)
     for _ in range(figure.repetitions):
         yield take([lambda: Timeline(nodes, events).run()])
+
+
+def _full(figure: Figure) -> Iterator[Sample]:
+    nodes, events = full_nodes(figure.nodes), full_events(0, figure.pods)
+    for _ in range(figure.repetitions):
+        results: list[TimelineResult] = []
+        yield take([partial(_live_through, nodes, events, results)])
+        if results[0].unplaced:
+            raise BrokenError(f"{figure.name}: {len(results[0].unplaced)} pods never got a node")
+
+
+def _live_through(nodes: list[Node], events: list[Fields], results: list[TimelineResult]) -> None:
+    results.append(Timeline(nodes, events).run())
 
 
 def _capacity(figure: Figure) -> Iterator[Sample]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.engine.evaluation import Evaluation
+from podium.engine.node_statuses import status_counts
 from podium.engine.preemption.choice import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status
@@ -120,7 +121,10 @@ class Decision:
 
     def reasons(self) -> Counter[str]:
         """How many nodes each reason was given for."""
-        counts = Counter(reason for status in self.rejected.values() for reason in status.reasons)
+        counts: Counter[str] = Counter()
+        for status, number in status_counts(self.rejected).items():
+            for reason in status.reasons:
+                counts[reason] += number
         missing = self.node_count - len(self.rejected) - len(self.feasible)
         if self.absent is not None and missing > 0:
             for reason in self.absent.reasons:
@@ -321,7 +325,7 @@ class Diagnosis(NamedTuple):
 def _rejecting_plugins(decision: Decision) -> tuple[frozenset[str], frozenset[str]]:
     """The plugins that rejected the pod on some node, and those that only asked it to wait."""
     unschedulable, pending = set[str](), set[str]()
-    for status in set(decision.rejected.values()):
+    for status in status_counts(decision.rejected):
         if status.code is Code.PENDING:
             pending.add(status.plugin)
         elif status.code.rejects:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from podium.cluster import Cluster, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask
+from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
@@ -211,6 +211,21 @@ class Evaluation:
         Where the release collects all reasons, by all filters that did.
         """
         found: dict[int, Status] = {}
+        for status, rows in self._rejections():
+            for row in rows.tolist():
+                found[row] = joined(found[row], status) if row in found else status
+        looked_at = None if self.looked_at is None else set(self.looked_at.tolist())
+        found.update({row: why for row, why in self.overruled.items() if looked_at is None or row in looked_at})
+        return found
+
+    def rows_by_status(self) -> list[tuple[Status, Ints]] | None:
+        """What `statuses` says, as the rows that have each status; None where a row's status has to be put together."""
+        if self.overruled or self.plan.conduct.collects_all_reasons:
+            return None
+        return list(self._rejections())
+
+    def _rejections(self) -> Iterator[tuple[Status, Ints]]:
+        """What each filter rejected of the rows that none before it did, or of all where reasons are collected."""
         collects = self.plan.conduct.collects_all_reasons
         undecided = np.flatnonzero(self.cluster.columns.alive) if self.looked_at is None else self.looked_at
         for plugin in self.plan.outline.filter:
@@ -224,15 +239,17 @@ class Evaluation:
                 verdict = Verdict(results.values[undecided], results.describe)
                 if verdict.error is not None:
                     raise PluginError(plugin.name, f"failed: {verdict.error.message}")
-            for code in np.unique(verdict.codes[verdict.codes != 0]):
-                status = verdict.describe(int(code))._replace(plugin=plugin.name)
-                for row in undecided[verdict.codes == code].tolist():
-                    found[row] = joined(found[row], status) if row in found else status
+            is_rejected = verdict.codes != 0
+            if not is_any(is_rejected):
+                continue
+            rows, codes = undecided[is_rejected], verdict.codes[is_rejected]
+            while len(rows):
+                code = codes.item(0)
+                others = codes != code
+                yield verdict.describe(code)._replace(plugin=plugin.name), rows[~others]
+                rows, codes = rows[others], codes[others]
             if not collects:
-                undecided = undecided[verdict.codes == 0]
-        looked_at = None if self.looked_at is None else set(self.looked_at.tolist())
-        found.update({row: why for row, why in self.overruled.items() if looked_at is None or row in looked_at})
-        return found
+                undecided = undecided[~is_rejected]
 
     def overrule(self, statuses: dict[int, Status]) -> None:
         """Reject rows, whatever the filters say of them as they are now."""

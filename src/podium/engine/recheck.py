@@ -218,11 +218,7 @@ class Recheck:
         running = [plugin for plugin in plan.outline.filter if plugin.name not in skipped]
         self._steps = [_Step(each, plan.filter_results(each) if is_fixed(each) else None) for each in running]
         self._changing = [step for step in self._steps if step.results is None]
-        self._passes_fixed = np.ones(cluster.columns.size, dtype=np.bool_)
-        for _, results in self._steps:
-            if results is not None:
-                results.catch_up()
-                self._passes_fixed &= results.values == 0
+        self._plan = plan
         followers = [plugin for plugin in plan.outline.pre_filter if plugin.name not in skipped]
         self._followers = [plugin for plugin in followers if _follows_pods(plugin)]
         kept = all(plan.filter_results(plugin) is not None for plugin in running)
@@ -284,13 +280,14 @@ class Recheck:
         rows: Ints = np.array(listed, dtype=np.int64)
         found = [SUCCESS] * len(rows)
         undecided = np.arange(len(rows))
-        for plugin, results in self._changing if self._passes_fixed[rows].all() else self._steps:
+        for plugin, results in self._changing if self._plan.pass_by_row(rows) else self._steps:
             if not len(undecided):
                 break
             if results is None:
                 found_here = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
                 verdict = returned.verdict(plugin.name, found_here, len(undecided))
             else:
+                results.catch_up()
                 verdict = Verdict(results.values[rows[undecided]], results.describe)
             rejected = verdict.codes != 0
             if rejected.any():

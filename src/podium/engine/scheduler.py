@@ -15,6 +15,7 @@ from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.evaluation import NO_EXTENDERS, PLUGIN_FAULTS, Evaluation, ExtenderRound
 from podium.engine.failed_kinds import FailedKinds
 from podium.engine.feasible_rows import Ranking
+from podium.engine.node_statuses import NodeStatuses
 from podium.engine.plan.plan import Plan, Plans
 from podium.engine.preemption.search import Preemption, outlook
 from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
@@ -288,14 +289,14 @@ class Scheduler:
     def _explain(self, evaluation: Evaluation, extended: ExtenderRound) -> Decision:
         """The decision with every number and reason that led to it."""
         key, names = evaluation.pod.key, self.cluster.names
-        statuses = extended.over(self._statuses(evaluation))
+        rejected = self._rejected(evaluation, extended)
         feasible = tuple(sorted(names[row] for row in evaluation.feasible.rows))
         absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
-        if absent is None and len(feasible) + len(statuses) < self.cluster.node_count:
+        if absent is None and len(feasible) + len(rejected) < self.cluster.node_count:
             absent = Status.unresolvable()
         found: dict[str, Any] = {
             "feasible": feasible,
-            "rejected": {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)},
+            "rejected": rejected,
             "absent": absent,
             "narrowed_by": evaluation.narrowed_by,
             "node_count": self.cluster.node_count,
@@ -313,12 +314,18 @@ class Scheduler:
             chosen = self._choose(evaluation, extended)
         return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
 
-    def _statuses(self, evaluation: Evaluation) -> dict[int, Status]:
-        """Why rows were rejected; by PreFilter as well, in releases that note that for every node."""
-        rejected = evaluation.pre_filter_status
-        if rejected is not None and not self.setup.rules.counts_absent_nodes:
-            return dict.fromkeys(self.cluster.rows.values(), rejected)
-        return evaluation.statuses()
+    def _rejected(self, evaluation: Evaluation, extended: ExtenderRound) -> Mapping[str, Status]:
+        """Why nodes were rejected; by PreFilter as well, in releases that note that for every node."""
+        names, by_pre_filter = self.cluster.names, evaluation.pre_filter_status
+        if by_pre_filter is not None and not self.setup.rules.counts_absent_nodes:
+            statuses = dict.fromkeys(self.cluster.rows.values(), by_pre_filter)
+        else:
+            by_status = None if extended.rejections else evaluation.rows_by_status()
+            if by_status is not None:
+                return NodeStatuses(by_status, names)
+            statuses = evaluation.statuses()
+        statuses = extended.over(statuses)
+        return {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)}
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
         """Score the feasible nodes and take one, keeping every number."""

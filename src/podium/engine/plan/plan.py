@@ -165,6 +165,10 @@ class Plan:
             self.feasible[row] = passing
             self._forget_feasible()
 
+    def pass_by_row(self, rows: Ints) -> bool:
+        """Whether the filters that read more than resources passed all of these rows when the plan last caught up."""
+        return not len(rows) or lowest(self._rows.values[rows]) > INFEASIBLE // 2
+
     def _forget_feasible(self) -> None:
         self._feasible_in.clear()
         self._feasible_rows = None

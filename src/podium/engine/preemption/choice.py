@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from podium.cluster import Cluster
+from podium.cluster.columns import Ints
+from podium.engine.node_statuses import NodeStatuses
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender, Victims
@@ -28,8 +30,11 @@ def why_not_eligible(
     """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter saw."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
-    row, status = cluster.rows.get(nominated_node), statuses.get(nominated_node)
-    if row is None or (status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+    row = cluster.rows.get(nominated_node)
+    if row is None:
+        return ""
+    status = statuses.get(nominated_node)
+    if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     # Room is being made for the pod already: it should wait for that, and not make more of it elsewhere.
     is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else is_terminating
@@ -51,15 +56,13 @@ def is_being_preempted(pod: Pod) -> bool:
     return condition is not None and condition.status == "True" and condition.reason == PREEMPTED
 
 
-def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> list[int]:
+def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> Ints:
     """The rows where pods that go might help; not those rejected for what no eviction changes."""
-    # Thousands of nodes share a handful of statuses: each of those is looked at once.
-    known = {id(status): status for status in statuses.values()}
-    helped = {key for key, status in known.items() if status.code is Code.UNSCHEDULABLE}
+    if isinstance(statuses, NodeStatuses):
+        return statuses.rows_of(Code.UNSCHEDULABLE)
     rows = cluster.rows
-    if len(helped) == len(known):
-        return sorted([rows[name] for name in statuses])
-    return sorted([rows[name] for name, status in statuses.items() if id(status) in helped])
+    helped = [rows[name] for name, status in statuses.items() if status.code is Code.UNSCHEDULABLE]
+    return np.array(sorted(helped), dtype=np.int64)
 
 
 BELOW_ALL_PRIORITIES = 2**31

@@ -11,8 +11,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, Trial
+from podium.cluster.columns import Ints, Mask
 from podium.engine.decision import Decision, Eviction
 from podium.engine.evaluation import Evaluation
 from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
@@ -76,6 +79,32 @@ DryRun = Candidate | Status
 """The pods of a node that have to go, or why that does not help."""
 
 
+class KnownDryRuns(RowCache[DryRun]):
+    """The outcome for rows that did not change since, for pods of one kind."""
+
+    __slots__ = ("_without_victims",)
+
+    def __init__(self, changes: RowChangeLog) -> None:
+        super().__init__(changes)
+        self._without_victims: Mask = np.zeros(0, dtype=np.bool_)
+
+    def others(self, rows: Ints) -> Ints:
+        """The rows that are not known to have no pod that may go; what changed is forgotten first."""
+        changed = self.forget_changed()
+        size = int(rows.max()) + 1
+        if changed is None or size > len(self._without_victims):
+            self._without_victims = np.zeros(2 * size, dtype=np.bool_)
+            self._without_victims[[row for row, outcome in self.found.items() if outcome is NO_VICTIMS]] = True
+        elif changed:
+            self._without_victims[[row for row in changed if row < len(self._without_victims)]] = False
+        return rows[~self._without_victims[rows]]
+
+    def note_without_victims(self, row: int) -> None:
+        """Note that a row has no pod that may go."""
+        self.found[row] = NO_VICTIMS
+        self._without_victims[row] = True
+
+
 class _Spared(NamedTuple):
     """A pod to be spared if possible; the one with the lowest rank is the most important."""
 
@@ -106,20 +135,21 @@ class DryRuns:
     def _budgets(self) -> Budgets:
         return Budgets(self._cluster)
 
-    def run(
-        self, rows: Sequence[int], together: int, memory: RowCache[DryRun], own_row: int
-    ) -> Iterator[Sequence[DryRun]]:
-        """The outcome for each row, lazily and in order: one by one or, where rows are independent, `together`.
+    def run(self, rows: Ints, together: int, memory: KnownDryRuns, own_row: int) -> Iterator[Sequence[DryRun]]:
+        """The outcome for each row, lazily: one by one or, where rows are independent, `together`.
 
-        It is remembered that a row has no pod that may go, and what is found for independent rows, except on the row
-        that the pod is nominated to itself.
+        First come the rows that are known to have no pod that may go, then the others in order. That is remembered,
+        and what is found for independent rows, except on the row that the pod is nominated to itself.
         """
-        memory.forget_changed()
+        others = memory.others(rows)
+        if len(others) < len(rows):
+            yield [NO_VICTIMS] * (len(rows) - len(others))
         known = memory.found
-        for start in range(0, len(rows), together):
-            batch = rows[start : start + together]
+        for start in range(0, len(others), together):
+            batch = others[start : start + together].tolist()
             potential = {row: self._potential(row) for row in batch if row not in known}
-            known.update((row, NO_VICTIMS) for row, pods in potential.items() if not pods)
+            for row in [row for row, pods in potential.items() if not pods]:
+                memory.note_without_victims(row)
             if all(known.get(row) is NO_VICTIMS for row in batch):
                 yield [NO_VICTIMS] * len(batch)
             elif self._recheck.rows_are_independent:
@@ -215,7 +245,7 @@ class Search:
         tie_break: TieBreak,
         rng: random.Random,
         changes: RowChangeLog,
-        memories: RecentlyUsed[RowCache[DryRun]],
+        memories: RecentlyUsed[KnownDryRuns],
     ) -> None:
         self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
         self._tie_break, self._rng, self._changes, self._memories = tie_break, rng, changes, memories
@@ -251,15 +281,17 @@ class Search:
         placement = f"found a potential placement for pod on node {chosen.node}"
         return Status(Code.SUCCESS, (f"{placement}, preempting {len(chosen.victims)} victims",))
 
-    def _find(self, policy: DefaultPreemption, rows: list[int], own_row: int) -> tuple[list[Candidate], list[Status]]:
+    def _find(self, policy: DefaultPreemption, rows: Ints, own_row: int) -> tuple[list[Candidate], list[Status]]:
         """Candidates, those that violate no budget first; without any, what was said of all the rows."""
-        if not rows:
+        if not len(rows):
             return [], []
         evaluation, before = self._evaluation, self._rng.getstate()
         offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
-        rows = rows[offset:] + rows[:offset]
+        rows = np.concatenate([rows[offset:], rows[:offset]])
         runs = DryRuns(evaluation, policy, self._nominations, self._changes)
-        memory = self._memories.get_or_make((policy, evaluation.state.info.signature), lambda: RowCache(self._changes))
+        memory = self._memories.get_or_make(
+            (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._changes)
+        )
         good: list[Candidate] = []
         violating: list[Candidate] = []
         rejected: list[Status] = []
@@ -343,7 +375,7 @@ class Preemption:
     ) -> None:
         self._nominations, self._changes, self._extenders = nominations, changes, extenders
         self._tie_break, self._rng = tie_break, random.Random(seed)
-        self._memories: RecentlyUsed[RowCache[DryRun]] = RecentlyUsed(self.MOST_KINDS)
+        self._memories: RecentlyUsed[KnownDryRuns] = RecentlyUsed(self.MOST_KINDS)
 
     def save(self) -> Any:
         """What the next search depends on, to be given to `restore`."""
