@@ -6,7 +6,7 @@ import numpy as np
 from go_random import GoRandom
 from gpu_share import GPU_MILLI, WHOLE
 from msgspec.structs import replace
-from typical_pods import COUNT
+from typical_pods import COUNT, models
 
 from podium import Objects, Simulation
 from podium.model import Node, Pod
@@ -70,7 +70,7 @@ def _name(item) -> str:
 
 def _kind(task: Pod):
     requests = task.spec.containers[0].resources.requests
-    return requests["cpu"], requests.get(GPU_MILLI), task.spec.affinity
+    return requests["cpu"], requests.get(GPU_MILLI), models(task)
 
 
 def _counting(task: Pod, number: int) -> Pod:

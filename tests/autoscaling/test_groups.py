@@ -29,6 +29,9 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
     assert (settings.max_scale_down_parallelism, settings.max_drain_parallelism) == (10, 1)
     assert settings.skip_nodes_with_local_storage
     assert settings.skip_nodes_with_system_pods
+    assert (settings.new_pod_scale_up_delay, settings.scale_down_non_empty_candidates_count) == (0, 30)
+    assert (settings.scale_down_enabled, settings.ignore_daemonsets_utilization) == (True, False)
+    assert settings.expendable_pods_priority_cutoff == -10
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,10 @@ def test_the_minimum_is_there_from_the_beginning_and_paid_for(tmp_path: Path) ->
 def test_nodes_are_paid_for_from_when_they_are_asked_for(tmp_path: Path) -> None:
     result = scaled(tmp_path, group(pricePerHour=1), events=[arrival(0, task("p"))], until=1800)
     assert report(result)["cost"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("priority", "nodes"), [(-10, 1), (-11, 0)])
+def test_no_node_comes_for_a_pod_of_very_low_priority(tmp_path: Path, priority: int, nodes: int) -> None:
+    events = [arrival(0, task("low", priority=priority))]
+    result = scaled(tmp_path, group(), there=[CLOSED], events=events, until=600)
+    assert report(result)["added"] == nodes

@@ -97,6 +97,19 @@ def test_a_pod_of_the_system_keeps_a_node(tmp_path: Path) -> None:
     there[-1]["metadata"]["namespace"] = "kube-system"
     assert kept(tmp_path, there)
     assert not kept(tmp_path, there, skipNodesWithSystemPods=False)
+    allowing = {"metadata": {"name": "web", "namespace": "kube-system"}, "spec": BUDGET["spec"] | {"minAvailable": 0}}
+    assert not kept(tmp_path, [*there, BUDGET | allowing])
+
+
+def test_a_pod_of_very_low_priority_keeps_no_node(tmp_path: Path) -> None:
+    there = [member("a"), member("b"), task("alone", nodeName="b", priority=-20, cpu=3)]
+    result = scaled(tmp_path, group(), there=there, until=7200)
+    assert happened(result, "scale-down") == [
+        (600, "scale-down", "a", "pool", "empty"),
+        (600, "scale-down", "b", "pool", "empty"),
+    ]
+    kept_by_it = scaled(tmp_path, group(), there=there, until=7200, expendablePodsPriorityCutoff=-30)
+    assert happened(kept_by_it, "scale-down") == [(600, "scale-down", "a", "pool", "empty")]
 
 
 def test_an_annotation_keeps_a_node(tmp_path: Path) -> None:

@@ -222,6 +222,16 @@ def test_random_numbers_are_those_of_go() -> None:
     assert items == [5, 4, 8, 7, 3, 0, 2, 1, 6]
 
 
+@pytest.mark.parametrize("number", [10, 100])
+def test_the_typical_tasks_are_those_of_the_whole_trace(number: int) -> None:
+    """Also where tasks are drawn again, or left out: the first of a kind counts for all of it."""
+    import_from(FOLDER, {})
+    trace = [task(f"t{n}", 500 if n % 2 else 1000, models=("T4",) if n % 5 == 0 else ()) for n in range(number)]
+    _, *tasks = function_named("study:arrivals")(load([gpu_node("n", 8), *trace]), 42)
+    counts = [int(each.metadata.annotations["podium/count"]) for each in tasks]
+    assert sorted(count for count in counts if count) == sorted([number // 10, number // 10, *[number * 4 // 10] * 2])
+
+
 def test_a_trace_without_gpu_tasks_is_refused() -> None:
     import_from(FOLDER, {})
     objects = load([gpu_node("n", 8), task("t", 0)])

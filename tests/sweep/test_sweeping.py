@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from cli.running import node, run, written
 from cli.running import pod as pod_of
-from cli.running import run, written
 from podium.errors import InputError
 from podium.present.sweep import to_document
 from podium.sweep import Row, SweepResult, in_process, load_inputs, read_sweep, sweep
@@ -119,6 +121,31 @@ def test_timelines_measure_waits_and_evictions(tmp_path: Path) -> None:
     (row,) = result.rows
     assert row.numbers["placed"] == 10
     assert row.numbers["longest_wait"] > 50
+
+
+def test_the_cheapest_configuration_of_a_cluster_that_shrinks_is_found(tmp_path: Path) -> None:
+    """Tasks that come every five minutes and keep their node: spread over two nodes they keep both."""
+    template = {"status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}}
+    group = {"name": "pool", "maxSize": 2, "pricePerHour": 1.0, "template": template}
+    (tmp_path / "groups.yaml").write_text(yaml.safe_dump({"groups": [group]}))
+    events = [{"time": 300 * n, "event": "add", "object": pod_of(f"t{n}"), "lifetime": 540} for n in range(12)]
+    (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    there = [node(name, labels={"podium/node-group": "pool"}) for name in "ab"]
+    written(tmp_path / "there.json", *there)
+    result = swept(
+        tmp_path,
+        cluster="there.json",
+        events="events.jsonl",
+        nodeGroups="groups.yaml",
+        until=3600,
+        minimize="cost",
+        search={"method": "optuna", "trials": 6},
+        axes={STRATEGY: ["LeastAllocated", "MostAllocated"], WEIGHT: {"from": 1, "to": 50}},
+    )
+    assert result.best is not None
+    assert result.best.point[STRATEGY] == "MostAllocated"
+    costs = {row.point[STRATEGY]: row.numbers["cost"] for row in result.rows}
+    assert costs["MostAllocated"] < costs["LeastAllocated"] == 2.0
 
 
 def test_the_command_writes_everything_and_names_the_best(tmp_path: Path) -> None:

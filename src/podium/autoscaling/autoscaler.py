@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.autoscaling.fleet import NEVER, Fleet, Member, WhatIf, may_leave, without
+from podium.autoscaling.fleet import NEVER, Fleet, Member, WhatIf, is_expendable, may_leave, without
 from podium.autoscaling.groups import NodeGroup, NodeGroups
 from podium.model import Pod
 from podium.model.resources import CPU, MEMORY, pod_resources
@@ -226,11 +226,12 @@ class Autoscaler:
         return True
 
     def _unschedulable(self) -> Iterator[Pod]:
-        """The pods that were tried in vain and are not to get a node by preemption."""
+        """The pods that were tried in vain, are not to get a node by preemption, and are worth a node."""
         loop = self._timeline.loop
         for queued in loop.queue:
             pod = loop.pods[queued.pod.key]
-            if queued.attempts and not queued.is_gated and not pod.status.nominated_node_name:
+            is_waiting = queued.attempts and not queued.is_gated and not pod.status.nominated_node_name
+            if is_waiting and not is_expendable(pod, self._settings):
                 yield pod
 
     def report(self) -> dict[str, Any]:

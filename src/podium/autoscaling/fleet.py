@@ -30,25 +30,31 @@ SYSTEM = "kube-system"
 MEMORY_MEDIUM = "Memory"
 
 
+def is_expendable(pod: Pod, settings: Settings) -> bool:
+    """Whether a pod's priority is so low that no node comes or stays for it; a pod without a priority is not."""
+    cutoff = settings.expendable_pods_priority_cutoff
+    return pod.spec.priority is not None and pod.spec.priority < cutoff and settings.strategy != "karpenter"
+
+
 def goes_along(pod: Pod) -> bool:
     """Whether a pod goes with its node and nobody minds: of a DaemonSet, a mirror pod, or one that ends anyway."""
     owner = pod.metadata.controller
     return pod.terminating or MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == "DaemonSet")
 
 
-def may_move(pod: Pod, settings: Settings, may_evict: Callable[[Pod], bool]) -> bool:
-    """Whether a pod may be evicted so that its node can go; `may_evict` asks the PodDisruptionBudgets."""
+def may_move(pod: Pod, settings: Settings, disruptions: Disruptions) -> bool:
+    """Whether a pod may be evicted so that its node can go."""
     annotations = pod.metadata.annotations
     if annotations.get(SAFE_TO_EVICT) == "false" or annotations.get(DO_NOT_DISRUPT) == "true":
         return False
-    if not may_evict(pod):
+    if not disruptions.may_evict(pod):
         return False
     if annotations.get(SAFE_TO_EVICT) == "true":
         return True
     if pod.metadata.controller is None:
         # Nobody would make it anew.
         return False
-    if settings.skip_nodes_with_system_pods and pod.namespace == SYSTEM:
+    if settings.skip_nodes_with_system_pods and pod.namespace == SYSTEM and not disruptions.has_budget(pod):
         return False
     return not (settings.skip_nodes_with_local_storage and _has_local_storage(pod))
 
@@ -167,18 +173,22 @@ def member(cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[st
     row = cluster.rows[node.name]
     pods = [current(placed.pod.key) for placed in cluster.placed_on(row)]
     info = NodeInfo(cluster, row)
+    expendable = [pod for pod in pods if is_expendable(pod, settings)]
+    pods = [pod for pod in pods if pod not in expendable]
     ignored = [p for p in pods if settings.ignore_daemonsets_utilization and goes_along(p) and not p.terminating]
     shares = []
     for resource in (CPU, MEMORY):
         offered = info.allocatable(resource)
-        requested = info.requested(resource) - sum(cluster.info_of(p).resources.used.get(resource, 0) for p in ignored)
+        requested = info.requested(resource) - sum(
+            cluster.info_of(p).resources.used.get(resource, 0) for p in (*ignored, *expendable)
+        )
         shares.append(requested / offered if offered else 0.0)
     return Member(node, group, tuple(pod for pod in pods if not goes_along(pod)), max(shares))
 
 
 def may_leave(one: Member, settings: Settings, disruptions: Disruptions) -> bool:
     """Whether nothing on a node keeps it: no annotation, no pod that must not be moved, no budget."""
-    movable = all(may_move(pod, settings, disruptions.may_evict) for pod in one.pods)
+    movable = all(may_move(pod, settings, disruptions) for pod in one.pods)
     return may_go(one.node) and movable and disruptions.may_evict_all(one.pods)
 
 

@@ -88,6 +88,7 @@ class Settings:
     skip_nodes_with_local_storage: bool
     skip_nodes_with_system_pods: bool
     ignore_daemonsets_utilization: bool
+    expendable_pods_priority_cutoff: int
     consolidation_policy: str
     consolidate_after: float
 
@@ -142,6 +143,7 @@ def _settings(top: Section) -> Settings:
         skip_nodes_with_local_storage=top.truth("skipNodesWithLocalStorage", default=True),
         skip_nodes_with_system_pods=top.truth("skipNodesWithSystemPods", default=True),
         ignore_daemonsets_utilization=top.truth("ignoreDaemonsetsUtilization", default=False),
+        expendable_pods_priority_cutoff=top.whole("expendablePodsPriorityCutoff", -10, least=-(2**31)),
         consolidation_policy=top.one_of("consolidationPolicy", POLICIES, POLICIES[0]),
         consolidate_after=_duration(top, "consolidateAfter", 0.0),
     )

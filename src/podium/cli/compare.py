@@ -27,6 +27,35 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+Files = Annotated[
+    list[str],
+    typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
+]
+Configs = Annotated[
+    list[str],
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration, or what the release reads; two are compared, one with that of the "
+        "input or the default.",
+    ),
+]
+Clusters = Annotated[list[str], typer.Option("--cluster", metavar="FILE", help="Twice, for two clusters to compare.")]
+ManyReleases = Annotated[
+    list[str],
+    typer.Option(
+        "--release", metavar="RELEASE", help=f"A release such as v1.33; one is compared with {options.CURRENT}."
+    ),
+]
+ManyNodeGroups = Annotated[
+    list[str],
+    typer.Option(
+        "--node-groups",
+        metavar="FILE",
+        help="With --timeline: groups of nodes that grow and shrink; two are compared, one is that of both.",
+    ),
+]
+
 MEASURES = (
     "moved, and pods, pending, nodes, nodes_in_use, cpu_utilisation, memory_utilisation, cpu_imbalance, "
     "memory_imbalance, zone_spread, node_spread, fragmentation, stranded_cpu, stranded_memory, largest_cpu and "
@@ -36,41 +65,16 @@ FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 
 
 def compare(
-    files: Annotated[
-        list[str],
-        typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
-    ] = [],  # noqa: B006
+    files: Files = [],  # noqa: B006
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
-    configs: Annotated[
-        list[str],
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration, or what the release reads; two are compared, one with that of the "
-            "input or the default.",
-        ),
-    ] = [],  # noqa: B006
-    clusters: Annotated[
-        list[str], typer.Option("--cluster", metavar="FILE", help="Twice, for two clusters to compare.")
-    ] = [],  # noqa: B006
-    releases: Annotated[
-        list[str],
-        typer.Option(
-            "--release", metavar="RELEASE", help=f"A release such as v1.33; one is compared with {options.CURRENT}."
-        ),
-    ] = [],  # noqa: B006
+    configs: Configs = [],  # noqa: B006
+    clusters: Clusters = [],  # noqa: B006
+    releases: ManyReleases = [],  # noqa: B006
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     events: simulate.Events = None,
     until: simulate.Until = None,
-    node_groups: Annotated[
-        list[str],
-        typer.Option(
-            "--node-groups",
-            metavar="FILE",
-            help="With --timeline: groups of nodes that grow and shrink; two are compared, one is that of both.",
-        ),
-    ] = [],  # noqa: B006
+    node_groups: ManyNodeGroups = [],  # noqa: B006
     fail_when: FailIf = [],  # noqa: B006
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
@@ -87,9 +91,9 @@ def compare(
     Exit code 1 if a --fail-if holds, else 0.
     """
     if events is not None or until is not None or node_groups:
-        if html is not None or replay:
-            name = "--replay" if replay else "--html"
-            raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
+        for name, is_given in (("--html", html is not None), ("--replay", replay)):
+            if is_given:
+                raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
         sides = _Sides(files, kubeconfig, context, configs, clusters, releases, node_groups)
         return _compare_timelines(
             sides,

@@ -325,6 +325,10 @@ class Disruptions:
         """Whether all budgets that protect the pod let it go; a pod that does not run harms none."""
         return all(budget.allowed() > 0 for budget in self._protecting(pod))
 
+    def has_budget(self, pod: Pod) -> bool:
+        """Whether any budget protects the pod."""
+        return bool(self._protecting(pod))
+
     def may_evict_all(self, pods: Iterable[Pod]) -> bool:
         """Whether all budgets let all of these pods go at once."""
         counts = Counter(id(budget) for pod in pods for budget in self._protecting(pod))
