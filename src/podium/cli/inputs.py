@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.answers import NodeTemplate
 from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after
-from podium.cli.output import remark, warn
+from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
@@ -93,12 +93,21 @@ def read_objects(files: Sequence[str], kubeconfig: str | None = None, context: s
     if not files:
         from podium.cli.live import read_live
 
-        return read_live(kubeconfig, context)
+        return _with_short_names(read_live(kubeconfig, context))
     if kubeconfig or context:
         raise InputError("-f reads files and --context a cluster; leave one of the two out")
     objects = load(*dict.fromkeys(files), strict=READING.get().strict)
     if not objects.of(Node):
         raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")
+    return _with_short_names(objects)
+
+
+def _with_short_names(objects: Objects) -> Objects:
+    """The same objects, whose nodes tables name without what all their names end with."""
+    from podium.model import Node
+    from podium.present.text import common_domain
+
+    NODE_DOMAIN.set(common_domain([node.name for node in objects.of(Node)]))
     return objects
 
 
