@@ -165,7 +165,7 @@ CASES: dict[str, tuple[Pod, list[Object], Obstacle]] = {
         [in_zone("a"), RUNNING],
         Obstacle(
             "anti-affinity",
-            f"the pod's anti-affinity keeps it away from pod default/web-0 in {HOSTNAME}=n-a",
+            "the pod's anti-affinity keeps it away from pod default/web-0 on the node",
             {"topologyKey": HOSTNAME, "domain": "n-a", "pod": "default/web-0"},
         ),
     ),
@@ -174,7 +174,7 @@ CASES: dict[str, tuple[Pod, list[Object], Obstacle]] = {
         [in_zone("a"), make_pod("shy", node="n-a", affinity=affinity(required=[pod_term(ZONE, WEB)], anti=True))],
         Obstacle(
             "anti-affinity",
-            f"the anti-affinity of pod default/shy keeps the pod away from {ZONE}=a",
+            f"the anti-affinity of pod default/shy in {ZONE}=a keeps the pod away",
             {"topologyKey": ZONE, "domain": "a", "pod": "default/shy"},
         ),
     ),

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
 from podium.cli import capacity, compare, disruption, explain, live, options, recorded, run, serve, simulate, sweep
-from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line, warn
+from podium.cli.output import EXIT_BAD_INPUT, NODE_DOMAIN, check_files, one_line, warn
 from podium.errors import ExtenderWarning, PodiumError
 
 EXIT_INTERRUPTED = 130
@@ -216,9 +216,11 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
 
         allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
         wanted = READING.set(Reading(strict=strict, warns=not no_warn))
+        shown = NODE_DOMAIN.set("")
         try:
             return command(**arguments)
         finally:
+            NODE_DOMAIN.reset(shown)
             READING.reset(wanted)
             MAX_INPUT.reset(allowed)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.answers import NodeTemplate
 from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
-from podium.cli.output import remark, warn
+from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
@@ -109,13 +109,24 @@ def read_objects(
     if not files:
         from podium.cli.live import read_live
 
-        return read_live(kubeconfig, context)
+        objects = read_live(kubeconfig, context)
+        _note_short_names(objects)
+        return objects
     if kubeconfig or context:
         raise InputError("-f reads files and --context a cluster; leave one of the two out")
     objects = load(*dict.fromkeys(files), strict=READING.get().strict)
     if not objects.of(Node):
         raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")
+    _note_short_names(objects)
     return with_changes_carried_out(objects) if carry_out else objects
+
+
+def _note_short_names(objects: Objects) -> None:
+    """Let tables name nodes without what all their names end with."""
+    from podium.model import Node
+    from podium.present.text import common_domain
+
+    NODE_DOMAIN.set(common_domain([node.name for node in objects.of(Node)]))
 
 
 def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) -> None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -179,6 +180,20 @@ Output = Annotated[
 ]
 
 
+NODE_DOMAIN: ContextVar[str] = ContextVar("node domain", default="")
+"""The ending that all nodes of the input share, which tables leave out; empty for none."""
+
+
+def _emit_text(lines: Callable[[], Iterable[Line]], domain: str) -> None:
+    from podium.present.text import Line, leaving_out
+
+    with leaving_out(domain) as left_out:
+        found = [line._replace(text=left_out.without(line.text)) for line in lines()]
+    print_lines(found)
+    if left_out.was_left_out:
+        print_lines([Line(""), Line(f"Nodes are named without {domain}", "dim")])
+
+
 def emit(
     output: Format,
     *,
@@ -197,7 +212,7 @@ def emit(
         case Format.CSV:
             print(rows())
         case _:
-            print_lines(lines())
+            _emit_text(lines, NODE_DOMAIN.get() if output is Format.TABLE else "")
 
 
 NARROWEST, DEFAULT_WIDTH, UNLIMITED = 40, 80, 100_000

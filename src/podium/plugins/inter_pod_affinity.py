@@ -41,6 +41,7 @@ from podium.framework.suggested_change import (
     same_domain,
 )
 from podium.model import LabelSelector, Namespace, Node, Pod
+from podium.model.objects import HOSTNAME
 from podium.rules import Rules
 
 Field = Literal["pod_affinity", "pod_anti_affinity"]
@@ -60,7 +61,7 @@ def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[
                 text = f"the node has no label {key}, by which the pod's affinity goes"
                 obstacles.append(Obstacle("topology", text, {"topologyKey": key}))
             elif not domains.first(terms, key, domain):
-                text = f"no pod that the pod's affinity wants runs in {key}={domain}"
+                text = f"no pod that the pod's affinity wants runs {_where(key, domain)}"
                 obstacles.append(Obstacle("affinity", text, {"topologyKey": key, "domain": domain}))
         found[node] = obstacles
     return found
@@ -77,7 +78,7 @@ def anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, 
             key, domain = term.topology_key, labels.get(term.topology_key)
             other = "" if domain is None else domains.first((term,), key, domain)
             if other:
-                text = f"the pod's anti-affinity keeps it away from pod {other} in {key}={domain}"
+                text = f"the pod's anti-affinity keeps it away from pod {other} {_where(key, domain)}"
                 obstacles.append(_apart(text, key, domain, other))
         found[node] = obstacles
     return found
@@ -100,10 +101,14 @@ def existing_anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> d
         labels = cluster.node(node).metadata.labels
         here = [(key, value, other) for (key, value), other in carriers.items() if labels.get(key) == value]
         found[node] = [
-            _apart(f"the anti-affinity of pod {other} keeps the pod away from {key}={value}", key, value, other)
+            _apart(f"the anti-affinity of pod {other} {_where(key, value)} keeps the pod away", key, value, other)
             for key, value, other in here
         ]
     return found
+
+
+def _where(key: str, domain: str | None) -> str:
+    return "on the node" if key == HOSTNAME else f"in {key}={domain}"
 
 
 def _apart(text: str, key: str, domain: str | None, other: str) -> Obstacle:

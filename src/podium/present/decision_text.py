@@ -318,7 +318,8 @@ def _lines_by_reason(decision: Decision, obstacles: Obstacles, width: int) -> li
 
 
 def _lines_per_node(decision: Decision, obstacles: Obstacles, width: int) -> list[Line]:
-    name_width = min(max(map(len, ("NODE", *decision.rejected))), width // 2)
+    names = [shortened(node, width // 2) for node in decision.rejected]
+    name_width = max(map(len, ("NODE", *names)))
     lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BECAUSE", "bold")]
     for node, status in decision.rejected.items():
         first = shortened(node, name_width).ljust(name_width + 2)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import yaml
@@ -64,6 +68,51 @@ def _short(number: float) -> str:
 GAP = "  "
 
 
+class NodeDomain:
+    """The ending that all node names share, such as .eu-central-1.compute.internal, which text leaves out."""
+
+    def __init__(self, domain: str) -> None:
+        self.domain, self.was_left_out = domain, False
+        # Not where a value is written that somebody may copy: kubernetes.io/hostname=NAME.
+        self._names = re.compile(rf"(?<![\w.=-])([\w-][\w.-]*?){re.escape(domain)}(?![\w-]|\.\w)")
+
+    def without(self, text: str) -> str:
+        """The text with shorter node names."""
+        if not self.domain or self.domain not in text:
+            return text
+        shorter = self._names.sub(r"\1", text)
+        self.was_left_out |= shorter != text
+        return shorter
+
+
+_DOMAIN: ContextVar[NodeDomain | None] = ContextVar("node domain", default=None)
+
+
+def _without_domain(text: str) -> str:
+    left_out = _DOMAIN.get()
+    return text if left_out is None else left_out.without(text)
+
+
+@contextmanager
+def leaving_out(domain: str) -> Iterator[NodeDomain]:
+    """Leave the ending of node names out of everything that is laid out in the block."""
+    left_out = NodeDomain(domain)
+    token = _DOMAIN.set(left_out)
+    try:
+        yield left_out
+    finally:
+        _DOMAIN.reset(token)
+
+
+def common_domain(names: Sequence[str]) -> str:
+    """The ending that all names share, from a dot on, if there are several; of each name something is left."""
+    if len(names) < 2:
+        return ""
+    backwards = zip(*(name.split(".")[:0:-1] for name in names), strict=False)
+    shared = [labels[0] for labels in takewhile(lambda labels: len(set(labels)) == 1, backwards)]
+    return "".join(f".{label}" for label in reversed(shared))
+
+
 class Line(NamedTuple):
     """A line of text, and how a terminal that can do so shows it: `bold`, `green`, `red`, `dim` or nothing."""
 
@@ -73,6 +122,11 @@ class Line(NamedTuple):
 
 def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: str = "") -> list[Line]:
     """The text in lines of at most `width`, the first and the following ones indented as given."""
+    text = _without_domain(text)
+    words = text.split()
+    if first.strip() and words and len(first) + len(words[0]) > width:
+        # No room is left beside the beginning.
+        return [Line(first.rstrip(), style), *wrapped(text, width, first=then, then=then, style=style)]
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False, break_long_words=False
     )
@@ -81,6 +135,7 @@ def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: st
 
 def shortened(text: str, width: int) -> str:
     """The text, its middle left out where it is too long: names tend to differ at either end."""
+    text = _without_domain(text)
     if len(text) <= width:
         return text
     head = (width - 2) // 2
@@ -95,18 +150,20 @@ class Column(NamedTuple):
     right: bool = True
 
     @property
-    def width(self) -> int:
-        return max(map(len, (self.title, *self.cells)))
+    def shown(self) -> list[str]:
+        """The title and the cells, as wide as the widest of them."""
+        texts = [_without_domain(text) for text in (self.title, *self.cells)]
+        width = max(map(len, texts))
+        return [text.rjust(width) if self.right else text.ljust(width) for text in texts]
 
-    def padded(self, text: str) -> str:
-        return text.rjust(self.width) if self.right else text.ljust(self.width)
+    @property
+    def width(self) -> int:
+        return max(len(_without_domain(text)) for text in (self.title, *self.cells))
 
 
 def table(columns: Sequence[Column]) -> list[str]:
     """The title line and a line per row, columns aligned."""
-    titles = GAP.join(column.padded(column.title) for column in columns)
-    rows = zip(*(map(column.padded, column.cells) for column in columns), strict=True)
-    return [titles.rstrip(), *(GAP.join(row).rstrip() for row in rows)]
+    return [GAP.join(row).rstrip() for row in zip(*(column.shown for column in columns), strict=True)]
 
 
 def fitting(fixed: Sequence[Column], others: Sequence[Column], width: int) -> list[list[Column]]:
