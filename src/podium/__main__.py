@@ -4,6 +4,8 @@ import os
 import sys
 
 EXIT_INTERRUPTED = 130
+REPEATED_AFTER = 5.0
+"""Seconds after which an interrupt that did not end the command is repeated."""
 
 
 def main() -> None:
@@ -25,12 +27,22 @@ def _run() -> None:
 
     try:
         if heeds:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
+            signal.signal(signal.SIGALRM, _interrupt)
         run()
     finally:
         # Nothing is left to interrupt but the interpreter's own end, which would say so.
         if heeds:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Interrupt, and do so again after some seconds: Python drops an exception that is raised in a finaliser."""
+    import signal
+
+    signal.setitimer(signal.ITIMER_REAL, REPEATED_AFTER)
+    raise KeyboardInterrupt
 
 
 def _leave(number: int, frame: object) -> None:

@@ -46,7 +46,10 @@ def interrupted(process: subprocess.Popen[bytes], after: float) -> tuple[int, by
     """Exit code and stderr of a process whose group gets an interrupt after some seconds, as from a terminal."""
     time.sleep(after)
     os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    try:
+        _, stderr = process.communicate(timeout=30)
+    finally:
+        process.kill()
     return process.returncode, stderr
 
 
@@ -63,8 +66,8 @@ def test_workers_are_quiet(tmp_path: Path) -> None:
     nodes = [node(f"n{number}") for number in range(40)]
     pods = [pod(f"p{number}") for number in range(100)]
     cluster = written(tmp_path / "cluster.json", *nodes, *pods)
-    processes = [started("tune", "-f", str(cluster), "--jobs", "2", "--trials", "100000") for _ in range(2)]
-    for process, delay in zip(processes, (0.7, 1.5), strict=True):
+    for delay in (0.7, 1.5):
+        process = started("tune", "-f", str(cluster), "--jobs", "2", "--trials", "100000")
         assert interrupted(process, delay) == (130, b"")
 
 
@@ -103,3 +106,22 @@ def closed(closing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_closed_streams(closing: str, arguments: list[str], code: int, message: str) -> None:
     result = closed(closing, *arguments)
     assert (result.returncode, result.stderr) == (code, message)
+
+
+def test_an_interrupt_that_is_lost_comes_again() -> None:
+    program = (
+        "import podium.__main__ as entry, podium.cli.app, os, signal, sys, time\n"
+        "entry.REPEATED_AFTER = 0.05\n"
+        "def run():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(10)\n"
+        "    except KeyboardInterrupt:\n"
+        "        time.sleep(10)\n"
+        "sys.modules['podium.cli.app'].main = run\n"
+        "entry.main()\n"
+    )
+    started = time.monotonic()
+    found = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (130, "")
+    assert time.monotonic() - started < 8

@@ -58,8 +58,8 @@ ManyNodeGroups = Annotated[
 
 MEASURES = (
     "moved, and pods, pending, nodes, nodes_in_use, cpu_utilisation, memory_utilisation, cpu_imbalance, "
-    "memory_imbalance, zone_spread, node_spread, fragmentation, stranded_cpu, stranded_memory, largest_cpu and "
-    "largest_memory of the second way, or with before. of the first"
+    "memory_imbalance, zone_spread, node_spread, fragmentation, stranded_cpu, stranded_memory, largest_cpu, "
+    "largest_memory and cost_per_hour of the second way, or with before. of the first"
 )
 FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 
