@@ -10,9 +10,10 @@ from podium.memory import collector_paused, collector_relaxed
 
 @pytest.fixture(autouse=True)
 def collector_as_it_was() -> Iterator[None]:
-    yield
     gc.unfreeze()
+    yield
     gc.enable()
+    gc.freeze()
 
 
 def test_the_collector_is_off_meanwhile_and_on_again_afterwards() -> None:

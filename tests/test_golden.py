@@ -64,6 +64,7 @@ def test_all_agree(family: str, release: str) -> None:
     assert differences(records_of(family, release), release) == []
 
 
+@pytest.mark.golden
 def test_no_case_is_lost() -> None:
     counts = {(family, release): len(records_of(family, release)) for family, release in EVERYTHING}
 

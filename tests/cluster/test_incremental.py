@@ -9,7 +9,7 @@ from podium.engine import Scheduler
 from world import Fork, History, World, histories
 
 
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 4)
 @given(histories)
 def test_facts_after_events_equal_facts_from_scratch(history: History) -> None:
     world = World(history.shapes, history.alike)

@@ -259,7 +259,7 @@ def replace_node(pod: Pod, node_name: str) -> Pod:
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=60, stateful_step_count=40)
+TestLife.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=40)
 
 
 # -- simulations -----------------------------------------------------------------------------------------------------
