@@ -10,10 +10,9 @@ from podium.memory import collector_paused, collector_relaxed
 
 @pytest.fixture(autouse=True)
 def collector_as_it_was() -> Iterator[None]:
-    gc.unfreeze()
     yield
+    gc.unfreeze()
     gc.enable()
-    gc.freeze()
 
 
 def test_the_collector_is_off_meanwhile_and_on_again_afterwards() -> None:
