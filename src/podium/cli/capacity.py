@@ -29,7 +29,7 @@ def _output(text: str) -> str:
 
 
 def capacity(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     pods: Annotated[
@@ -40,10 +40,10 @@ def capacity(
             help="A file or directory with pods and workloads, or the name of one in the input; several are counted "
             "each on its own, one row for each, unless --mix is given. None, with --nodes-needed, for what is pending.",
         ),
-    ] = [],  # noqa: B006
+    ] = [],
     podspec: Annotated[
         list[str], typer.Option("--podspec", metavar="FILE", help="The same as POD, for users of cluster-capacity.")
-    ] = [],  # noqa: B006
+    ] = [],
     mix: Annotated[
         str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD come in turn.")
     ] = "",
@@ -55,7 +55,7 @@ def capacity(
     ] = 0,
     exclude: Annotated[
         list[str], typer.Option("--exclude-nodes", metavar="NODE,...", help="As if these nodes were not there.")
-    ] = [],  # noqa: B006
+    ] = [],
     nodes: Annotated[
         list[str],
         typer.Option(
@@ -63,7 +63,7 @@ def capacity(
             metavar="FILE[=PRICE]",
             help="How many nodes like this it takes to fit --at-least N pods; several for the cheapest mix.",
         ),
-    ] = [],  # noqa: B006
+    ] = [],
     config: options.Config = None,
     profile: options.Profile = None,
     output: Annotated[
@@ -75,7 +75,7 @@ def capacity(
     seed: options.Seed = 0,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
@@ -225,7 +225,7 @@ def _show(
 
 
 def devices(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     output: Output = Format.TABLE,

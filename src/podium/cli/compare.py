@@ -65,22 +65,22 @@ FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 
 
 def compare(
-    files: Files = [],  # noqa: B006
+    files: Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
-    configs: Configs = [],  # noqa: B006
-    clusters: Clusters = [],  # noqa: B006
-    releases: ManyReleases = [],  # noqa: B006
+    configs: Configs = [],
+    clusters: Clusters = [],
+    releases: ManyReleases = [],
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     events: simulate.Events = None,
     until: simulate.Until = None,
-    node_groups: ManyNodeGroups = [],  # noqa: B006
-    fail_when: FailIf = [],  # noqa: B006
+    node_groups: ManyNodeGroups = [],
+    fail_when: FailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
@@ -318,10 +318,10 @@ def upgrade(
         bool, typer.Option("--replay", help="Also place all pods from scratch by both releases, and compare.")
     ] = False,
     feature_gates: options.FeatureGates = None,
-    fail_when: UpgradeFailIf = [],  # noqa: B006
+    fail_when: UpgradeFailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
@@ -396,7 +396,7 @@ def releases(
 
 
 def tune(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     objective: Annotated[
@@ -428,7 +428,7 @@ def tune(
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
     tie_break: options.Ties = options.TieBreak.FIRST,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:

@@ -42,21 +42,21 @@ FailIf = Annotated[list[str], fail_if("pending > 0", MEASURES)]
 
 
 def drain(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
-    nodes: Nodes = [],  # noqa: B006
-    selectors: Selectors = [],  # noqa: B006
+    nodes: Nodes = [],
+    selectors: Selectors = [],
     config: options.Config = None,
     preempt: Preempt = True,
-    fail_when: FailIf = [],  # noqa: B006
+    fail_when: FailIf = [],
     output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
@@ -83,11 +83,11 @@ def drain(
 
 
 def fail(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
-    nodes: Nodes = [],  # noqa: B006
-    selectors: Selectors = [],  # noqa: B006
+    nodes: Nodes = [],
+    selectors: Selectors = [],
     worst: Annotated[
         str | None,
         typer.Option("--any", metavar="N|zone|LABEL", help="The N nodes, or the zone, that would be worst to lose."),
@@ -97,14 +97,14 @@ def fail(
     ] = 2_000,
     config: options.Config = None,
     preempt: Preempt = True,
-    fail_when: FailIf = [],  # noqa: B006
+    fail_when: FailIf = [],
     output: Output = Format.TABLE,
     everything: Everything = False,
     tie_break: options.Ties = options.TieBreak.FIRST,
     seed: options.Seed = 0,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
@@ -217,16 +217,16 @@ AuditFailIf = Annotated[list[str], fail_if("agreement < 95%", AUDIT_MEASURES)]
 
 
 def audit(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     config: options.Config = None,
-    fail_when: AuditFailIf = [],  # noqa: B006
+    fail_when: AuditFailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:

@@ -23,7 +23,7 @@ def explain(
             help="The pod's name, namespace/name, or a workload such as deploy/web.",
         ),
     ],
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     from_scheduler: Annotated[
@@ -44,7 +44,7 @@ def explain(
     seed: options.Seed = 0,
     sampling: options.Sampled = options.Sampling.ALL,
     assume_volumes: options.AssumeVolumes = False,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:
@@ -133,7 +133,7 @@ def why_not(
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
     ],
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
@@ -145,7 +145,7 @@ def why_not(
     feature_gates: options.FeatureGates = None,
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
 ) -> int:

@@ -126,7 +126,7 @@ def _said_by(body: bytes) -> str:
 
 def dump(
     out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; `-` for stdout.")],
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     anonymous: Annotated[

@@ -23,11 +23,11 @@ def decide(
     files: Annotated[
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain, gzip or xz; `-` for stdin."),
-    ] = ["-"],  # noqa: B006
+    ] = ["-"],
     release: ReleasesOfCases = CURRENT,
     feature_gates: FeatureGates = None,
     cache: EquivalenceCache = True,
-    plugins: Plugins = [],  # noqa: B006
+    plugins: Plugins = [],
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.
 
@@ -55,7 +55,7 @@ def verify(
     release: ReleasesOfCases = CURRENT,
     feature_gates: FeatureGates = None,
     cache: EquivalenceCache = True,
-    plugins: Plugins = [],  # noqa: B006
+    plugins: Plugins = [],
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
     from podium.cli.inputs import registry_with

@@ -25,7 +25,7 @@ def run(
         str | None,
         typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; else one profile named `podium`."),
     ] = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
     tie_break: options.TiesOfRelease = None,
@@ -102,7 +102,7 @@ def shadow(
     seconds: Annotated[
         float | None, typer.Option("--for", metavar="SECONDS", min=0.0, help="Stop after this time; else on Ctrl-C.")
     ] = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
 ) -> None:

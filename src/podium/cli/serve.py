@@ -36,7 +36,7 @@ AllowHost = Annotated[
 
 
 def serve(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     config: options.Config = None,
@@ -46,7 +46,7 @@ def serve(
     certificate: Certificate = None,
     key: Key = None,
     insecure: Insecure = False,
-    allow_host: AllowHost = [],  # noqa: B006
+    allow_host: AllowHost = [],
     body_limit: Annotated[int, typer.Option("--body-limit", metavar="MIB", min=1, help="The largest request.")] = 64,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="How long a question may take.")
@@ -56,7 +56,7 @@ def serve(
     ] = 2,
     release: options.Releases = options.CURRENT,
     feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     verbose: options.Verbose = False,
 ) -> None:
     """Show a cluster in the browser, and answer questions about it over HTTP.
@@ -106,7 +106,7 @@ def extender(
     plugins: Annotated[
         list[str],
         typer.Option("--plugin", metavar="MODULE:CLASS|NAME", help="A plugin of your own, or one of Podium's by name."),
-    ] = [],  # noqa: B006
+    ] = [],
     config: Annotated[
         str | None,
         typer.Option("--config", metavar="FILE", help="Arguments and weights of plugins; without --plugin, which run."),
@@ -116,7 +116,7 @@ def extender(
         typer.Option(
             "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
         ),
-    ] = [],  # noqa: B006
+    ] = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8888,
@@ -128,7 +128,7 @@ def extender(
         typer.Option("--client-ca", metavar="FILE", help="Only clients with a certificate of this authority may call."),
     ] = None,
     insecure: Insecure = False,
-    allow_host: AllowHost = [],  # noqa: B006
+    allow_host: AllowHost = [],
     highest: Annotated[
         int, typer.Option("--highest-score", metavar="N", min=1, max=1000, help="The score of the best node.")
     ] = 10,

@@ -25,7 +25,7 @@ class Bound(StrEnum):
 
 
 def simulate(
-    files: options.Files = [],  # noqa: B006
+    files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     config: options.Config = None,
@@ -38,7 +38,7 @@ def simulate(
     sampling: options.Sampled = options.Sampling.ALL,
     cache: options.EquivalenceCache = True,
     assume_volumes: options.AssumeVolumes = False,
-    plugins: options.Plugins = [],  # noqa: B006
+    plugins: options.Plugins = [],
     html: options.Html = None,
     verbose: options.Verbose = False,
     stepwise: Annotated[
