@@ -13,7 +13,6 @@ from answers.losing import nodes, web
 from podium.answers import Way, audit, compare, drain, fail, upgrade, worst_nodes
 from podium.answers.measures import Measures
 from podium.cluster import Cluster
-from podium.present import audit as audit_report
 from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
 from podium.present import upgrade as upgrade_report
@@ -37,7 +36,7 @@ DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
         **disruption_report.to_document(fail(cluster(), ["a1"])),
         **disruption_report.to_document(worst_nodes(cluster(), 1)),
     },
-    "Audit": lambda: audit_report.to_document(audit(cluster())),
+    "Audit": lambda: disruption_report.audit_document(audit(cluster())),
     "Upgrade": lambda: upgrade_report.to_document(upgrade(cluster(), before="v1.33")),
 }
 

@@ -13,7 +13,7 @@ import yaml
 from builders import make_node, make_pod
 from cli.running import config, node, pod, run, written
 from podium.answers import OBJECTIVES, Tuning, tune
-from podium.answers.tuning.search_space import ConfigurationSpace, TunedSettings
+from podium.answers.search_space import ConfigurationSpace, TunedSettings
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.errors import InputError

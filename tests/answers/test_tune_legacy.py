@@ -12,8 +12,7 @@ import yaml
 from builders import make_node, make_pod
 from cli.running import node, pod, run, written
 from podium.answers import tune
-from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
-from podium.answers.tuning.search_space import TunedSettings
+from podium.answers.search_space import PolicySpace, TunedSettings, V1Alpha2Space
 from podium.cluster import Cluster
 from podium.engine import simulate
 from podium.engine.release import PROVIDERS, Options, release_of

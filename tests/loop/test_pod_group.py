@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.loop.pod_group import PodGroup, Position
-from podium.loop.queued_pod import NEVER, BackoffQueue, QueuedPod
+from podium.loop.queued_pod import NEVER, BackoffQueue, PodGroup, Position, QueuedPod
 
 CLUSTER = Cluster.from_objects([make_node("n")])
 waiting = st.lists(

@@ -14,7 +14,7 @@ import yaml
 from cli.running import node, run, written
 from cli.running import pod as pod_of
 from podium.errors import InputError
-from podium.present.sweep import to_document
+from podium.present.tuning import sweep_document
 from podium.sweep import Row, SweepResult, in_process, load_inputs, read_sweep, sweep
 from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
 
@@ -191,4 +191,4 @@ def test_the_fields_of_the_document_are_documented(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "output.md").read_text()
     section = page.partition("\n## Sweep\n")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
-    assert documented == to_document(swept(tmp_path)).keys() - {"apiVersion", "kind"}
+    assert documented == sweep_document(swept(tmp_path)).keys() - {"apiVersion", "kind"}

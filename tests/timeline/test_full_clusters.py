@@ -10,8 +10,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from builders import make_node
-from podium.loop.pod_group import PodGroup
 from podium.loop.queue import SchedulingQueue
+from podium.loop.queued_pod import PodGroup
 from podium.timeline import Timeline, TimelineResult
 from timeline.test_timeline import at, node, pod
 

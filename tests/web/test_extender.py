@@ -15,7 +15,7 @@ from podium.cluster import Cluster
 from podium.config import NodeResourcesFitArgs
 from podium.engine import Scheduler
 from podium.errors import InputError, PodiumError
-from podium.extenders import messages
+from podium.extenders import extender
 from podium.framework import Registry
 from podium.model import Node, Pod
 from podium.plugins import IN_TREE
@@ -59,12 +59,12 @@ def served(
 
 
 def by_name(pod: Pod, *names: str) -> dict[str, Any]:
-    return messages.node_args(pod, names=list(names))
+    return extender.node_args(pod, names=list(names))
 
 
 def whole(pod: Pod, *nodes: Node) -> dict[str, Any]:
-    raws = [msgspec.Raw(msgspec.json.encode(messages.document(node) | {"extra": node.name})) for node in nodes]
-    return messages.node_args(pod, nodes=raws)
+    raws = [msgspec.Raw(msgspec.json.encode(extender.document(node) | {"extra": node.name})) for node in nodes]
+    return extender.node_args(pod, nodes=raws)
 
 
 def post(caller: Caller, verb: str, args: Any) -> Any:
@@ -89,7 +89,7 @@ def test_filter_by_whole_nodes_gives_them_back_as_they_came() -> None:
     found = post(served("Pools"), "filter", whole(make_pod(labels={"pool": "y"}), *NODES))
     assert [item["extra"] for item in found["Nodes"]["items"]] == ["b"]
     assert found["NodeNames"] is None
-    read = messages.read_filter(found, {"a", "b", "c", "d"}, by_name=False)
+    read = extender.read_filter(found, {"a", "b", "c", "d"}, by_name=False)
     assert (read.passed, sorted(read.failed), sorted(read.unresolvable)) == (["b"], ["a", "c"], ["d"])
 
 
@@ -99,9 +99,9 @@ def test_filter_by_whole_nodes_gives_them_back_as_they_came() -> None:
 def test_prioritize(highest: int, scores: dict[str, int]) -> None:
     caller = served("Pools", cluster=Cluster.from_objects(NODES), highest=highest)
     found = post(caller, "prioritize", by_name(make_pod(), "new", "a", "b", "c"))
-    assert messages.read_scores(found, scores) == scores
+    assert extender.read_scores(found, scores) == scores
     if highest == 10:
-        assert messages.read_scores(post(served("Pools"), "prioritize", whole(make_pod(), *NODES[:3])), "abc") == {
+        assert extender.read_scores(post(served("Pools"), "prioritize", whole(make_pod(), *NODES[:3])), "abc") == {
             "a": 10,
             "b": 4,
             "c": 5,
@@ -113,19 +113,19 @@ def test_preempt_keeps_nodes_that_pass_without_the_victims() -> None:
     caller = served("NodeResourcesFit", cluster=cluster)
     pod = make_pod(requests={"cpu": "4"})
     victims = {
-        "a": messages.Victims([RUNNING[0]], 1),
-        "b": messages.Victims([]),
-        "gone": messages.Victims([]),
+        "a": extender.Victims([RUNNING[0]], 1),
+        "b": extender.Victims([]),
+        "gone": extender.Victims([]),
     }
     for by_uid in (True, False):
-        found = post(caller, "preempt", messages.preemption_args(pod, victims, by_uid=by_uid))
-        read = messages.read_victims(found, {"a": [RUNNING[0]], "b": [RUNNING[1]]})
+        found = post(caller, "preempt", extender.preemption_args(pod, victims, by_uid=by_uid))
+        read = extender.read_victims(found, {"a": [RUNNING[0]], "b": [RUNNING[1]]})
         assert {node: (each.pods, each.pdb_violations) for node, each in read.items()} == {"a": ([RUNNING[0]], 1)}
     assert {pod.key for pod, _ in cluster.placed()} == {"default/big", "default/small"}
 
 
 def test_preempt_without_a_cluster_agrees() -> None:
-    args = messages.preemption_args(make_pod(), {"a": messages.Victims([RUNNING[0]])}, by_uid=False)
+    args = extender.preemption_args(make_pod(), {"a": extender.Victims([RUNNING[0]])}, by_uid=False)
     assert list(post(served("Pools"), "preempt", args)["NodeNameToMetaVictims"]) == ["a"]
 
 

@@ -1,6 +1,7 @@
 """Answers to the questions people have about a cluster, each a function with a typed result."""
 
 from podium.answers.audit import Audit, Audited, Finding, audit
+from podium.answers.candidate_changes import SpecConstraint
 from podium.answers.capacity import (
     Capacity,
     Fits,
@@ -28,11 +29,10 @@ from podium.answers.lookup import find_node, find_nodes, nodes_matching
 from podium.answers.measures import Condition, Measures, measure
 from podium.answers.replicas import pods_of
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
-from podium.answers.tuning.tune import OBJECTIVES, Trial, Tuning, tune
+from podium.answers.tune import OBJECTIVES, Trial, Tuning, tune
 from podium.answers.upgrade import Changed, Upgrade, upgrade
-from podium.answers.why_not import Change, Suggestion
-from podium.answers.why_not.candidate_changes import SpecConstraint
-from podium.answers.why_not.why_not import WhyNot, why_not
+from podium.answers.why_not import Suggestion, WhyNot, why_not
+from podium.framework.suggested_change import Change
 
 __all__ = [
     "OBJECTIVES",

@@ -1,4 +1,4 @@
-"""The same pods on the same cluster in two ways: which of them move, what makes them, and what it is good for."""
+"""The same pods on the same cluster in two ways, at once or over time: which of them move, why, and what it changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
@@ -18,15 +18,21 @@ from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
+from podium.engine.select import TieBreak
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import Status
-from podium.manifests import workload_of
+from podium.framework import Registry, Status
+from podium.manifests import Objects, workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
+from podium.plugins import IN_TREE
 from podium.rules import Difference, differences, with_rule
 from podium.rules.table import MESSAGES
+
+if TYPE_CHECKING:
+    from podium.autoscaling import NodeGroups
+    from podium.timeline import TimelineEvents, TimelineResult
 
 
 def telling_differences(one: Release, other: Release) -> list[Difference]:
@@ -391,3 +397,116 @@ def _spread_changes(before: Cluster, after: Cluster) -> Iterator[SpreadChange]:
         if per_zone[0] != per_zone[1] or len(nodes_before) != len(nodes_after):
             zones = [dict(sorted(counts.items())) for counts in per_zone]
             yield SpreadChange(workload, zones[0], zones[1], len(nodes_before), len(nodes_after))
+
+
+ALWAYS = (
+    "placed",
+    "pending",
+    "evictions",
+    "mean_wait",
+    "longest_wait",
+    "p95_wait",
+    "end",
+    "cpu_utilisation",
+    "memory_utilisation",
+)
+"""The numbers of every timeline. Times are in seconds, utilisation is a share from 0 to 1."""
+WITH_GROUPS = ("cost", "node_hours", "nodes_added", "nodes_removed")
+"""The numbers that a timeline has besides if it has node groups."""
+
+
+def timeline_numbers(result: TimelineResult) -> dict[str, float]:
+    """What a timeline comes to, by the names of `ALWAYS` and `WITH_GROUPS`."""
+    waits = sorted(result.pending_times.values())
+    events = Counter(record["event"] for record in result.log)
+    spans = [
+        (sample, after.time - sample.time) for sample, after in zip(result.samples, result.samples[1:], strict=False)
+    ]
+    total = sum(span for _, span in spans)
+    found = {
+        "placed": sum(1 for life in result.lives if life.bound is not None),
+        "pending": len(result.unplaced),
+        "evictions": events["evict"],
+        "mean_wait": sum(waits) / len(waits) if waits else 0.0,
+        "longest_wait": waits[-1] if waits else 0.0,
+        "p95_wait": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
+        "end": result.end,
+    }
+    if result.scaling is not None:
+        scaling = result.scaling
+        found |= {"cost": scaling["cost"], "node_hours": scaling["nodeHours"]}
+        found |= {"nodes_added": scaling["added"], "nodes_removed": scaling["removed"]}
+    for resource in ("cpu", "memory"):
+        used = sum(sample.utilisation(resource) * span for sample, span in spans)
+        found[f"{resource}_utilisation"] = used / total if total else 0.0
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineWay:
+    """One of the two ways: what is there at the beginning, and how pods are scheduled and nodes come and go."""
+
+    objects: Objects
+    name: str
+    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
+    release: str = CURRENT
+    node_groups: NodeGroups | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineComparison:
+    """What the same events come to in two ways."""
+
+    names: tuple[str, str]
+    before: dict[str, float]
+    after: dict[str, float]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the numbers that one of the ways has."""
+        return tuple(name for name in (*ALWAYS, *WITH_GROUPS) if name in self.before or name in self.after)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What conditions may name: see `TIMELINE_NAMES`. Without node groups, cost is 0 and no node comes or goes."""
+        return {
+            f"{prefix}{name}": float(numbers.get(name, 0))
+            for prefix, numbers in (("", self.after), ("before.", self.before), ("after.", self.after))
+            for name in (*ALWAYS, *WITH_GROUPS)
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        before, after = self.names
+        return {"before": {"name": before, "measures": self.before}, "after": {"name": after, "measures": self.after}}
+
+
+TIMELINE_NAMES = tuple(f"{prefix}{name}" for prefix in ("", "before.", "after.") for name in (*ALWAYS, *WITH_GROUPS))
+"""What conditions on a comparison of timelines may name."""
+
+
+def compare_timelines(
+    before: TimelineWay,
+    after: TimelineWay,
+    events: TimelineEvents,
+    *,
+    until: float | None = None,
+    registry: Registry = IN_TREE,
+    tie_break: TieBreak | str = "first",
+    seed: int = 0,
+) -> TimelineComparison:
+    """Let the events happen both ways, up to `until` seconds, and say what each comes to."""
+    # Here and not above: most answers need no simulated time.
+    from podium.autoscaling import Autoscaler
+    from podium.timeline import Timeline
+
+    options: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
+
+    def numbers(way: TimelineWay) -> dict[str, float]:
+        timeline = Timeline(way.objects, events, way.config, release=way.release, **options)
+        with closing(timeline):
+            if way.node_groups is not None:
+                Autoscaler(timeline, way.node_groups)
+            return timeline_numbers(timeline.run(until))
+
+    return TimelineComparison((before.name, after.name), numbers(before), numbers(after))

@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from podium.answers.candidate_changes import SpecConstraint, spec_constraints
 from podium.answers.lookup import SHORT_KEYS
 from podium.answers.lost_pods import Budgets, Health, Recreation
 from podium.answers.measures import domains
 from podium.answers.replicas import put_back
-from podium.answers.why_not.candidate_changes import SpecConstraint, spec_constraints
 from podium.cluster import Cluster, PodInfo
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from podium.answers.replicas import place
 from podium.answers.rollout_controllers import (
     Controller,
+    DaemonSetController,
     DeploymentController,
     StatefulSetController,
 )
-from podium.answers.rollout_daemon_sets import DaemonSetController
 from podium.cluster import Cluster
 from podium.engine import Placement, Scheduler, Simulation
 from podium.engine.release import CURRENT, release_of

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
-from podium.cli import capacity, compare, disruption, explain, live, options, recorded, run, serve, simulate, sweep
+from podium.cli import capacity, compare, disruption, explain, live, options, recorded, serve, simulate, sweep
 from podium.cli.output import EXIT_BAD_INPUT, NODE_DOMAIN, check_files, one_line, warn
 from podium.errors import ExtenderWarning, PodiumError
 
@@ -245,8 +245,8 @@ app.command(cls=Command)(reading(disruption.audit))
 app.command(cls=Command)(reading(capacity.devices))
 app.command(cls=Command)(reading(compare.tune))
 app.command(cls=Command)(reading(live.dump))
-app.command(cls=Command)(run.shadow)
-app.command(cls=Command)(run.run)
+app.command(cls=Command)(live.shadow)
+app.command(cls=Command)(live.run)
 app.command(cls=Command)(reading(serve.serve))
 app.command(cls=Command)(reading(serve.extender))
 app.command(cls=Command)(sweep.sweep)

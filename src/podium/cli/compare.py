@@ -18,7 +18,7 @@ from podium.cli.output import Format, Output, fail_if
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Tuning, Upgrade, Way
-    from podium.answers.timeline_comparison import TimelineWay
+    from podium.answers.compare import TimelineWay
     from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
@@ -188,7 +188,7 @@ def _compare_timelines(
     options: Mapping[str, Any],
 ) -> int:
     """Let the events happen both ways; `when` is where they stand, and when to stop."""
-    from podium.answers.timeline_comparison import NAMES, compare_timelines
+    from podium.answers.compare import TIMELINE_NAMES, compare_timelines
     from podium.cli.inputs import registry_with
     from podium.cli.output import emit, exit_code, read_conditions, text_width, with_conditions
     from podium.errors import InputError
@@ -198,7 +198,7 @@ def _compare_timelines(
     events, until = when
     if events is None:
         raise InputError(f"{'--until' if until else '--node-groups'} needs --timeline EVENTS")
-    conditions, registry = read_conditions(fail_if, NAMES), registry_with(registry_names)
+    conditions, registry = read_conditions(fail_if, TIMELINE_NAMES), registry_with(registry_names)
     stop = None if until is None else simulate.seconds(until)
     before, after = _timeline_ways(sides, registry)
     comparison = compare_timelines(before, after, read_timeline(events), until=stop, registry=registry, **options)
@@ -212,7 +212,7 @@ def _compare_timelines(
 
 
 def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, TimelineWay]:
-    from podium.answers.timeline_comparison import TimelineWay
+    from podium.answers.compare import TimelineWay
     from podium.autoscaling import read_node_groups
     from podium.cli.inputs import read_config, read_objects
     from podium.engine.release import CURRENT, release_of
@@ -385,13 +385,13 @@ def releases(
 ) -> None:
     """The releases of kube-scheduler that Podium can be, how each was checked, and what each brought."""
     from podium.cli.output import emit, text_width
-    from podium.present.releases import to_document, to_lines, to_rows
+    from podium.present.upgrade import release_document, release_lines, release_rows
 
     emit(
         output,
-        lines=lambda: to_lines(release, width=text_width(output)),
-        document=lambda: to_document(release),
-        rows=lambda: to_rows(release),
+        lines=lambda: release_lines(release, width=text_width(output)),
+        document=lambda: release_document(release),
+        rows=lambda: release_rows(release),
     )
 
 
@@ -440,7 +440,7 @@ def tune(
     priorities, and finds a Policy. Exit code 1 if nothing better was found.
     """
     from podium import answers
-    from podium.answers.tuning.tune import TRIALS
+    from podium.answers.tune import TRIALS
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster

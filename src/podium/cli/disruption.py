@@ -262,11 +262,11 @@ def _page(found: Audit) -> str:
 
 def _audit_show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width, with_conditions
-    from podium.present.audit import to_document, to_lines, to_rows
+    from podium.present.disruption import audit_document, audit_lines, audit_rows
 
     emit(
         output,
-        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
-        document=lambda: with_conditions(to_document(found), conditions, found.values),
-        rows=lambda: to_rows(found),
+        lines=lambda: audit_lines(found, width=text_width(output), everything=everything),
+        document=lambda: with_conditions(audit_document(found), conditions, found.values),
+        rows=lambda: audit_rows(found),
     )

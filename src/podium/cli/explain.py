@@ -189,11 +189,11 @@ def _why_not_page(answer: WhyNot) -> str:
 
 def _show(answer: WhyNot, output: Format) -> None:
     from podium.cli.output import emit, text_width
-    from podium.present.why_not import to_document, to_lines, to_rows
+    from podium.present.explanation import why_not_document, why_not_lines, why_not_rows
 
     emit(
         output,
-        lines=lambda: to_lines(answer, width=text_width(output)),
-        document=lambda: to_document(answer),
-        rows=lambda: to_rows(answer),
+        lines=lambda: why_not_lines(answer, width=text_width(output)),
+        document=lambda: why_not_document(answer),
+        rows=lambda: why_not_rows(answer),
     )

@@ -170,8 +170,7 @@ def _page(found: Found) -> str:
 
 def _show(found: Found, output: Format, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
-    from podium.present.rollout import change_lines
-    from podium.present.simulation import to_document, to_lines, to_rows
+    from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
     def lines() -> list[Line]:
         width = text_width(output)
@@ -355,6 +354,11 @@ def _write_files(wishes: Wishes, result: TimelineResult) -> None:
 
 def _timeline_show(result: TimelineResult, output: Format) -> None:
     from podium.cli.output import emit
-    from podium.present.timeline import to_lines
+    from podium.present.simulation import timeline_lines
 
-    emit(output, lines=lambda: to_lines(result), document=result.to_dict, rows=lambda: result.pods_csv().rstrip("\n"))
+    emit(
+        output,
+        lines=lambda: timeline_lines(result),
+        document=result.to_dict,
+        rows=lambda: result.pods_csv().rstrip("\n"),
+    )

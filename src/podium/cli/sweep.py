@@ -65,7 +65,7 @@ def sweep(
 
 
 def _workers(jobs: int | None, dask: str | None, runs: int) -> AbstractContextManager[Workers]:
-    from podium.answers.tuning.tune import cores
+    from podium.answers.tune import cores
     from podium.sweep import dask_cluster, in_process, local_processes
 
     if dask is not None:
@@ -91,16 +91,16 @@ def _write(result: SweepResult, folder: str) -> None:
 
 def _show(result: SweepResult, output: Format, folder: str) -> None:
     from podium.cli.output import print_lines
-    from podium.present.sweep import to_document, to_lines
     from podium.present.text import to_json
+    from podium.present.tuning import sweep_document, sweep_lines
 
     match output:
         case Format.CSV:
             print(result.to_csv(), end="")
         case Format.JSON:
-            print(to_json(to_document(result)))
+            print(to_json(sweep_document(result)))
         case Format.TABLE:
-            print_lines(to_lines(result, folder))
+            print_lines(sweep_lines(result, folder))
 
 
 def import_trace(

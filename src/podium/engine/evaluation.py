@@ -34,9 +34,9 @@ from podium.framework import (
     Status,
     Verdict,
 )
-from podium.framework import return_values as returned
 from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.registry import Weighted
+from podium.framework.status import checked_number, checked_numbers, checked_status, checked_verdict
 from podium.model import Node, Pod
 from podium.rules import NEWEST_RULES, Rules
 
@@ -192,14 +192,14 @@ class Evaluation:
         """Whether each node is rejected by a filter that runs for this pod alone."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
             return self._run(plugin, nodes).rejected
-        statuses = [returned.status(plugin.name, plugin.filter_node(self.state, self.pod, node)) for node in nodes]
+        statuses = [checked_status(plugin.name, plugin.filter_node(self.state, self.pod, node)) for node in nodes]
         for status in statuses:
             if status.code is Code.ERROR:
                 raise PluginError(plugin.name, f"failed: {status.message}")
         return np.array([status != SUCCESS for status in statuses], dtype=np.bool_)
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
-        verdict = returned.verdict(plugin.name, plugin.filter(self.state, self.pod, nodes), len(nodes))
+        verdict = checked_verdict(plugin.name, plugin.filter(self.state, self.pod, nodes), len(nodes))
         error = verdict.error
         if error is not None:
             raise PluginError(plugin.name, f"failed: {error.message}")
@@ -340,7 +340,7 @@ class Evaluation:
 
     def _score_now(self, weighted: Weighted) -> RowScores:
         plugin, nodes = weighted.plugin, self._scored
-        raw = returned.numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
+        raw = checked_numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
         return self._normalized_scores(weighted, raw)
 
     def _normalized_scores(self, weighted: Weighted, raw: Ints) -> RowScores:
@@ -355,9 +355,9 @@ class Evaluation:
         chosen = self.feasible.represent(groups)
         nodes = chosen.nodes
         if len(nodes) > FEW_NODES or not scores_by_node(plugin):
-            raw = returned.numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
+            raw = checked_numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
         else:
-            found = (returned.number(plugin.name, plugin.score_node(self.state, self.pod, node)) for node in nodes)
+            found = (checked_number(plugin.name, plugin.score_node(self.state, self.pod, node)) for node in nodes)
             raw = np.fromiter(found, np.int64, len(nodes))
         normalized = self._normalized(plugin, raw, nodes)
         check_scores(plugin.name, normalized, self.plan.conduct.score_range)
@@ -367,7 +367,7 @@ class Evaluation:
         if not plugin.normalizes:
             return raw
         found = plugin.normalize(self.state, self.pod, raw, nodes)
-        return returned.numbers(plugin.name, "normalize", found, len(nodes))
+        return checked_numbers(plugin.name, "normalize", found, len(nodes))
 
     def scores(self, ranking: Ranking) -> Iterator[RowScores]:
         """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is what `rank` gave."""

@@ -14,7 +14,7 @@ from podium.engine.plan.results import filters_by_node
 from podium.engine.recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
-from podium.framework import return_values as returned
+from podium.framework.status import checked_status
 from podium.memory import RecentlyUsed
 from podium.model import Pod
 from podium.plugins.dynamic_resources.requests import claims_key
@@ -116,7 +116,7 @@ class RowStatuses:
                 continue
             status = plugin.filter_node(self._state, self._pod, node)
             if status is not SUCCESS:
-                status = returned.status(plugin.name, status)
+                status = checked_status(plugin.name, status)
             if status != SUCCESS:
                 return status.code is before.code and status.reasons == before.reasons and plugin.name == before.plugin
             if plugin.name == before.plugin:

@@ -18,7 +18,7 @@ from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FilterResults
 from podium.errors import PluginError
 from podium.framework import SUCCESS, Code, CycleState, FilterPlugin, PreFilterPlugin, Status, Verdict
-from podium.framework import return_values as returned
+from podium.framework.status import checked_verdict
 from podium.memory import RecentlyUsed
 from podium.model import Pod
 
@@ -285,7 +285,7 @@ class Recheck:
                 break
             if results is None:
                 found_here = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
-                verdict = returned.verdict(plugin.name, found_here, len(undecided))
+                verdict = checked_verdict(plugin.name, found_here, len(undecided))
             else:
                 results.catch_up()
                 verdict = Verdict(results.values[rows[undecided]], results.describe)

@@ -1,22 +1,280 @@
-"""An extender as the engine sees it."""
+"""An extender as the engine sees it, and the extender protocol, version 1: requests as documents, answers as values.
+
+The protocol's own field names have no JSON tags in Go, so they travel capitalised (`NodeNames`); the Kubernetes
+objects inside keep their usual names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import msgspec
 
 from podium.errors import ExtenderError
-from podium.extenders import messages
-from podium.extenders import messages as wire
-from podium.extenders.messages import FilterResult, Victims
-from podium.model import Node, Pod
-from podium.model.quantity import int64
+from podium.model import Node, Object, Pod
+from podium.model.quantity import INT64, int64
 
 if TYPE_CHECKING:
     from podium.config.types import ExtenderConfig
+
+
+class WireError(ValueError):
+    """An answer that kube-scheduler could not have used; the message says why, on one line."""
+
+
+def document(value: Object) -> dict[str, object]:
+    """The object as JSON builtins, with `apiVersion` and `kind`.
+
+    Unlike our own encoding this writes defaults such as `schedulerName`: the API server has filled them in
+    by the time an extender sees the object. Quantities become strings, as the API writes them.
+    """
+    fields = _builtins(value)
+    assert isinstance(fields, dict)
+    return {"apiVersion": "v1", "kind": type(value).__name__, **fields}
+
+
+def _builtins(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        pairs = ((key, getattr(value, name), optional) for name, key, optional in _fields(type(value)))
+        return {key: _builtins(item) for key, item, optional in pairs if item or (optional and item is not None)}
+    if isinstance(value, dict):
+        # The only numbers in maps of the API are quantities.
+        return {key: str(item) if isinstance(item, int | float) else _builtins(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_builtins(item) for item in value]
+    return value
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str, bool], ...]:
+    """Attribute, JSON name, and whether an empty value differs from an absent one, for each field."""
+    return tuple((field.name, field.encode_name, field.default is None) for field in msgspec.structs.fields(struct))
+
+
+def parse(body: bytes) -> object:
+    """The first JSON value in the body; whatever follows it is not looked at, as in Go."""
+    text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
+    if not text:
+        raise WireError("the answer is empty")
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        raise WireError(f"the answer is not JSON: {one_line(text, 80)}") from None
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one printable line of at most `limit` characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * limit]).split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def member(value: object, name: str) -> object:
+    """The named member of a JSON object, in any case; None when absent, or when the object is null."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise WireError(f"{_kind(value)} stands where an object with {name} should")
+    folded = name.lower()
+    # Spelled twice, the later one counts.
+    return next((value[key] for key in reversed(value) if key.lower() == folded), None)
+
+
+def string(value: object, name: str) -> str:
+    """A JSON string; null is the empty string."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WireError(f"{name} is {_kind(value)}, not a string")
+    # Half a surrogate pair cannot be printed; Go puts the replacement character in its place.
+    return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def integer(value: object, name: str) -> int:
+    """A JSON integer that fits int64; null is zero."""
+    if value is None:
+        return 0
+    if type(value) is not int or value not in INT64:
+        raise WireError(f"{name} is {_kind(value)}, not a 64-bit integer")
+    return value
+
+
+def sequence(value: object, name: str) -> list[object]:
+    """A JSON array; null is the empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise WireError(f"{name} is {_kind(value)}, not an array")
+    return value
+
+
+def mapping(value: object, name: str) -> dict[str, object]:
+    """A JSON object used as a map; null is the empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise WireError(f"{name} is {_kind(value)}, not an object")
+    return {string(key, name): member for key, member in value.items()}
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array"}
+    return names.get(type(value), "an object")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterResult:
+    """What an extender said of the nodes it was shown.
+
+    A node in none of the three was dropped without a word. kube-scheduler counts no reason for it, and does not try
+    preemption there. `unresolvable` wins over `failed`: no node is in both.
+    """
+
+    passed: list[str]
+    failed: dict[str, str] = field(default_factory=dict)
+    unresolvable: dict[str, str] = field(default_factory=dict)
+    returned: Mapping[str, Node] = field(default_factory=dict)
+    """The Node objects of the answer by name, if it carried any: kube-scheduler goes on with these, not its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Pods to evict from one node, and how many of them their PodDisruptionBudgets would have protected."""
+
+    pods: list[Pod]
+    pdb_violations: int = 0
+
+
+def pod_document(pod: Pod) -> dict[str, object]:
+    """The pod as an extender sees it. Answers name pods by UID, so a pod without one goes by its namespace and name."""
+    if not pod.metadata.uid:
+        pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=pod_uid(pod)))
+    return document(pod)
+
+
+def pod_uid(pod: Pod) -> str:
+    return pod.metadata.uid or pod.key
+
+
+def node_args(pod: Pod, *, nodes: list[msgspec.Raw] | None = None, names: list[str] | None = None) -> dict[str, object]:
+    """ExtenderArgs, the request of filter and prioritize: encoded nodes, or names for who has a node cache."""
+    listed = None if nodes is None else {"apiVersion": "v1", "kind": "NodeList", "metadata": {}, "items": nodes}
+    return {"Pod": pod_document(pod), "Nodes": listed, "NodeNames": names}
+
+
+def binding_args(pod: Pod, node_name: str) -> dict[str, object]:
+    """ExtenderBindingArgs."""
+    return {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod_uid(pod), "Node": node_name}
+
+
+def preemption_args(pod: Pod, victims: Mapping[str, Victims], *, by_uid: bool) -> dict[str, object]:
+    """ExtenderPreemptionArgs: victims by UID for who has a cache, as whole pods for who has not."""
+
+    def listed(node: Victims) -> dict[str, object]:
+        pods = [{"UID": pod_uid(victim)} if by_uid else pod_document(victim) for victim in node.pods]
+        return {"Pods": pods, "NumPDBViolations": node.pdb_violations}
+
+    per_node = {name: listed(node) for name, node in victims.items()}
+    return {
+        "Pod": pod_document(pod),
+        "NodeNameToVictims": None if by_uid else per_node,
+        "NodeNameToMetaVictims": per_node if by_uid else None,
+    }
+
+
+def read_error(answer: object) -> None:
+    """Raise what the answer's Error field says, if it says anything."""
+    if error := string(member(answer, "Error"), "Error"):
+        raise WireError(one_line(error, 300))
+
+
+def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> FilterResult:
+    """ExtenderFilterResult, for the node names that were sent.
+
+    Naming no nodes at all, or answering null, passes none. A node that was not sent is an error.
+    """
+    read_error(answer)
+    unresolvable = _reasons(answer, "FailedAndUnresolvableNodes")
+    failed = {name: why for name, why in _reasons(answer, "FailedNodes").items() if name not in unresolvable}
+    names = member(answer, "NodeNames")
+    returned: dict[str, Node] = {}
+    if by_name and names is not None:
+        passed = list(dict.fromkeys(string(name, "NodeNames") for name in sequence(names, "NodeNames")))
+    else:
+        items = sequence(member(member(answer, "Nodes"), "items"), "Nodes.items")
+        returned = {node.name: node for node in map(_returned_node, items)}
+        passed = list(returned)
+    for name in passed:
+        if name not in sent:
+            raise WireError(f"passed node {name!r}, which it was not asked about")
+    return FilterResult(passed, failed, unresolvable, returned)
+
+
+def _returned_node(item: object) -> Node:
+    """A node as the extender sent it back. Nobody fills in defaults: without `allocatable` it has nothing to give."""
+    name = string(member(member(item, "metadata"), "name"), "a node's name")
+    try:
+        node = msgspec.convert(_without_nulls(item), Node)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise WireError(f"node {name!r}, which it passed, is not a Node: {error}") from None
+    return msgspec.structs.replace(
+        node, status=msgspec.structs.replace(node.status, allocatable=node.status.allocatable or {})
+    )
+
+
+def _without_nulls(value: object) -> object:
+    """The same value without members that are null: in Go they are as good as absent."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _reasons(answer: object, name: str) -> dict[str, str]:
+    return {node: string(why, name) for node, why in mapping(member(answer, name), name).items()}
+
+
+def read_scores(answer: object, sent: Collection[str]) -> dict[str, int]:
+    """HostPriorityList: a host listed twice counts twice, one that was not sent does not count."""
+    scores: dict[str, int] = {}
+    for entry in sequence(answer, "the answer"):
+        host = string(member(entry, "Host"), "Host")
+        score = integer(member(entry, "Score"), "Score")
+        if host in sent:
+            scores[host] = scores.get(host, 0) + score
+    return scores
+
+
+def read_victims(answer: object, pods_by_node: Mapping[str, Iterable[Pod]]) -> dict[str, Victims]:
+    """ExtenderPreemptionResult: the UIDs it names, as the pods that run on that node."""
+    name = "NodeNameToMetaVictims"
+    victims: dict[str, Victims] = {}
+    for node, listed in mapping(member(answer, name), name).items():
+        if node not in pods_by_node:
+            raise WireError(f"preempts on node {node!r}, which does not exist")
+        if listed is None:
+            raise WireError(f"gives null as the victims on node {node!r}")
+        by_uid = {pod_uid(pod): pod for pod in pods_by_node[node]}
+        pods = []
+        for entry in sequence(member(listed, "Pods"), "Pods"):
+            uid = string(member(entry, "UID"), "UID")
+            if uid not in by_uid:
+                raise WireError(f"preempts pod {uid!r} on node {node!r}, but no such pod runs there")
+            pods.append(by_uid[uid])
+        violations = integer(member(listed, "NumPDBViolations"), "NumPDBViolations")
+        victims[node] = Victims(pods, violations)
+    return victims
+
 
 MAX_EXTENDER_PRIORITY = 10
 MAX_NODE_SCORE = 100
@@ -90,7 +348,7 @@ class Extender:
         names = [node.name for node in nodes]
         if not self.is_filter:
             return FilterResult(passed=names)
-        read = partial(messages.read_filter, sent=frozenset(names), by_name=self._config.node_cache_capable)
+        read = partial(read_filter, sent=frozenset(names), by_name=self._config.node_cache_capable)
         return self._call(self._config.filter_verb, self._node_args(pod, nodes), read)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
@@ -102,7 +360,7 @@ class Extender:
         names = [node.name for node in nodes]
         if not self.is_prioritizer:
             return dict.fromkeys(names, 0)
-        read = partial(messages.read_scores, sent=frozenset(names))
+        read = partial(read_scores, sent=frozenset(names))
         return self._call(self._config.prioritize_verb, self._node_args(pod, nodes), read)
 
     def weighted(self, score: int) -> int:
@@ -115,7 +373,7 @@ class Extender:
         """Have the extender bind the pod to the node."""
         if not self.is_binder:
             raise ExtenderError(self.name, "has no bindVerb: it cannot be asked to bind")
-        self._call(self._config.bind_verb, messages.binding_args(pod, node_name), messages.read_error)
+        self._call(self._config.bind_verb, binding_args(pod, node_name), read_error)
 
     def preempt(
         self, pod: Pod, victims: Mapping[str, Victims], pods_by_node: Mapping[str, Iterable[Pod]]
@@ -128,26 +386,26 @@ class Extender:
         """
         if not self.supports_preemption:
             raise ExtenderError(self.name, "has no preemptVerb: it cannot be asked to preempt")
-        args = messages.preemption_args(pod, victims, by_uid=self._config.node_cache_capable)
-        return self._call(self._config.preempt_verb, args, partial(messages.read_victims, pods_by_node=pods_by_node))
+        args = preemption_args(pod, victims, by_uid=self._config.node_cache_capable)
+        return self._call(self._config.preempt_verb, args, partial(read_victims, pods_by_node=pods_by_node))
 
     def _call(self, verb: str, args: dict[str, object], read: Callable[[object], Answer]) -> Answer:
         body = self._transport.post(verb, msgspec.json.encode(args))
         try:
-            return read(wire.parse(body))
-        except wire.WireError as error:
+            return read(parse(body))
+        except WireError as error:
             raise self._transport.error(verb, str(error)) from error
 
     def _node_args(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, object]:
         if self._config.node_cache_capable:
-            return messages.node_args(pod, names=[node.name for node in nodes])
-        return messages.node_args(pod, nodes=[self._encode(node) for node in nodes])
+            return node_args(pod, names=[node.name for node in nodes])
+        return node_args(pod, nodes=[self._encode(node) for node in nodes])
 
     def _encode(self, node: Node) -> msgspec.Raw:
         """The node's JSON, made once for as long as the node stays the same object."""
         known = self._encoded.get(node.name)
         if known is not None and known[0] is node:
             return known[1]
-        encoded = msgspec.Raw(msgspec.json.encode(wire.document(node)))
+        encoded = msgspec.Raw(msgspec.json.encode(document(node)))
         self._encoded[node.name] = (node, encoded)
         return encoded

@@ -10,8 +10,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
-from podium.framework import return_values as returned
-from podium.framework.status import SUCCESS, Status, Verdict
+from podium.framework.status import SUCCESS, Status, Verdict, checked_number, checked_status
 from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
 from podium.model import Object, Pod, PodSpec
 from podium.model.resources import PodResources
@@ -179,7 +178,7 @@ class FilterPlugin(Plugin):
         codes = np.zeros(len(nodes), dtype=np.int64)
         statuses: dict[Status, int] = {}
         for place, node in enumerate(nodes):
-            status = returned.status(self.name, self.filter_node(state, pod, node))
+            status = checked_status(self.name, self.filter_node(state, pod, node))
             if status != SUCCESS:
                 codes[place] = statuses.setdefault(status, len(statuses) + 1)
         return Verdict.choose(codes, tuple(statuses))
@@ -221,7 +220,7 @@ class ScorePlugin(Plugin):
         raise NotImplementedError(f"{type(self).__name__} must define score_node or score")
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        scores = (returned.number(self.name, self.score_node(state, pod, node)) for node in nodes)
+        scores = (checked_number(self.name, self.score_node(state, pod, node)) for node in nodes)
         return np.fromiter(scores, np.int64, len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:

@@ -1,14 +1,15 @@
-"""What a plugin says: of a pod as a whole (`Status`), or of many nodes at once (`Verdict`)."""
+"""What a plugin says of a pod (`Status`) or of many nodes at once (`Verdict`), and checks of what plugins return."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from podium.cluster.columns import Ints, Mask, lowest
+from podium.errors import PluginError
 
 Reasons = tuple[str, ...]
 
@@ -136,3 +137,39 @@ class Verdict:
         if lowest(self.codes) >= 0:
             return None
         return self.describe(int(self.codes[self.codes < 0].max()))
+
+
+WHOLE = int, np.integer
+INT64 = np.dtype(np.int64)
+
+
+def checked_status(plugin: str, found: Any) -> Status:
+    """What `filter_node` says; PluginError if it says nothing."""
+    if not isinstance(found, Status):
+        raise PluginError(plugin, f"returns {found!r} from filter_node: return a Status")
+    return found
+
+
+def checked_number(plugin: str, found: Any) -> int:
+    """What `score_node` says; PluginError if it is no whole number."""
+    if not isinstance(found, WHOLE):
+        raise PluginError(plugin, f"returns {found!r} from score_node: return an int")
+    return int(found)
+
+
+def checked_numbers(plugin: str, point: str, found: Any, count: int) -> Ints:
+    """One number for each node; PluginError if it is anything else."""
+    if not (isinstance(found, np.ndarray) and found.dtype == INT64 and found.shape == (count,)):
+        shape = f"{found.dtype}{list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise PluginError(plugin, f"returns {shape} from {point}: return an int64 array, one number for each node")
+    return found
+
+
+def checked_verdict(plugin: str, found: Any, count: int) -> Verdict:
+    """What a filter says of each node; PluginError if it is anything else."""
+    if not isinstance(found, Verdict):
+        raise PluginError(plugin, f"returns {type(found).__name__} from filter: return a Verdict")
+    for array in found.arrays:
+        if not isinstance(array, np.ndarray) or array.shape != (count,) or array.dtype.kind not in "bi":
+            checked_numbers(plugin, "filter", array, count)
+    return found

@@ -1,11 +1,11 @@
-"""The device claims of a pod before it is bound: allocations and reservations written at the API server."""
+"""The device claims of a pod before it is bound: allocations and their configuration, and reservations, as written."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,6 @@ from podium.errors import PodiumError
 from podium.framework import SUCCESS, Status
 from podium.framework.plugin import CycleState, PostFilterResult
 from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
-from podium.live.device_configuration import chosen_requests, device_configuration
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.reflector import Reflectors
 from podium.live.writes import patch_status
@@ -27,6 +26,51 @@ from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.inventory import PendingAllocation
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.requests import status_of
+
+Fields = Mapping[str, Any]
+"""A part of an object as the API server has it."""
+Chosen = tuple[str, str]
+"""A request, `name` or `name/subrequest` for the alternative that was taken, and its device class."""
+
+
+def chosen_requests(requests: Iterable[Fields], allocated: Iterable[str]) -> list[Chosen]:
+    """The requests of a claim as they were served; `allocated` are the requests that its devices are for."""
+    names, chosen = set(allocated), list[Chosen]()
+    for request in requests:
+        alternatives = {f"{request['name']}/{each['name']}": each for each in request.get("firstAvailable", ())}
+        if alternatives:
+            name = next((name for name in alternatives if name in names), next(iter(alternatives)))
+            chosen.append((name, alternatives[name]["deviceClassName"]))
+        elif "exactly" in request:
+            chosen.append((request["name"], request["exactly"]["deviceClassName"]))
+    return chosen
+
+
+def device_configuration(
+    chosen: Sequence[Chosen], classes: Mapping[str, Sequence[Fields]], own: Sequence[Fields]
+) -> list[dict[str, Any]]:
+    """The entries of an allocation; `classes` has the configuration of each class, `own` that of the claim.
+
+    An entry for all requests names none of them.
+    """
+    found: list[dict[str, Any]] = []
+    for name in dict.fromkeys(name for _, name in chosen):
+        requests = [request for request, its_class in chosen if its_class == name]
+        found += [{"source": "FromClass", "requests": requests, **entry} for entry in classes[name]]
+    for entry in own:
+        named = entry.get("requests", [])
+        if not named or any(_is_named(request, named) for request, _ in chosen):
+            found.append({"source": "FromClaim", **entry})
+    for made in found:
+        if all(_is_named(request, made.get("requests", [])) for request, _ in chosen):
+            made.pop("requests", None)
+    return found
+
+
+def _is_named(request: str, names: Sequence[str]) -> bool:
+    """Whether a request is among the names, itself or as an alternative of one of them."""
+    return request in names or request.partition("/")[0] in names
+
 
 logger = logging.getLogger("podium.live")
 

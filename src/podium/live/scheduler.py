@@ -18,11 +18,18 @@ from podium.live import writes
 from podium.live.client import ApiClient
 from podium.live.decision_history import Decided, DecisionHistory
 from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
-from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, GaugeValues, Metrics, event_label, gauge_values
-from podium.live.plugin_times import PluginTimes
-from podium.live.preemptions import Preemptions
+from podium.live.metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    GaugeValues,
+    Metrics,
+    PluginTimes,
+    event_label,
+    gauge_values,
+)
 from podium.live.reflector import Reflectors
-from podium.live.writes import Condition, EventRecorder, PodStatuses, VolumeWrites
+from podium.live.writes import Condition, EventRecorder, PodStatuses, Preemptions, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused

@@ -10,19 +10,21 @@ import random
 import socket
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
 from podium.errors import PodiumError
+from podium.framework import SUCCESS, Status
 from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
 from podium.model import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from podium.model.selectors import NodeMatcher
+from podium.plugins.queue_and_bind import DefaultPreemption
 from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE, affinity_terms
 from podium.plugins.storage.csi_migration import in_tree_plugin, translate_affinity
 from podium.plugins.storage.volume_binding import MIGRATED_PLUGINS, Stored, VolumeBinding
@@ -460,3 +462,45 @@ def _reference(pod: Pod, version: str) -> Fields:
         "uid": pod.metadata.uid,
     }
     return reference | {"resourceVersion": version} if version else reference
+
+
+WAITING = Status.unresolvable("waiting for the preemption for this pod to be finished")
+
+
+class Preemptions:
+    """Who has to go for whom, and which of them are on their way."""
+
+    def __init__(self) -> None:
+        self._victims: dict[str, dict[str, bool]] = {}
+        """By the uid of the pod they make room for, victims by uid, and whether they are gone or going."""
+
+    def begin(self, preemptor: Pod, victims: Iterable[Pod]) -> None:
+        """Pods are to be evicted for another one."""
+        self._victims[preemptor.metadata.uid] = {each.metadata.uid: False for each in victims}
+
+    def give_up(self, preemptor: Pod) -> None:
+        """A pod waits for nobody any more."""
+        self._victims.pop(preemptor.metadata.uid, None)
+
+    def pod_goes(self, pod: Pod) -> None:
+        """A pod is gone or going."""
+        for victims in self._victims.values():
+            if pod.metadata.uid in victims:
+                victims[pod.metadata.uid] = True
+
+    def status(self, pod: Pod) -> Status:
+        """Whether a pod may be tried: not while somebody has to go for it and does not."""
+        victims = self._victims.get(pod.metadata.uid)
+        return SUCCESS if victims is None or all(victims.values()) else WAITING
+
+    def plugin(self) -> type[DefaultPreemption]:
+        """DefaultPreemption where evicting takes time."""
+        preemptions = self
+
+        class EvictingPreemption(DefaultPreemption):
+            """Holds a pod back until those are on their way that have to go for it."""
+
+            def pre_enqueue(self, pod: Pod) -> Status:
+                return preemptions.status(pod)
+
+        return EvictingPreemption

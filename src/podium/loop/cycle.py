@@ -30,9 +30,8 @@ from podium.loop.events import (
     object_change,
     pod_changes,
 )
-from podium.loop.pod_group import Position
 from podium.loop.queue import SchedulingQueue
-from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, QueuedPod, WaitingPod, WaitingPods
+from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, Position, QueuedPod, WaitingPod, WaitingPods
 from podium.model import Node, Object, Pod
 from podium.plugins.queue_and_bind import DefaultPreemption
 

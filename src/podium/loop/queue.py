@@ -12,8 +12,7 @@ from podium.engine.decision import Diagnosis
 from podium.framework import SUCCESS, Framework, Plugin, Status
 from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import Asked, PluginHints, pod_changes
-from podium.loop.pod_group import PodGroup, Position
-from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, QueuedPod
+from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.queue_and_bind import PrioritySort

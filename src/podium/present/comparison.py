@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from podium.answers import Comparison, Measures, Move, SpreadChange
-from podium.answers.timeline_comparison import TimelineComparison
+from podium.answers.compare import TimelineComparison
 from podium.model.resources import CPU, MEMORY
 from podium.present.decision_text import TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, amount, shortened, styled, table, to_csv, wrapped

@@ -1,16 +1,16 @@
-"""A simulation: in words and tables, as a document, as CSV."""
+"""A simulation, at once, rolled out step by step or over time: in words and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from podium.answers.rollout import ChangedObject, RolloutStep
 from podium.engine import PlacedClaim, Placement, Simulation, Usage
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from podium.present.decision_text import NAMED, TOP, WIDTH
-from podium.present.rollout import changes_document
+from podium.present.plot import time_label
 from podium.present.text import (
     API_VERSION,
     Column,
@@ -24,7 +24,8 @@ from podium.present.text import (
     to_csv,
     wrapped,
 )
-from podium.wording import counted, listed
+from podium.timeline.result import Life, TimelineResult, mean_utilisation, resources_of
+from podium.wording import counted, joined, listed
 
 
 class Workload(NamedTuple):
@@ -298,3 +299,187 @@ def to_rows(simulation: Simulation) -> str:
         for placement in simulation.placements
     ]
     return to_csv(("namespace", "pod", "workload", "node", "message"), rows)
+
+
+INDENT = "    "
+
+
+def change_lines(
+    changes: Sequence[ChangedObject],
+    steps: Sequence[RolloutStep] | None = None,
+    *,
+    width: int = WIDTH,
+    everything: bool = False,
+) -> list[Line]:
+    """What changes, which pods that replaces, where the new ones go, and the steps; no lines if nothing changes.
+
+    Of many objects and steps ten are shown, or `everything`.
+    """
+    if not changes:
+        return []
+    lines = [Line("WHAT CHANGES", "bold")]
+    shown = changes if everything else changes[:TOP]
+    for change in shown:
+        lines += _about(change, width, everything)
+    if len(shown) < len(changes):
+        lines.append(Line(f"and {counted(len(changes) - len(shown), 'more object')}", "dim"))
+    if steps:
+        lines += [Line(""), *_step_lines(steps, width, everything)]
+    return [*lines, Line("")]
+
+
+def _about(change: ChangedObject, width: int, everything: bool) -> Iterator[Line]:
+    said = outcome(change)
+    yield from wrapped(f"{change.title}: {said}" if said else change.title, width, then=INDENT, style=_style(change))
+    paths = change.paths if everything else change.paths[:NAMED]
+    more = f" and {len(change.paths) - len(paths):,} more" if len(paths) < len(change.paths) else ""
+    if paths:
+        yield from wrapped(", ".join(paths) + more, width, first=INDENT, then=INDENT, style="dim")
+    nodes = Counter(node for node in (change.new or {}).values() if node is not None)
+    if nodes:
+        most_first = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
+        names = [node if count == 1 else f"{node} x{count:,}" for node, count in most_first]
+        yield from wrapped(f"to {listed(names, len(names) if everything else NAMED)}", width, first=INDENT, then=INDENT)
+    for message, pods in _by_message(change).items():
+        pending = f"{listed(pods, len(pods) if everything else NAMED)}: {message}"
+        yield from wrapped(pending, width, first=INDENT, then=INDENT, style="red")
+    if change.note:
+        yield from wrapped(change.note, width, first=INDENT, then=INDENT)
+
+
+def _style(change: ChangedObject) -> str:
+    return "red" if change.stuck or change.pending else ""
+
+
+def _by_message(change: ChangedObject) -> dict[str, list[str]]:
+    """The pods that stay pending, those with the same reasons together."""
+    groups: dict[str, list[str]] = {}
+    for pod, message in (change.messages or {}).items():
+        groups.setdefault(message, []).append(pod)
+    return groups
+
+
+def outcome(change: ChangedObject) -> str:
+    """What becomes of a workload's pods; empty for what has none."""
+    if change.new is None:
+        return ""
+    counts = ((change.replaced, "replaced"), (change.added, "added"), (change.removed, "removed"))
+    parts = [f"{counted(number, 'pod')} {what}" for number, what in counts if number]
+    pods = joined(parts) or "no pod changes"
+    pending = len(change.pending)
+    waiting = f", {pending:,} of them pending" if pending else ""
+    return f"{pods}{waiting}{_progress(change)}"
+
+
+def _progress(change: ChangedObject) -> str:
+    if change.steps is None:
+        return ""
+    if change.stuck:
+        return f"; stuck at step {change.steps:,}"
+    return f"; done in {counted(change.steps, 'step')}" if change.steps else ""
+
+
+def _step_lines(steps: Sequence[RolloutStep], width: int, everything: bool) -> list[Line]:
+    shown = steps if everything else steps[:TOP]
+    columns = [
+        Column("STEP", [f"{step.number:,}" for step in shown]),
+        Column("WORKLOAD", [shortened(step.workload, width // 3) for step in shown], right=False),
+        Column("DELETED", [f"{len(step.deleted):,}" for step in shown]),
+        Column("MADE", [f"{len(step.created):,}" for step in shown]),
+        Column("PLACED", [f"{len(step.placed):,}" for step in shown]),
+        Column("WAITING", [f"{len(step.waiting):,}" for step in shown]),
+        Column("OLD", [f"{step.old_ready:,}" for step in shown]),
+        Column("NEW", [f"{step.new_ready:,}" for step in shown]),
+    ]
+    lines = styled(table(columns), ["bold", *("red" if step.waiting else "" for step in shown)])
+    if len(shown) < len(steps):
+        lines.append(Line(f"and {counted(len(steps) - len(shown), 'more step')}", "dim"))
+    return lines
+
+
+def changes_document(changes: Sequence[ChangedObject], steps: Sequence[RolloutStep] | None) -> dict[str, Any]:
+    """What a Simulation has besides where pods go: `changes`, and `rollout` where it was asked for, else null."""
+    rollout = None
+    if steps is not None:
+        complete = not any(change.stuck for change in changes)
+        rollout = {"complete": complete, "steps": [step.to_dict() for step in steps]}
+    return {"changes": [change.to_dict() for change in changes], "rollout": rollout}
+
+
+MOST_UNPLACED = 10
+
+
+def timeline_lines(result: TimelineResult) -> list[Line]:
+    """What came of the pods, how long they waited, and how full the cluster was."""
+    bound = [life for life in result.lives if life.bound is not None]
+    lines = [
+        Line(
+            f"{time_label(result.end)} simulated, {counted(len(result.lives), 'pod')} came, {len(bound):,} got a node",
+            "bold",
+        ),
+        Line(f"waited for it: {_quantiles([life.waited or 0.0 for life in bound])}"),
+    ]
+    lines += _happened(result)
+    lines += _scaling(result)
+    lines += _fullness(result)
+    return lines + _unplaced(result.unplaced)
+
+
+def _quantiles(waits: Sequence[float]) -> str:
+    if not waits:
+        return "nobody got one"
+    ordered = sorted(waits)
+    shares = ((0.5, "half"), (0.9, "90 %"), (0.99, "99 %"), (1.0, "all"))
+    return ", ".join(f"{name} at most {_waiting_time(_quantile(ordered, share))}" for share, name in shares)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def _waiting_time(seconds: float) -> str:
+    return f"{seconds:.3g}s" if seconds < 120 else time_label(seconds)
+
+
+def _happened(result: TimelineResult) -> list[Line]:
+    counts = Counter(str(record["event"]) for record in result.log)
+    reasons = Counter(str(record["reason"]) for record in result.log if record["event"] == "evict")
+    evicted = ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items()))
+    parts = [f"finished: {counts['finish']}", f"lost with their node: {counts['lost']}"]
+    parts += [f"evicted: {counts['evict']}" + (f" ({evicted})" if evicted else ""), f"made anew: {counts['create']}"]
+    return [Line("; ".join(parts))]
+
+
+def _scaling(result: TimelineResult) -> list[Line]:
+    """What an autoscaler came to, if there was one."""
+    if result.scaling is None:
+        return []
+    total = result.scaling
+    lines = [
+        Line(
+            f"node groups: cost {total['cost']:.2f} for {total['nodeHours']:.1f} node hours, "
+            f"{total['added']} added, {total['removed']} removed"
+        )
+    ]
+    for name, group in total["groups"].items():
+        lines.append(Line(f"  {name}: cost {group['cost']:.2f}, at most {counted(group['most'], 'node')} at a time"))
+    return lines
+
+
+def _fullness(result: TimelineResult) -> list[Line]:
+    if not result.samples:
+        return []
+    deepest = max(result.samples, key=lambda sample: sample.queued)
+    lines = [Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}")]
+    for name in resources_of(result.samples):
+        mean, most = mean_utilisation(result.samples, name), max(one.utilisation(name) for one in result.samples)
+        lines.append(Line(f"{name} requested: {mean:.1%} on average, at most {most:.1%}"))
+    return lines
+
+
+def _unplaced(lives: Sequence[Life]) -> list[Line]:
+    if not lives:
+        return []
+    names = ", ".join(life.pod for life in lives[:MOST_UNPLACED])
+    more = f" and {len(lives) - MOST_UNPLACED} more" if len(lives) > MOST_UNPLACED else ""
+    return [Line(f"still waiting: {counted(len(lives), 'pod')}: {names}{more}", "yellow")]

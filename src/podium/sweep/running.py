@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
+from podium.answers.compare import timeline_numbers
 from podium.answers.measures import measure
-from podium.answers.timeline_comparison import timeline_numbers
-from podium.answers.tuning.tune import interrupts_held_back
+from podium.answers.tune import interrupts_held_back
 from podium.autoscaling import Autoscaler
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate

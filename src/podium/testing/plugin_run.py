@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import ROW_ASPECTS, Ints
 from podium.errors import PluginError
-from podium.framework import return_values
 from podium.framework.fast_paths import ByNodeLabels
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
@@ -29,7 +28,7 @@ from podium.framework.plugin import (
     PreScorePlugin,
     ScorePlugin,
 )
-from podium.framework.status import SUCCESS, Code, Status, Verdict
+from podium.framework.status import SUCCESS, Code, Status, Verdict, checked_numbers, checked_verdict
 from podium.model import (
     Affinity,
     Container,
@@ -167,7 +166,7 @@ class PluginRun:
             nodes, guard = Nodes(self._cluster, rows), _ReadOnlyGuard(plugin.name, self.pod, self._cluster)
             found = call(plugin.name, "normalize", plugin.normalize, self._state, self.pod, scores.copy(), nodes)
             guard.check("normalize")
-        numbers: list[int] = return_values.numbers(self._plugin.name, "normalize", found, len(scores)).tolist()
+        numbers: list[int] = checked_numbers(self._plugin.name, "normalize", found, len(scores)).tolist()
         for number in numbers:
             if not MIN_NODE_SCORE <= number <= MAX_NODE_SCORE:
                 raise PluginError(
@@ -196,7 +195,7 @@ class PluginRun:
         if self._one_at_a_time or type(plugin).filter is FilterPlugin.filter:
             return tuple(self._filter_one(plugin, nodes))
         verdict = call(plugin.name, "filter", plugin.filter, self._state, self.pod, nodes)
-        codes: list[int] = return_values.verdict(plugin.name, verdict, len(nodes)).codes.tolist()
+        codes: list[int] = checked_verdict(plugin.name, verdict, len(nodes)).codes.tolist()
         described = {code: self._describe(verdict, code) for code in set(codes) - {0}}
         return tuple(described.get(code, SUCCESS) for code in codes)
 
@@ -235,7 +234,7 @@ class PluginRun:
                 raise PluginError(plugin.name, f"returns {wrong!r} from score_node: a score is an int")
             return tuple(scores)
         found = call(plugin.name, "score", plugin.score, self._state, self.pod, nodes)
-        return tuple(return_values.numbers(plugin.name, "score", found, len(nodes)).tolist())
+        return tuple(checked_numbers(plugin.name, "score", found, len(nodes)).tolist())
 
     def _check_status(self, point: str, status: object, *, skips: bool = False, rejects: bool = False) -> None:
         name = self._plugin.name

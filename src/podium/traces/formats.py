@@ -10,7 +10,9 @@ from typing import NamedTuple
 import msgspec
 
 from podium.errors import InputError
-from podium.traces import alibaba_2018, google_2019, kwok_record, openb, simkube
+from podium.traces.alibaba import read_alibaba_2018, read_openb
+from podium.traces.google import read_google_2019
+from podium.traces.recordings import read_kwok_record, read_simkube
 from podium.traces.trace import Advance, Trace, event_line
 
 
@@ -23,11 +25,11 @@ class Format(NamedTuple):
 
 
 FORMATS: Mapping[str, Format] = {
-    "openb": Format(openb.read, ("NODES.csv", "PODS.csv")),
-    "alibaba-2018": Format(alibaba_2018.read, ("machine_meta.csv", "batch_task.csv")),
-    "google-2019": Format(google_2019.read, ("machine_events.json", "instance_events.json")),
-    "simkube": Format(simkube.read, ("TRACE",)),
-    "kwok-record": Format(kwok_record.read, ("FILE",)),
+    "openb": Format(read_openb, ("NODES.csv", "PODS.csv")),
+    "alibaba-2018": Format(read_alibaba_2018, ("machine_meta.csv", "batch_task.csv")),
+    "google-2019": Format(read_google_2019, ("machine_events.json", "instance_events.json")),
+    "simkube": Format(read_simkube, ("TRACE",)),
+    "kwok-record": Format(read_kwok_record, ("FILE",)),
 }
 
 

@@ -23,13 +23,11 @@ from podium.engine.release import AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
 from podium.manifests import load
 from podium.model import Node, Object
-from podium.present import audit as audit_report
 from podium.present import capacity as capacity_report
 from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
 from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
-from podium.present import why_not as why_not_report
 from podium.web import questions
 from podium.web.views import timeline_document
 from podium.web.what_if import Subject, configured, manifests, posted_configuration, turned, what_if
@@ -96,7 +94,7 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
         seed=question.seed,
         most=question.most,
     )
-    return Answered(why_not_report.to_document(found), lambda: why_not_page(found))
+    return Answered(explanation_report.why_not_document(found), lambda: why_not_page(found))
 
 
 @answer.register
@@ -238,7 +236,7 @@ def _audit(question: questions.Audit, subject: Subject) -> Answered:
     from podium.present.html.reports import audit_page
 
     found = answers.audit(subject.cluster, **subject.options)
-    return Answered(audit_report.to_document(found), lambda: audit_page(found))
+    return Answered(disruption_report.audit_document(found), lambda: audit_page(found))
 
 
 @answer.register
@@ -248,7 +246,7 @@ def _configuration(question: questions.Configuration, subject: Subject) -> Answe
 
 @answer.register
 def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
-    from podium.web.reports import timeline_page
+    from podium.web.views import timeline_page
 
     document = timeline_document(question, subject)
     return Answered(document, lambda: timeline_page(document))
@@ -256,7 +254,7 @@ def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
 
 @answer.register
 def _what_if(question: questions.WhatIf, subject: Subject) -> Answered:
-    from podium.web.reports import what_if_page
+    from podium.web.views import what_if_page
 
     document = what_if(question, subject)
     return Answered(document, lambda: what_if_page(document))

@@ -27,10 +27,10 @@ from podium.cluster.columns import Ints
 from podium.engine.evaluation import PLUGIN_FAULTS
 from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.errors import InputError, PluginError, PodiumError
-from podium.extenders.messages import pod_uid
+from podium.extenders.extender import pod_uid
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
-from podium.framework import return_values as returned
 from podium.framework.plugin import MAX_NODE_SCORE
+from podium.framework.status import checked_numbers, checked_verdict
 from podium.loop import Event, EventType
 from podium.manifests.defaults import StoredPods
 from podium.model import Node, Object, ObjectMeta, Pod
@@ -174,7 +174,7 @@ class PluginVerbs:
             for plugin in self._framework.filter:
                 if plugin.name in skipped:
                     continue
-                verdict = returned.verdict(plugin.name, plugin.filter(state, pod, nodes), len(nodes))
+                verdict = checked_verdict(plugin.name, plugin.filter(state, pod, nodes), len(nodes))
                 if verdict.error is not None:
                     raise PluginError(plugin.name, f"failed: {verdict.error.message}")
                 codes = verdict.codes
@@ -221,10 +221,10 @@ class PluginVerbs:
                 weights += weight
                 if plugin.name in skipped:
                     continue
-                scores = returned.numbers(plugin.name, "score", plugin.score(state, pod, nodes), len(nodes))
+                scores = checked_numbers(plugin.name, "score", plugin.score(state, pod, nodes), len(nodes))
                 if plugin.normalizes:
                     found = plugin.normalize(state, pod, scores, nodes)
-                    scores = returned.numbers(plugin.name, "normalize", found, len(nodes))
+                    scores = checked_numbers(plugin.name, "normalize", found, len(nodes))
                 if scores.min() < 0 or scores.max() > MAX_NODE_SCORE:
                     raise PluginError(plugin.name, f"scored outside 0..{MAX_NODE_SCORE}")
                 total += weight * scores

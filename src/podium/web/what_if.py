@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from podium import answers
 from podium.answers.capacity import add_nodes
 from podium.answers.disruption import UNSCHEDULABLE, checked, cordon
-from podium.answers.tuning.search_space import SHAPE_AT, ConfigurationSpace, has_shape
+from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration

@@ -27,10 +27,10 @@ from podium.framework import (
     Status,
     Verdict,
 )
-from podium.framework import return_values as returned
 from podium.framework.fast_paths import ForSomePods, NormalizesByMax
 from podium.framework.plugin import MAX_NODE_SCORE
 from podium.framework.registry import Weighted
+from podium.framework.status import checked_number, checked_numbers, checked_status, checked_verdict
 from podium.model import Pod
 
 FEW_NODES = 16
@@ -158,7 +158,7 @@ class FilterResults(Results):
         status = self.plugin.filter_node(self._state, self._pod, node)
         if status is SUCCESS:
             return 0
-        status = returned.status(self.plugin.name, status)
+        status = checked_status(self.plugin.name, status)
         self.may_have_errors = self.may_have_errors or status.code is Code.ERROR
         return int(status != SUCCESS)
 
@@ -173,7 +173,7 @@ class FilterResults(Results):
 
     def _ask(self, nodes: Nodes) -> Verdict:
         found = self.plugin.filter(self._state, self._pod, nodes)
-        verdict = returned.verdict(self.plugin.name, found, len(nodes))
+        verdict = checked_verdict(self.plugin.name, found, len(nodes))
         self.may_have_errors = self.may_have_errors or lowest(verdict.codes) < 0
         return verdict
 
@@ -195,7 +195,7 @@ class ScoreResults(Results):
 
     def evaluate(self, nodes: Nodes) -> Ints:
         found = self.plugin.score(self._state, self._pod, nodes)
-        raw = returned.numbers(self.plugin.name, "score", found, len(nodes))
+        raw = checked_numbers(self.plugin.name, "score", found, len(nodes))
         if not self.may_be_invalid:
             # Seen as unsigned, a negative score is a large one.
             self.may_be_invalid = highest(raw.view(np.uint64)) > MAX_NODE_SCORE
@@ -204,7 +204,7 @@ class ScoreResults(Results):
     def evaluate_node(self, node: NodeInfo) -> int:
         score = self.plugin.score_node(self._state, self._pod, node)
         if type(score) is not int:
-            score = returned.number(self.plugin.name, score)
+            score = checked_number(self.plugin.name, score)
         if not 0 <= score <= MAX_NODE_SCORE:
             self.may_be_invalid = True
         return score

@@ -28,16 +28,14 @@ from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
 from podium.plugins import IN_TREE
-from podium.present import audit as audit_text
 from podium.present import capacity as capacity_text
 from podium.present import comparison as comparison_text
 from podium.present import disruption as disruption_text
 from podium.present import simulation as simulation_text
 from podium.present import tuning as tuning_text
-from podium.present import why_not as why_not_text
 from podium.present.comparison import because, measures_shown
 from podium.present.decision_text import NO_OBSTACLES, Obstacles, silent_plugins, words
-from podium.present.explanation import Explained, notes
+from podium.present.explanation import Explained, notes, why_not_lines
 from podium.present.html.page import (
     UNLIMITED,
     Cell,
@@ -53,7 +51,7 @@ from podium.present.html.page import (
     usages,
 )
 from podium.present.notebook import heat_map, pending_table, rejection_table, workload_table
-from podium.present.rollout import outcome
+from podium.present.simulation import outcome
 from podium.present.text import amount, share, to_yaml
 from podium.present.upgrade import places, to_lines
 from podium.wording import counted, joined
@@ -72,7 +70,7 @@ def explanation_page(explained: Explained) -> str:
 
 def why_not_page(answer: WhyNot) -> str:
     """What keeps a pod off a node, what would turn it, and the decision as it is."""
-    lines = why_not_text.to_lines(answer, width=UNLIMITED)
+    lines = why_not_lines(answer, width=UNLIMITED)
     return page(
         f"Why {answer.pod} does not go to {answer.node}" if not answer.goes_there else f"{answer.pod} on {answer.node}",
         opening(lines),
@@ -305,7 +303,7 @@ def audit_page(audit: Audit) -> str:
     unfit, drifted, undecided = (audit.of(each) for each in (Finding.UNFIT, Finding.DRIFTED, Finding.UNDECIDED))
     return page(
         "Audit of running pods",
-        opening(audit_text.to_lines(audit, width=UNLIMITED)),
+        opening(disruption_text.audit_lines(audit, width=UNLIMITED)),
         section(f"No longer fit: {counted(len(unfit), 'pod')}", scrolling(_reasons(unfit))) if unfit else None,
         section(f"Would go elsewhere: {counted(len(drifted), 'pod')}", scrolling(_drifted(drifted)))
         if drifted

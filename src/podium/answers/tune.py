@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from podium.answers.compare import Comparison, Way, compare, ready
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
-from podium.answers.tuning.search_space import (
+from podium.answers.search_space import (
     SHAPE_AT,
     ConfigurationSpace,
     Document,
@@ -467,7 +467,7 @@ def _space(
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
     # Loaded where an old release is tuned.
-    from podium.answers.tuning.policy_search_space import PolicySpace, V1Alpha2Space
+    from podium.answers.search_space import PolicySpace, V1Alpha2Space
     from podium.releases.policy import is_policy
 
     if config is None or is_policy(config):

@@ -6,7 +6,7 @@ import lzma
 from collections import Counter
 from pathlib import Path
 
-from podium.present.releases import RECORDED, listed, to_document, to_lines, to_rows
+from podium.present.upgrade import RECORDED, listed_releases, release_document, release_lines, release_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -33,19 +33,19 @@ def _decisions(path: Path) -> int:
 
 
 def test_all_releases_and_what_they_brought() -> None:
-    text = "\n".join(line.text for line in to_lines())
+    text = "\n".join(line.text for line in release_lines())
     assert "v1.37    v1.37.1" in text
     assert "Since v1.36" in text
-    assert [each.name for each in listed()][:4] == ["v1.8", "v1.14", "v1.18", "v1.29"]
+    assert [each.name for each in listed_releases()][:4] == ["v1.8", "v1.14", "v1.18", "v1.29"]
 
 
 def test_one_release_has_its_gates() -> None:
-    text = "\n".join(line.text for line in to_lines("1.36"))
+    text = "\n".join(line.text for line in release_lines("1.36"))
     assert "StorageCapacityScoring" in text
     assert "v1.37" not in text
 
 
 def test_as_data() -> None:
-    (item,) = to_document("v1.36")["items"]
+    (item,) = release_document("v1.36")["items"]
     assert (item["name"], item["agree"]) == ("v1.36", RECORDED["v1.36"])
-    assert to_rows("v1.36").splitlines()[0] == "release,area,name,sentence"
+    assert release_rows("v1.36").splitlines()[0] == "release,area,name,sentence"

@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from podium.answers.candidate_changes import Situation, candidate_changes, rejection, wins
 from podium.answers.lookup import find_node
-from podium.answers.why_not.candidate_changes import Situation, candidate_changes, rejection, wins
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler

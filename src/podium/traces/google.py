@@ -40,7 +40,7 @@ class _Waiting(NamedTuple):
     scheduled: float | None = None
 
 
-def read(files: Sequence[str], advance: Advance) -> Trace:
+def read_google_2019(files: Sequence[str], advance: Advance) -> Trace:
     """The trace of machine_events and instance_events of one cell."""
     machines_file, instances_file = files
     assumed = [

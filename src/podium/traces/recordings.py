@@ -1,0 +1,260 @@
+"""Recordings of a cluster's objects: a trace of SimKube's tracer, and a recording of `kwokctl snapshot record`.
+
+SimKube writes one msgpack map of `version`, `config`, `events` and `index`. An event has a time `ts` (seconds),
+`applied_objs` and `deleted_objs`. The index says, by owning object, how long pods lived: `lifecycle: {Finished: [start,
+end]}`.
+
+kwokctl writes YAML documents, first the objects there are, then ResourcePatch actions. A ResourcePatch has a `method`
+(create, patch or delete), a `target`, the time since the recording began in `durationNanosecond`, and for the first two
+a `template`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from podium.errors import InputError
+from podium.manifests import load_documents
+from podium.timeline.events import LIFETIME
+from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
+
+OLDEST = 2
+"""The first version of the format that says which one it is."""
+
+
+HEAD = 4096
+_MAPS = frozenset([*(bytes([0x80 + size]) for size in range(16)), b"\xde", b"\xdf"])
+"""How a map begins in msgpack."""
+
+
+def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
+    """The trace of one file."""
+    (file,) = files
+    trace = _decoded(file, advance)
+    lifetimes = dict(_lifetimes(trace["index"]))
+    assumed = [
+        "the trace has the objects that own pods; their pods are made when they are applied, as controllers do",
+        "left out: objects of kinds that scheduling does not read",
+    ]
+    events = list(_simkube_events(trace["events"], lifetimes, file))
+    if lifetimes:
+        assumed.append(
+            f"pods of {len(lifetimes)} objects run as long as the median of those that finished in the trace"
+        )
+    beginning = [event.object for event in events if event.time == 0 and event.event == "add"]
+    if not any(item["kind"] == "Node" for item in beginning):
+        assumed.append("the trace has no nodes: give some with -f")
+    # Whatever is there from the beginning must not be added once more.
+    return Trace(beginning, [event for event in events if event.time or event.event != "add"], assumed)
+
+
+def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
+    try:
+        with open(file, "rb") as raw:
+            data = raw.read(HEAD)
+            # A trace is a map; nothing else is read to its end, which need not be there.
+            if data[:1] in _MAPS:
+                data += raw.read()
+        trace = msgspec.msgpack.decode(data)
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), file) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"is not msgpack, as SimKube writes it: {error}", file) from None
+    advance(len(data))
+    if not isinstance(trace, Mapping):
+        raise InputError(f"has no version: traces of SimKube before version {OLDEST} cannot be read", file)
+    for field, kind in (("events", list), ("index", Mapping)):
+        if not isinstance(trace.get(field), kind):
+            raise InputError(f"{field} is missing or is not what SimKube writes", file)
+    return trace
+
+
+def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str) -> Iterator[TraceEvent]:
+    seen: set[tuple[str, str]] = set()
+    for number, event in enumerate(events, 1):
+        where = f"{file} event {number}"
+        if not isinstance(event, Mapping) or not isinstance(event.get("ts"), int | float):
+            raise InputError("ts is missing or is not a time in seconds", where)
+        time = float(event["ts"]) - float(events[0]["ts"])
+        if time < 0:
+            raise InputError("ts is before that of the first event", where)
+        for item in _listed(event, "applied_objs", where):
+            key = _key(item, where)
+            yield TraceEvent(time, _with_lifetime(item, lifetimes.get(key)), event="update" if key in seen else "add")
+            seen.add(key)
+        for item in _listed(event, "deleted_objs", where):
+            seen.discard(_key(item, where))
+            yield TraceEvent(time, item, event="delete")
+
+
+def _listed(event: Mapping[str, Any], field: str, where: str) -> list[Any]:
+    found = event.get(field) or []
+    if not isinstance(found, list):
+        raise InputError(f"{field} is not a list of objects", where)
+    return found
+
+
+def _key(item: Any, where: str) -> tuple[str, str]:
+    """The kind and the namespaced name of an object."""
+    metadata = item.get("metadata") if isinstance(item, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(name):
+        raise InputError("has an object without kind or metadata.name", where)
+    return str(item["kind"]), f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
+
+
+def _lifetimes(index: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+    """How long the pods of an owner lived, by its kind and name."""
+    for kind, owners in index.items():
+        for name, pods in owners.items() if isinstance(owners, Mapping) else ():
+            lived = [end - start for start, end in _finished(pods)]
+            if lived:
+                yield (kind.rpartition(".")[2], name), float(median(lived))
+
+
+def _finished(found: Any) -> Iterator[tuple[float, float]]:
+    """Every `Finished: [start, end]` anywhere inside."""
+    if isinstance(found, Mapping):
+        ends = found.get("Finished")
+        if isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends):
+            yield float(ends[0]), float(ends[1])
+        else:
+            for inner in found.values():
+                yield from _finished(inner)
+    elif isinstance(found, list):
+        for inner in found:
+            yield from _finished(inner)
+
+
+def _with_lifetime(item: Manifest, seconds: float | None) -> Manifest:
+    """The object whose pods say how long they run."""
+    if seconds is None:
+        return item
+    changed: dict[str, Any] = copy.deepcopy(dict(item))
+    place = changed if changed["kind"] == "Pod" else changed.get("spec", {}).get("template")
+    if isinstance(place, dict):
+        metadata = place.setdefault("metadata", {})
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), LIFETIME: f"{seconds:g}s"}
+    return changed
+
+
+PATCH = "ResourcePatch"
+NANOSECONDS = 1_000_000_000
+MERGE_KEYS = ("name", "type", "key", "ip", "uid")
+"""What entries of a list are told apart by, where both the object and the patch have it."""
+
+Key = tuple[str, str, str]
+"""Resource, namespace and name."""
+
+
+def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
+    """The recording of one file."""
+    (file,) = files
+    beginning: dict[Key, Manifest] = {}
+    actions: list[tuple[str, Mapping[str, Any]]] = []
+    for where, document in load_documents(file):
+        if not isinstance(document, Mapping) or not is_text(document.get("kind")):
+            raise InputError("is not an object with a kind", where)
+        if document["kind"] == PATCH:
+            actions.append((where, document))
+        else:
+            listed = document.get("items") if document["kind"].endswith("List") else None
+            for item in listed if isinstance(listed, list) else [document]:
+                beginning[_key_of(item, where)] = item
+    advance(Path(file).stat().st_size)
+    assumed = [
+        "pods that were pending or came later are scheduled by the simulation: the node they had is left out",
+        f"patches are merged; entries of lists are told apart by {', '.join(MERGE_KEYS)}, other lists are replaced",
+        "left out: actions on objects that the recording does not have",
+    ]
+    events = list(_kwok_events(actions, dict(beginning)))
+    return Trace(list(beginning.values()), events, assumed, is_record=True)
+
+
+def _kwok_events(actions: Sequence[tuple[str, Mapping[str, Any]]], there: dict[Key, Manifest]) -> Iterator[TraceEvent]:
+    for where, action in actions:
+        target, resource, nanoseconds = (
+            action.get("target"),
+            action.get("resource"),
+            action.get("durationNanosecond", 0),
+        )
+        if not isinstance(target, Mapping) or not isinstance(resource, Mapping) or not isinstance(nanoseconds, int):
+            raise InputError("is no ResourcePatch: it needs resource, target and durationNanosecond", where)
+        if nanoseconds < 0:
+            raise InputError(f"durationNanosecond is {nanoseconds}; it needs 0 or more", where)
+        key = _singular(str(resource.get("resource"))), str(target.get("namespace") or ""), str(target.get("name"))
+        time, known = nanoseconds / NANOSECONDS, there.get(key)
+        match action.get("method"):
+            case "create":
+                there[key] = _unbound(_template(action, where))
+                yield TraceEvent(time, there[key], event="update" if known is not None else "add")
+            case "patch" if known is not None:
+                there[key] = _merged(known, _unbound(_template(action, where)))
+                yield TraceEvent(time, there[key], event="update")
+            case "delete" if known is not None:
+                yield TraceEvent(time, there.pop(key), event="delete")
+            case "patch" | "delete":
+                continue
+            case method:
+                raise InputError(f"method {method!r} is unknown; it is create, patch or delete", where)
+
+
+def _template(action: Mapping[str, Any], where: str) -> Manifest:
+    template = action.get("template")
+    if not isinstance(template, Mapping):
+        raise InputError(f"template is missing; {action.get('method')} needs one", where)
+    return template
+
+
+def _key_of(item: Any, where: str) -> Key:
+    metadata = item.get("metadata") if isinstance(item, Mapping) else None
+    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(metadata.get("name")):
+        raise InputError("has an object without kind or metadata.name", where)
+    return str(item["kind"]).lower(), str(metadata.get("namespace") or ""), str(metadata["name"])
+
+
+def _singular(resource: str) -> str:
+    """The kind, in lower case, of a resource: pods, priorityclasses, networkpolicies."""
+    if resource.endswith("ies"):
+        return f"{resource[:-3]}y"
+    return resource[:-2] if resource.endswith("sses") else resource.removesuffix("s")
+
+
+def _unbound(item: Manifest) -> Manifest:
+    """A pod without the node it was given; other objects as they are."""
+    spec = item.get("spec")
+    if isinstance(spec, Mapping) and "nodeName" in spec:
+        return {**item, "spec": {name: value for name, value in spec.items() if name != "nodeName"}}
+    return item
+
+
+def _merged(value: Any, patch: Any) -> Any:
+    """A value with a patch merged in: null removes a field."""
+    if isinstance(value, Mapping) and isinstance(patch, Mapping):
+        merged = dict(value)
+        for name, inner in patch.items():
+            if inner is None:
+                merged.pop(name, None)
+            elif not name.startswith("$"):
+                merged[name] = _merged(merged.get(name), inner)
+        return merged
+    if isinstance(value, list) and isinstance(patch, list):
+        return _merged_lists(value, patch)
+    return copy.deepcopy(patch)
+
+
+def _merged_lists(value: list[Any], patch: list[Any]) -> list[Any]:
+    both = [each for each in (*value, *patch) if isinstance(each, Mapping)]
+    key = next((key for key in MERGE_KEYS if both and all(is_text(each.get(key)) for each in both)), None)
+    if key is None or len(both) < len(value) + len(patch):
+        return copy.deepcopy(patch)
+    merged = {each[key]: each for each in value}
+    for each in patch:
+        merged[each[key]] = _merged(merged.get(each[key], {}), each)
+    return list(merged.values())
