@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from hashlib import sha1
 from typing import NamedTuple, TypeVar
@@ -136,6 +136,8 @@ class AttachedVolumes:
         self._migrations: list[Migrated] = [frozenset()]
         self.migration: Ints = np.zeros(0, dtype=np.int64)
         """Per row, the place in `migrations` of the in-tree plugins that CSI drivers took over from there."""
+        self._migrated_rows: list[tuple[Migrated, Mask]] | None = None
+        """What `migrations` says, until a row changes."""
         self.uncountable: dict[int, Status] = {}
         """Rows with a pod whose volumes cannot be counted, and why."""
 
@@ -154,12 +156,12 @@ class AttachedVolumes:
         """The rows where a pod uses a volume already."""
         return self._volume_rows.get(volume, set())
 
-    def migrations(self) -> Iterator[tuple[Migrated, Mask]]:
+    def migrations(self) -> Sequence[tuple[Migrated, Mask]]:
         """The rows by the in-tree plugins that CSI drivers took over from there."""
-        for place, migrated in enumerate(self._migrations):
-            rows = self.migration == place
-            if rows.any():
-                yield migrated, rows
+        if self._migrated_rows is None:
+            by_place = [(migrated, self.migration == place) for place, migrated in enumerate(self._migrations)]
+            self._migrated_rows = [(migrated, rows) for migrated, rows in by_place if rows.any()]
+        return self._migrated_rows
 
     def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: Migrated) -> tuple[AttachedVolume, ...]:
         """The volumes a pod needs attached, each once and in its order.
@@ -277,6 +279,7 @@ class AttachedVolumes:
             self._attached = {driver: np.append(counts, nothing) for driver, counts in self._attached.items()}
             self._limits = {driver: np.append(limits, nothing + NO_LIMIT) for driver, limits in self._limits.items()}
             self.limited, self.migration = np.append(self.limited, none), np.append(self.migration, nothing)
+            self._migrated_rows = None
 
     def _count_row(self, row: int, cluster: Cluster) -> None:
         store, name = cluster.store, cluster.names[row]
@@ -330,6 +333,7 @@ class AttachedVolumes:
         if migrated not in self._migrations:
             self._migrations.append(migrated)
         self.limited[row], self.migration[row] = False, self._migrations.index(migrated)
+        self._migrated_rows = None
         if not alone and cluster.names[row]:
             for name, amount in node_allocatable(cluster.node(cluster.names[row])).items():
                 if name.startswith(ATTACHABLE):

@@ -59,14 +59,16 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
         attached.catch_up(nodes.cluster)
         statuses = [Status.unschedulable(self.REASON)]
         codes = np.zeros(len(attached.limited), dtype=np.int64)
-        for migrated, rows in attached.migrations():
+        migrations = attached.migrations()
+        for migrated, rows in migrations:
             try:
                 volumes = attached.of_pod(pod, store, is_new=True, migrated=migrated)
             except UncountableError as error:
                 statuses.append(error.status)
                 codes[rows] = len(statuses)
             else:
-                codes[rows] = self._judge(volumes, attached, statuses)[rows]
+                judged = self._judge(volumes, attached, statuses)
+                codes = judged if len(migrations) == 1 else np.where(rows, judged, codes)
                 if self.release_rules.limits_need_csi_driver:
                     self._require_drivers(volumes, rows, nodes.cluster, codes, statuses)
         return Verdict.choose(nodes.take(codes), tuple(statuses))

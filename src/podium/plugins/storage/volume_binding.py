@@ -100,6 +100,8 @@ class CapacityScorer:
 
     def _mean(self, amounts: dict[str, tuple[Mask, Ints, Ints]], size: int) -> Ints:
         total, classes = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        if not amounts:
+            return total
         for counted, requested, capacity in amounts.values():
             total += np.where(counted, self._scores(requested, capacity), 0)
             classes += counted
@@ -224,10 +226,12 @@ class VolumeBinding(
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         volumes: _PodVolumes | None = state.get(self.name)
-        if self._scorer is None or volumes is None or volumes.found is None:
+        found = None if volumes is None else volumes.found
+        # Bound claims score nothing, and most pods have no others.
+        if self._scorer is None or found is None or not (found.to_match or found.to_provision):
             return np.zeros(len(nodes), dtype=np.int64)
         cluster, provisions = nodes.cluster, self.release_rules.scores_storage_capacity
-        return nodes.take(self._scorer.score(volumes.found, cluster, self._storage.of(cluster), provisions=provisions))
+        return nodes.take(self._scorer.score(found, cluster, self._storage.of(cluster), provisions=provisions))
 
     def score_parts(self, state: CycleState, cluster: Cluster, row: int) -> list[tuple[str, int, int, int]]:
         """What the score of a row is the mean of: per storage class, bytes asked for, bytes there, and the score."""
