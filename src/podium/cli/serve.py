@@ -192,12 +192,9 @@ def extender(
         return
     server = ExtenderServer(verbs, _cluster(objects) if files else None, follows=is_live)
     alongside = _following(server, kubeconfig, context, binds=bind) if is_live else None
-    try:
-        app = extender_application(server, **listening.guarding(256 * MIB))
-        said = f"{', '.join(verbs.plugins)} on {listening.url}"
-        listen(app, listening, on_started=lambda: remark(said), alongside=alongside)
-    finally:
-        server.close()
+    app = extender_application(server, **listening.guarding(256 * MIB))
+    said = f"{', '.join(verbs.plugins)} on {listening.url}"
+    listen(app, listening, on_started=lambda: remark(said), alongside=alongside)
 
 
 def _cluster(objects: Any) -> Any:

@@ -8,7 +8,6 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,26 +92,55 @@ class NodesAsked:
 
     known: Sequence[str]
     rows: Ints
-    unknown: Sequence[str] = ()
+    unknown: Sequence[str]
+    all_entries: Sequence[bytes]
+    """By row of the cluster: the beginning of the node's HostPriority as JSON, all but its score."""
 
     @cached_property
-    def heads(self) -> list[bytes]:
-        """The beginning of each node's HostPriority, as JSON: all but its score."""
-        return [b'{"Host":%s,"Score":' % msgspec.json.encode(name) for name in self.known]
+    def entries(self) -> list[bytes]:
+        """The same of the nodes that are known, in their order."""
+        return list(map(self.all_entries.__getitem__, self.rows.tolist()))
 
-    @cached_property
-    def tails(self) -> list[bytes]:
-        """The HostPriority of the nodes that are not known: they score 0."""
-        return [b'{"Host":%s,"Score":0}' % msgspec.json.encode(name) for name in self.unknown]
 
-    @classmethod
-    def among(cls, cluster: Cluster, names: Sequence[str]) -> NodesAsked:
-        rows = [cluster.rows.get(name, -1) for name in names]
-        if -1 not in rows:
-            return cls(names, np.array(rows, dtype=np.int64))
-        known = [name for name, row in zip(names, rows, strict=True) if row >= 0]
-        unknown = [name for name, row in zip(names, rows, strict=True) if row < 0]
-        return cls(known, np.array([row for row in rows if row >= 0], dtype=np.int64), unknown)
+class KnownNodes:
+    """A cluster's nodes as they are asked about, for as long as it has the same ones.
+
+    Looking thousands of names up takes its time, and so does writing them; lists repeat.
+    """
+
+    MOST_LISTS = 16
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self._version = cluster, cluster.node_set_version
+        self._lists: dict[bytes, NodesAsked] = {}
+        self._entries = [_entry(name) for name in cluster.names]
+
+    def is_current(self) -> bool:
+        """Whether the cluster still has the same nodes."""
+        return self._version == self.cluster.node_set_version
+
+    def listed(self, names: bytes) -> NodesAsked:
+        """The nodes of a JSON list of names."""
+        found = self._lists.get(names)
+        if found is None:
+            if len(self._lists) >= self.MOST_LISTS:
+                self._lists.clear()
+            found = self._lists[names] = self.among(_decoded(names, list[str]))
+        return found
+
+    def among(self, names: Sequence[str]) -> NodesAsked:
+        """The nodes of these names."""
+        rows = list(map(self.cluster.rows.get, names))
+        unknown: list[str] = []
+        if None in rows:
+            unknown = [name for name, row in zip(names, rows, strict=True) if row is None]
+            names = [name for name, row in zip(names, rows, strict=True) if row is not None]
+            rows = [row for row in rows if row is not None]
+        return NodesAsked(names, np.array(rows, dtype=np.int64), unknown, self._entries)
+
+
+def _entry(name: str) -> bytes:
+    return b'{"Host":%s,"Score":' % msgspec.json.encode(name)
 
 
 class Filtered(NamedTuple):
@@ -130,7 +158,7 @@ class PluginVerbs:
     """
 
     def __init__(self, framework: Framework, *, highest: int = 10) -> None:
-        self._framework, self._highest = framework, highest
+        self._framework, self.highest = framework, highest
 
     @property
     def verbs(self) -> list[str]:
@@ -230,7 +258,7 @@ class PluginVerbs:
                 total += weight * scores
         # Rounded to the nearest: half a point is one.
         full = MAX_NODE_SCORE * max(weights, 1)
-        return (2 * total * self._highest + full) // (2 * full)
+        return (2 * total * self.highest + full) // (2 * full)
 
     # -- preempt ---------------------------------------------------------------------------------------------------
 
@@ -303,7 +331,6 @@ def _weights(refs: Iterable[Any]) -> dict[str, int]:
 
 
 JSON = "application/json"
-MOST_LISTS = 16
 NO_CLUSTER = (
     "nodes came by name, but this extender has no cluster of its own: "
     "give it one with -f or --kubeconfig, or set nodeCacheCapable: false"
@@ -368,7 +395,7 @@ Binder = Callable[[Pod, str], Awaitable[None]]
 
 
 class ExtenderServer:
-    """Answers kube-scheduler; one thread asks the plugins, one request after the other.
+    """Answers kube-scheduler, one request after the other: a plugin that never returns stops /livez as well.
 
     `cluster` is the extender's own copy, or None: then it knows of the nodes what it is sent, and of no pods. With
     `follows`, a copy comes with `begin` and is kept up to date with `change`; until then the extender is not ready.
@@ -378,25 +405,18 @@ class ExtenderServer:
         self._verbs, self._cluster = verbs, cluster
         self.is_ready = not follows
         self._pods = StoredPods()
-        self._asked: dict[bytes, tuple[int, NodesAsked]] = {}
-        self._thread = ThreadPoolExecutor(1, "plugins")
+        self._known: KnownNodes | None = None
+        self._ends = [b"%d}," % score for score in range(verbs.highest + 1)]
         self._binder: Binder | None = None
         self.metrics = Metrics("podium_extender", ("filter", "prioritize", "preempt", "bind"))
 
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown()
-
     async def begin(self, objects: Sequence[Object]) -> None:
         """Take over a cluster."""
-        self._cluster = await asyncio.get_running_loop().run_in_executor(self._thread, Cluster.from_objects, objects)
+        self._cluster = await asyncio.to_thread(Cluster.from_objects, objects)
         self.is_ready = True
 
     async def change(self, events: Sequence[Event]) -> None:
         """Take over what happened to it."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._change, events)
-
-    def _change(self, events: Sequence[Event]) -> None:
         assert self._cluster is not None, "begin comes first"
         for event in events:
             if event.type is EventType.DELETE:
@@ -406,15 +426,15 @@ class ExtenderServer:
 
     async def filter(self, request: Request) -> Response:
         """ExtenderFilterResult: names for names, nodes for nodes."""
-        return await self._answer("filter", request, self._in_thread(self._filter))
+        return await self._answer("filter", request, self._filter)
 
     async def prioritize(self, request: Request) -> Response:
         """HostPriorityList."""
-        return await self._answer("prioritize", request, self._in_thread(self._prioritize))
+        return await self._answer("prioritize", request, self._prioritize)
 
     async def preempt(self, request: Request) -> Response:
         """ExtenderPreemptionResult."""
-        return await self._answer("preempt", request, self._in_thread(self._preempt))
+        return await self._answer("preempt", request, self._preempt)
 
     def bind_with(self, binder: Binder) -> None:
         """Answer /bind from now on."""
@@ -432,10 +452,6 @@ class ExtenderServer:
         await self._binder(pod, args.node)
         return msgspec.json.encode({"Error": ""})
 
-    def _in_thread(self, run: Callable[[bytes], bytes]) -> Callable[[bytes], Awaitable[bytes]]:
-        """Let the thread that asks the plugins answer."""
-        return lambda body: asyncio.get_running_loop().run_in_executor(self._thread, run, body)
-
     async def _answer(self, verb: str, request: Request, run: Callable[[bytes], Awaitable[bytes]]) -> Response:
         start = perf_counter()
         status, body = 200, b""
@@ -452,9 +468,7 @@ class ExtenderServer:
         self.metrics.observed(verb, perf_counter() - start, status)
         return Response(body, status, media_type=JSON)
 
-    # -- in the thread ---------------------------------------------------------------------------------------------
-
-    def _filter(self, body: bytes) -> bytes:
+    async def _filter(self, body: bytes) -> bytes:
         args = _decoded(body, NodeArgs)
         cluster, asked, raws = self._nodes(args)
         found = self._verbs.filter(cluster, self._pods.stored(args.pod), asked)
@@ -468,14 +482,16 @@ class ExtenderServer:
         items = [raws[name] for name in found.passed]
         return msgspec.json.encode({"Nodes": {"metadata": {}, "items": items}, "NodeNames": None, **result})
 
-    def _prioritize(self, body: bytes) -> bytes:
+    async def _prioritize(self, body: bytes) -> bytes:
         args = _decoded(body, NodeArgs)
         cluster, asked, _ = self._nodes(args)
-        scores = self._verbs.prioritize(cluster, self._pods.stored(args.pod), asked.rows).tolist()
-        found = [b"%s%d}" % pair for pair in zip(asked.heads, scores, strict=True)]
-        return b"[%s]" % b",".join([*found, *asked.tails])
+        scores = self._verbs.prioritize(cluster, self._pods.stored(args.pod), asked.rows)
+        parts = [b""] * (2 * len(asked.rows))
+        parts[::2], parts[1::2] = asked.entries, list(map(self._ends.__getitem__, scores.tolist()))
+        parts += [_entry(name) + self._ends[0] for name in asked.unknown]
+        return b"[%s]" % b"".join(parts).removesuffix(b",")
 
-    def _preempt(self, body: bytes) -> bytes:
+    async def _preempt(self, body: bytes) -> bytes:
         args = _decoded(body, PreemptionArgs)
         victims = args.node_name_to_meta_victims
         if victims is None:
@@ -495,21 +511,16 @@ class ExtenderServer:
         if listed != b"null":
             if self._cluster is None:
                 raise InputError(NO_CLUSTER)
-            return self._cluster, self._named(self._cluster, listed), None
+            return self._cluster, self._known_of(self._cluster).listed(listed), None
         nodes = [(_decoded(bytes(raw), Node), raw) for raw in (args.nodes.items if args.nodes is not None else ())]
         names, raws = [node.name for node, _ in nodes], {node.name: raw for node, raw in nodes}
         cluster = self._cluster or Cluster.from_objects([node for node, _ in nodes])
-        return cluster, NodesAsked.among(cluster, names), raws
+        return cluster, self._known_of(cluster).among(names), raws
 
-    def _named(self, cluster: Cluster, names: bytes) -> NodesAsked:
-        """The nodes of a list of names; lists repeat, and looking up thousands of names takes its time."""
-        known = self._asked.get(names)
-        if known is None or known[0] != cluster.node_set_version:
-            if len(self._asked) >= MOST_LISTS:
-                self._asked.clear()
-            known = cluster.node_set_version, NodesAsked.among(cluster, _decoded(names, list[str]))
-            self._asked[names] = known
-        return known[1]
+    def _known_of(self, cluster: Cluster) -> KnownNodes:
+        if self._known is None or self._known.cluster is not cluster or not self._known.is_current():
+            self._known = KnownNodes(cluster)
+        return self._known
 
 
 def _decoded(body: bytes, kind: type[Any]) -> Any:
