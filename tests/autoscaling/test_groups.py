@@ -22,7 +22,7 @@ def written(folder: Path, **fields: Any) -> str:
 
 def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
     settings = read_node_groups(written(tmp_path)).settings
-    assert (settings.strategy, settings.expander) == ("cluster-autoscaler", "least-waste")
+    assert (settings.strategy, settings.expanders) == ("cluster-autoscaler", ("least-waste",))
     assert (settings.scan_interval, settings.scale_down_unneeded_time) == (10, 600)
     assert (settings.scale_down_delay_after_add, settings.scale_down_delay_after_delete) == (600, 10)
     assert settings.scale_down_utilization_threshold == 0.5
@@ -32,6 +32,8 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
     assert (settings.new_pod_scale_up_delay, settings.scale_down_non_empty_candidates_count) == (0, 30)
     assert (settings.scale_down_enabled, settings.ignore_daemonsets_utilization) == (True, False)
     assert settings.expendable_pods_priority_cutoff == -10
+    assert (settings.scale_down_unready_time, settings.scale_down_gpu_utilization_threshold) == (1200, 0.5)
+    assert not settings.ignore_mirror_pods_utilization
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
         ({"groups": [{"name": "a", "maxSize": 1}]}, "groups.0.template: needs status.allocatable"),
         ({"groups": [group(template={"status": {"allocatable": {"cpu": "x"}}})]}, "groups.0.template: "),
         ({"groups": "many"}, "groups: is 'many'; it needs a list"),
-        ({"expander": "luck"}, "expander: is 'luck'; use least-waste, price, priority, most-pods, random"),
+        ({"expander": "luck"}, "expander: is 'luck'; use least-waste, price, priority, most-pods, least-nodes, random"),
         ({"strategy": "hope"}, "strategy: is 'hope'; use cluster-autoscaler, karpenter"),
         ({"scanInterval": 0}, "scanInterval: is 0 s; it needs 0.1 or more"),
         ({"scanInterval": True}, "scanInterval: is True; it needs a duration"),
@@ -64,6 +66,18 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
         ),
         ({"scaleDownUnneededTime": "-5m"}, "scaleDownUnneededTime: is '-5m'; it needs a duration"),
         ({"scaleDownUtilizationThreshold": "half"}, "scaleDownUtilizationThreshold: is 'half'; it needs a number"),
+        ({"expander": "price,,random"}, "expander: is ''; use least-waste"),
+        ({"expander": ["price"]}, "expander: is a list; it needs a text"),
+        (
+            {"budgets": [{"nodes": "110%"}]},
+            "line 12: budgets.0.nodes: is '110%'; it needs a number of nodes, or a perc",
+        ),
+        ({"budgets": [{"nodes": -1}]}, "budgets.0.nodes: is -1; it needs a number of nodes"),
+        ({"budgets": [{"reasons": ["Empty"]}]}, "budgets.0.nodes: is None; it needs a number of nodes"),
+        ({"budgets": [{"nodes": 1, "reasons": ["Bored"]}]}, "budgets.0.reasons: has 'Bored'; use Empty, Underutilized"),
+        ({"budgets": [{"nodes": 1, "schedule": "@daily"}]}, "budgets.0.schedule: is not a field here"),
+        ({"budgets": 3}, "budgets: is 3; it needs a list"),
+        ({"consolidateAfter": "never"}, "consolidateAfter: is 'never'; it needs a duration"),
         ({"scaleDownEnabled": "maybe"}, "scaleDownEnabled: is 'maybe'; it needs true or false"),
     ],
 )

@@ -57,7 +57,15 @@ def test_pods_of_daemon_sets_take_room_on_new_nodes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("expander", "chosen"),
-    [("least-waste", "small"), ("price", "cheap"), ("priority", "first"), ("most-pods", "large")],
+    [
+        ("least-waste", "small"),
+        ("price", "cheap"),
+        ("priority", "first"),
+        ("most-pods", "large"),
+        ("least-nodes", "first"),
+        ("most-pods,price", "large"),
+        ("least-nodes, price", "cheap"),
+    ],
 )
 def test_expanders_choose_a_group(tmp_path: Path, expander: str, chosen: str) -> None:
     groups = [
@@ -69,6 +77,39 @@ def test_expanders_choose_a_group(tmp_path: Path, expander: str, chosen: str) ->
     events = [arrival(0, task(f"p{n}", 3)) for n in range(3)]
     result = scaled(tmp_path, *groups, events=events, expander=expander, until=5)
     assert happened(result, "scale-up")[0][2] == chosen
+
+
+def test_waste_is_what_the_pods_leave_of_the_capacity(tmp_path: Path) -> None:
+    """As cluster-autoscaler has it, without pods of DaemonSets, and of all that a node has."""
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": task("d", 2, nodeSelector={"big": "yes"})["spec"]}
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template},
+    }
+    status = {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}
+    groups = [
+        group("reserved", template={"status": status | {"capacity": {"cpu": "8", "memory": "16Gi"}}}),
+        group("big", template={"metadata": {"labels": {"big": "yes"}}, "status": status}),
+        group("exact", 3),
+    ]
+    for names, chosen in ((("reserved", "big"), "big"), (("big", "exact"), "exact")):
+        some = [each for each in groups if each["name"] in names]
+        result = scaled(tmp_path, *some, there=[daemons, CLOSED], events=[arrival(0, task("p", 2))], until=5)
+        assert happened(result, "scale-up")[0][2] == chosen
+
+
+def test_a_group_grows_from_nothing_in_an_empty_cluster(tmp_path: Path) -> None:
+    """Without any node kube-scheduler still tries the pods, and a template says what a node would offer."""
+    offers = {"cpu": "4", "memory": "16Gi", "pods": "110", "example.com/card": "2"}
+    cards = group("cards", template={"metadata": {"labels": {"disk": "ssd"}}, "status": {"allocatable": offers}})
+    wants = task("p", nodeSelector={"disk": "ssd"})
+    for kind in ("requests", "limits"):
+        wants["spec"]["containers"][0]["resources"].setdefault(kind, {})["example.com/card"] = "2"
+    result = scaled(tmp_path, group(), cards, events=[arrival(0, wants)], until=600)
+    assert happened(result, "scale-up") == [(0, "scale-up", "cards", 1, 1)]
+    assert [life.node for life in result.lives] == ["cards-1"]
 
 
 def test_a_random_choice_is_the_same_for_a_seed(tmp_path: Path) -> None:

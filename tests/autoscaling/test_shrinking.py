@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from autoscaling.scaling import CLOSED, Manifest, arrival, group, happened, member, owned, report, scaled, task
+from cli.running import node
+from podium.model.objects import NODE_GROUP
 
 LABELS = {"app": "web"}
 
@@ -43,10 +45,13 @@ BUDGET: Manifest = {
     "metadata": {"name": "web", "namespace": "default"},
     "spec": {"minAvailable": 4, "selector": {"matchLabels": LABELS}},
 }
-SAFE, DISABLED = (
+SAFE, SAFE_VOLUMES, DISABLED = (
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes",
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
 )
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+STORAGE = {"volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]}
 
 
 def kept(folder: Path, there: list[Manifest], **settings: Any) -> bool:
@@ -59,8 +64,8 @@ def kept(folder: Path, there: list[Manifest], **settings: Any) -> bool:
     ("fields", "settings", "expected"),
     [
         pytest.param({}, {}, False, id="nothing keeps it"),
-        pytest.param({"cpu": 2}, {}, True, id="half used"),
-        pytest.param({"cpu": 2}, {"scaleDownUtilizationThreshold": 0.6}, True, id="does not fit elsewhere"),
+        pytest.param({}, {"scaleDownUtilizationThreshold": 0.2}, True, id="too much used"),
+        pytest.param({"cpu": 2}, {}, True, id="does not fit elsewhere"),
         pytest.param({"annotations": {SAFE: "false"}}, {}, True, id="not safe to evict"),
         pytest.param({"volumes": [{"name": "v", "emptyDir": {}}]}, {}, True, id="local storage"),
         pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}, {}, True, id="a path of the host"),
@@ -71,6 +76,9 @@ def kept(folder: Path, there: list[Manifest], **settings: Any) -> bool:
         pytest.param(
             {"volumes": [{"name": "v", "emptyDir": {}}]}, {"skipNodesWithLocalStorage": False}, False, id="not skipped"
         ),
+        pytest.param(STORAGE | {"annotations": {SAFE_VOLUMES: "v,w"}}, {}, False, id="volumes that may be lost"),
+        pytest.param(STORAGE | {"annotations": {SAFE_VOLUMES: "v"}}, {}, True, id="one that may not"),
+        pytest.param({"annotations": {DO_NOT_DISRUPT: "true"}}, {}, False, id="for karpenter only"),
         pytest.param({}, {"scaleDownEnabled": False}, True, id="not enabled"),
         pytest.param({}, {"pool": group(minSize=2)}, True, id="the minimum"),
         pytest.param({}, {"scaleDownUnneededTime": "3h"}, True, id="not for long enough"),
@@ -89,6 +97,84 @@ def test_a_pod_that_nobody_would_make_anew_keeps_a_node(tmp_path: Path) -> None:
     there = [member("a"), member("b"), task("alone", nodeName="b")]
     result = scaled(tmp_path, group(), there=there, until=7200)
     assert happened(result, "scale-down") == [(600, "scale-down", "a", "pool", "empty")]
+
+
+def test_a_pod_of_a_controller_that_nobody_knows_keeps_a_node(tmp_path: Path) -> None:
+    there = two_nodes()
+    there[-1]["metadata"]["ownerReferences"][0] |= {"apiVersion": "example.com/v1", "kind": "Training"}
+    there[2] = replica_set(3)
+    assert kept(tmp_path, there)
+
+
+ROOMY = node("roomy", allocatable={"cpu": "64", "memory": "64Gi"})
+"""A node of no group that takes whatever has to move."""
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [(2, False), (3, True)])
+def test_a_node_goes_at_the_threshold_and_not_above(tmp_path: Path, cpu: int, expected: bool) -> None:
+    there = [ROOMY, member("a"), replica_set(1), owned("p", "a", cpu, labels=LABELS)]
+    assert kept(tmp_path, there) is expected
+
+
+@pytest.mark.parametrize(
+    ("gpus", "settings", "expected"),
+    [(2, {}, True), (1, {}, False), (2, {"scaleDownGpuUtilizationThreshold": 1}, False)],
+)
+def test_a_node_with_gpus_goes_by_their_use(tmp_path: Path, gpus: int, settings: Any, expected: bool) -> None:
+    offers = {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "2"}
+    there = [node(name, labels={NODE_GROUP: "pool"}, allocatable=offers) for name in "ab"]
+    moving = owned("p", "a", labels=LABELS)
+    moving["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": str(gpus)}
+    moving["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = str(gpus)
+    there[1]["metadata"]["labels"] = {}
+    assert kept(tmp_path, [*there, replica_set(1), moving], **settings) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"), [("DaemonSet", "ignoreDaemonsetsUtilization"), ("mirror", "ignoreMirrorPodsUtilization")]
+)
+def test_pods_that_belong_to_a_node_can_be_left_out_of_its_use(tmp_path: Path, kind: str, setting: str) -> None:
+    belonging = owned("d", "a", cpu=2)
+    if kind == "mirror":
+        belonging["metadata"] |= {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": []}
+    else:
+        belonging["metadata"]["ownerReferences"][0]["kind"] = kind
+    there = [ROOMY, member("a"), replica_set(1), owned("p", "a", labels=LABELS), belonging]
+    # 3 of 4 are requested, and 1 of the 2 that the other pod leaves.
+    assert kept(tmp_path, there)
+    assert not kept(tmp_path, there, **{setting: True})
+    other = {"ignoreDaemonsetsUtilization", "ignoreMirrorPodsUtilization"} - {setting}
+    assert kept(tmp_path, there, **{other.pop(): True})
+
+
+def test_a_pod_that_would_move_twice_needs_room_at_the_end(tmp_path: Path) -> None:
+    full = [owned(f"f{n}", "c", labels=LABELS) for n in range(3)]
+    there = [*map(member, "abc"), replica_set(5), *(owned(f"p{at}", at, labels=LABELS) for at in "ab"), *full]
+    result = scaled(tmp_path, group(), there=there, until=1000, maxDrainParallelism=2)
+    assert len(happened(result, "scale-down")) == 1
+
+
+def test_pods_do_not_move_to_a_node_that_is_not_there_yet(tmp_path: Path) -> None:
+    there = [member("a"), replica_set(1), owned("p", "a", labels=LABELS)]
+    events = [arrival(0, task("big", 4)), arrival(0, node("late", labels={NODE_GROUP: "pool"}, unschedulable=True))]
+    settings = {"scaleDownDelayAfterAdd": "0s", "scaleDownUnneededTime": "60s"}
+    slow = group("large", 8, bootTime="10m", maxSize=1)
+    result = scaled(tmp_path, group(maxSize=2), slow, there=there, events=events, until=900, **settings)
+    assert [record[0] for record in happened(result, "scale-down") if record[2] == "a"] == [660]
+
+
+def test_nodes_that_failed_go_after_twenty_minutes(tmp_path: Path) -> None:
+    events = [{"time": 0, "event": "fail", "object": member("a")}]
+    result = scaled(tmp_path, group(), there=[CLOSED, member("a"), member("b")], events=events, until=7200)
+    assert [record[:3] for record in happened(result, "scale-down")] == [
+        (600, "scale-down", "b"),
+        (1200, "scale-down", "a"),
+    ]
+
+
+def test_no_more_than_ten_nodes_go_at_a_time(tmp_path: Path) -> None:
+    result = scaled(tmp_path, group(maxSize=20), there=[member(f"n{n}") for n in range(12)])
+    assert [record[0] for record in happened(result, "scale-down")] == [600] * 10 + [610] * 2
 
 
 def test_a_pod_of_the_system_keeps_a_node(tmp_path: Path) -> None:
@@ -166,6 +252,49 @@ def test_karpenter_replaces_a_node_by_a_cheaper_one(tmp_path: Path) -> None:
 )
 def test_what_keeps_karpenter_from_it(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert kept(tmp_path, two_nodes(), strategy="karpenter", **settings)
+
+
+@pytest.mark.parametrize(
+    ("fields", "gone"),
+    [
+        pytest.param(STORAGE, "b", id="local storage"),
+        pytest.param({"annotations": {SAFE: "false"}}, "b", id="not safe for cluster-autoscaler"),
+        pytest.param({"annotations": {DO_NOT_DISRUPT: "true"}}, "a", id="not to be disrupted"),
+    ],
+)
+def test_karpenter_takes_the_node_that_nothing_keeps(tmp_path: Path, fields: dict[str, Any], gone: str) -> None:
+    result = scaled(tmp_path, group(), there=two_nodes(**fields), strategy="karpenter")
+    assert [record[2] for record in happened(result, "scale-down")] == [gone]
+
+
+def test_karpenter_leaves_nodes_alone_that_are_not_to_be_disrupted(tmp_path: Path) -> None:
+    for annotation, expected in ((DO_NOT_DISRUPT, ["a"]), (DISABLED, ["a", "b"])):
+        there = [member("a"), member("b")]
+        there[1]["metadata"]["annotations"] = {annotation: "true"}
+        result = scaled(tmp_path, group(), there=there, strategy="karpenter")
+        assert [record[2] for record in happened(result, "scale-down")] == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "times"),
+    [
+        pytest.param({}, [0, 10], id="a tenth, rounded up, by default"),
+        pytest.param({"budgets": [{"nodes": "100%"}]}, [0, 0], id="all"),
+        pytest.param({"budgets": [{"nodes": "100%"}, {"nodes": 1}]}, [0, 10], id="the strictest counts"),
+        pytest.param({"budgets": [{"nodes": 0, "reasons": ["Underutilized"]}]}, [0, 0], id="for another reason"),
+        pytest.param({"budgets": [{"nodes": 0}]}, [], id="none"),
+        pytest.param({"budgets": []}, [0, 0], id="no budget"),
+        pytest.param({"consolidateAfter": "Never"}, [], id="never"),
+    ],
+)
+def test_karpenter_keeps_its_budgets(tmp_path: Path, settings: dict[str, Any], times: list[int]) -> None:
+    result = scaled(tmp_path, group(), there=[member("a"), member("b")], strategy="karpenter", **settings)
+    assert [record[0] for record in happened(result, "scale-down")] == times
+
+
+def test_a_budget_for_nodes_with_pods_leaves_them_alone(tmp_path: Path) -> None:
+    budget = [{"nodes": 0, "reasons": ["Underutilized"]}]
+    assert kept(tmp_path, two_nodes(), strategy="karpenter", budgets=budget)
 
 
 def test_karpenter_keeps_a_node_that_a_waiting_pod_is_to_get(tmp_path: Path) -> None:

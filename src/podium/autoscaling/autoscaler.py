@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from podium.autoscaling.fleet import NEVER, Fleet, Member, WhatIf, is_expendable, may_leave, without
-from podium.autoscaling.groups import NodeGroup, NodeGroups
+from podium.autoscaling.groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
 from podium.model import Pod
-from podium.model.resources import CPU, MEMORY, pod_resources
+from podium.model.quantity import parse_quantity
+from podium.model.resources import CPU, MEMORY, pod_resources, scheduler_units
 from podium.timeline import Timeline
 
 
@@ -47,19 +46,26 @@ class Consolidation:
         is_busy = bool(fleet.leaving) or any(boot.replaces for boot in fleet.booting)
         if not settings.scale_down_enabled or is_busy:
             return False
-        oldest, spare = fleet.now - settings.consolidate_after, fleet.spare()
-        due = [m for m in fleet.members() if self._since[m.name][1] <= oldest and m.name not in self._tried.claimed]
+        oldest, spare, members = fleet.now - settings.consolidate_after, fleet.spare(), fleet.members()
+        due = [m for m in members if self._since[m.name][1] <= oldest and m.name not in self._tried.placed]
         due = [one for one in due if may_leave(one, settings, fleet.world.disruptions)]
-        gone = False
+        empty = []
         for one in due:
             if one.is_empty and spare[one.group.name] > 0:
                 spare[one.group.name] -= 1
-                fleet.remove(one, "empty")
-                gone = True
-        if gone or settings.consolidation_policy == "WhenEmpty":
-            return gone
+                empty.append(one)
+        empty = empty[: self._allowed(EMPTY, len(members))]
+        for one in empty:
+            fleet.remove(one, "empty")
+        if empty or settings.consolidation_policy == "WhenEmpty" or not self._allowed(UNDERUTILIZED, len(members)):
+            return bool(empty)
         candidates = sorted((one for one in due if not one.is_empty), key=lambda one: len(one.pods))
         return any(self._consolidate(one, self._tried, spare[one.group.name]) for one in candidates)
+
+    def _allowed(self, reason: str, nodes: int) -> int:
+        """How many of so many nodes may go at a time: the strictest budget decides."""
+        budgets = [budget for budget in self._settings.budgets if reason in budget.reasons]
+        return min((budget.allowed(nodes) for budget in budgets), default=nodes)
 
     def _consolidate(self, one: Member, tried: WhatIf, spare: int) -> bool:
         """Delete a node whose pods fit elsewhere, or replace it by a cheaper one on which they do."""
@@ -83,13 +89,13 @@ class ScaleDown:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet, self._settings = fleet, fleet.settings
-        self._since: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+        """When each node that is not needed has not been for long enough."""
 
     def timers(self) -> Iterator[float]:
         """When nodes that are not needed may go."""
         if self._settings.scale_down_enabled:
-            long_enough = self._settings.scale_down_unneeded_time
-            yield from (max(since + long_enough, self._cooled) for since in self._since.values())
+            yield from (max(due, self._cooled) for due in self._due.values())
 
     @property
     def _cooled(self) -> float:
@@ -105,38 +111,51 @@ class ScaleDown:
 
         `tried` is the cluster with the pods that wait where they fit: nodes that are to get one are needed.
         """
-        settings, fleet = self._settings, self._fleet
-        threshold, claimed = settings.scale_down_utilization_threshold, tried.claimed
-        little_used = [m for m in fleet.members() if m.utilization < threshold and m.name not in claimed]
-        little_used.sort(key=lambda one: (one.name not in self._since, not one.is_empty, one.utilization))
-        spare, non_empty = fleet.spare(), 0
+        settings, fleet, spare, non_empty = self._settings, self._fleet, self._fleet.spare(), 0
+        little_used = [
+            one
+            for one in fleet.members()
+            if one.utilization <= self._threshold(one) and one.name not in tried.placed and spare[one.group.name] > 0
+        ]
+        little_used.sort(key=lambda one: (one.name not in self._due, not one.is_empty, one.utilization))
         unneeded: dict[str, float] = {}
         for one in little_used:
             if non_empty >= settings.scale_down_non_empty_candidates_count and not one.is_empty:
                 continue
-            if spare[one.group.name] <= 0 or not may_leave(one, settings, fleet.world.disruptions):
+            if not may_leave(one, settings, fleet.world.disruptions):
                 continue
             non_empty += not one.is_empty
             trial = without(tried, one)
             if trial is not None:
                 tried = trial
-                spare[one.group.name] -= 1
-                unneeded[one.name] = self._since.get(one.name, fleet.now)
-        self._since = unneeded
+                wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time
+                unneeded[one.name] = self._due.get(one.name, fleet.now + wait)
+        self._due = unneeded
+
+    def _threshold(self, one: Member) -> float:
+        """How much of a node may be requested for it to go."""
+        settings = self._settings
+        return (
+            settings.scale_down_gpu_utilization_threshold if one.has_gpus else settings.scale_down_utilization_threshold
+        )
 
     def act(self) -> bool:
         """Take away nodes that have not been needed for long enough; whether there are any."""
         settings, fleet = self._settings, self._fleet
         if not settings.scale_down_enabled or fleet.now < self._cooled:
             return False
-        oldest = fleet.now - settings.scale_down_unneeded_time
-        due = [one for one in fleet.members() if self._since.get(one.name, fleet.now + 1) <= oldest]
+        due, spare = [], fleet.spare()
+        for one in sorted(fleet.members(), key=lambda one: not one.is_empty):
+            if self._due.get(one.name, math.inf) <= fleet.now and spare[one.group.name] > 0:
+                spare[one.group.name] -= 1
+                due.append(one)
         empty = [one for one in due if one.is_empty][: settings.max_scale_down_parallelism]
-        drained = [one for one in due if not one.is_empty][
-            : max(settings.max_drain_parallelism - len(fleet.leaving), 0)
-        ]
+        at_once = min(
+            settings.max_drain_parallelism - len(fleet.leaving), settings.max_scale_down_parallelism - len(empty)
+        )
+        drained = [one for one in due if not one.is_empty][: max(at_once, 0)]
         for one in (*empty, *drained):
-            self._since.pop(one.name)
+            self._due.pop(one.name)
             fleet.remove(one, "empty" if one.is_empty else "underutilized")
         return bool(empty or drained)
 
@@ -151,8 +170,7 @@ class Autoscaler:
     def __init__(self, timeline: Timeline, groups: NodeGroups) -> None:
         self._timeline, self._settings = timeline, groups.settings
         self._fleet = Fleet(timeline, groups)
-        is_karpenter = groups.settings.strategy == "karpenter"
-        self._shrinking = Consolidation(self._fleet) if is_karpenter else ScaleDown(self._fleet)
+        self._shrinking = (Consolidation if groups.settings.is_karpenter else ScaleDown)(self._fleet)
         self._rng = random.Random(groups.settings.seed)
         self._last_scan = NEVER
         self._seen = -1
@@ -179,7 +197,8 @@ class Autoscaler:
         if self._next_scan(now) <= now and (self._is_news or is_over):
             self._last_scan = now
             changed = self._scan()
-            self._seen = len(self._timeline.history.log)
+            # Where nodes came or went, there may be more to do.
+            self._seen = -1 if changed else len(self._timeline.history.log)
             return changed
         return False
 
@@ -205,9 +224,12 @@ class Autoscaler:
 
     def _scan(self) -> bool:
         changed = self._fleet.finish_leaving()
-        tried = self._fleet.what_if()
+        tried, coming = self._fleet.what_if(), [boot.node for boot in self._fleet.booting]
         helpless = [pod for pod in self._unschedulable() if not tried.fits(pod)]
         grown = self._grow(helpless, tried)
+        # Pods do not move to nodes that are not there yet.
+        for node in coming:
+            tried.remove(node)
         self._shrinking.update(tried)
         # In a look that lets a group grow, none shrinks.
         return grown or self._shrinking.act() or changed
@@ -220,7 +242,7 @@ class Autoscaler:
         found = options(helpless, tried, self._fleet.room(), self._fleet.groups) if helpless else []
         if not found:
             return False
-        option = choose(found, settings.expander, self._rng)
+        option = choose(found, settings.expanders, self._rng)
         self._fleet.note("scale-up", group=option.group.name, nodes=option.nodes, pods=len(option.pods))
         self._fleet.boot(option.group, option.nodes)
         return True
@@ -246,13 +268,20 @@ class Option:
     group: NodeGroup
     nodes: int
     pods: tuple[Pod, ...]
-    waste: float
-    """The share of cpu and memory of the new nodes that these pods leave unused, from 0 to 1."""
 
     @property
     def price(self) -> float:
         """Per hour, for each pod that is helped."""
         return self.group.price_per_hour * self.nodes / len(self.pods)
+
+    @property
+    def waste(self) -> float:
+        """The share of cpu of the new nodes that these pods leave unused, plus that of memory."""
+        template, asked = self.group.template, [pod_resources(pod).requests for pod in self.pods]
+        capacity = template.status.capacity or template.allocatable
+        offered = scheduler_units({name: parse_quantity(amount) for name, amount in capacity.items()})
+        requested = {name: sum(each.get(name, 0) for each in asked) for name in (CPU, MEMORY)}
+        return sum(1 - amount / max(offered.get(name, 0) * self.nodes, 1) for name, amount in requested.items())
 
 
 def options(
@@ -287,27 +316,24 @@ def _option(group: NodeGroup, pods: Sequence[Pod], tried: WhatIf, room: int) -> 
             else:
                 hopeless.add(kind)
                 tried.remove(node)
-    if not added:
-        return None
-    nodes = [tried.cluster.rows[group.node(f"new-{number}").name] for number in range(added)]
-    return Option(group, added, tuple(helped), _waste(tried, nodes))
+    return Option(group, added, tuple(helped)) if added else None
 
 
-def _waste(tried: WhatIf, rows: Sequence[int]) -> float:
-    nodes = tried.cluster.nodes.of(np.array(rows))
-    used = [nodes.requested(resource).sum() / max(nodes.allocatable(resource).sum(), 1) for resource in (CPU, MEMORY)]
-    return 1 - float(sum(used)) / len(used)
+BY: Mapping[str, Callable[[Option], float]] = {
+    "least-waste": lambda option: option.waste,
+    "price": lambda option: option.price,
+    "priority": lambda option: -option.group.priority,
+    "most-pods": lambda option: -len(option.pods),
+    "least-nodes": lambda option: option.nodes,
+}
+"""What each expander wants as low as possible."""
 
 
-def choose(found: Sequence[Option], expander: str, rng: random.Random) -> Option:
-    """The option an expander prefers; of equals the one whose group stands first."""
-    match expander:
-        case "price":
-            return min(found, key=lambda option: option.price)
-        case "priority":
-            return max(found, key=lambda option: option.group.priority)
-        case "most-pods":
-            return max(found, key=lambda option: len(option.pods))
-        case "random":
+def choose(found: Sequence[Option], expanders: Sequence[str], rng: random.Random) -> Option:
+    """The option that the expanders prefer, one after the other; of equals the one whose group stands first."""
+    for expander in expanders:
+        if expander == "random":
             return rng.choice(found)
-    return min(found, key=lambda option: option.waste)
+        values = [BY[expander](option) for option in found]
+        found = [option for option, value in zip(found, values, strict=True) if value == min(values)]
+    return found[0]

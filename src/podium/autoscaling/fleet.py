@@ -18,14 +18,16 @@ from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests.expansion import claims_for
 from podium.model import Node, Object, Pod, PodStatus, ResourceClaimTemplate, ResourceSlice
+from podium.model.pod import belongs_to_node, is_static
 from podium.model.resources import CPU, MEMORY
 from podium.timeline import TimedEvent, Timeline, Verb
-from podium.timeline.controllers import Disruptions
+from podium.timeline.controllers import RECREATED_BY, Disruptions, is_unreachable
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-MIRROR = "kubernetes.io/config.mirror"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+GPU = "nvidia.com/gpu"
 SYSTEM = "kube-system"
 MEMORY_MEDIUM = "Memory"
 
@@ -33,25 +35,24 @@ MEMORY_MEDIUM = "Memory"
 def is_expendable(pod: Pod, settings: Settings) -> bool:
     """Whether a pod's priority is so low that no node comes or stays for it; a pod without a priority is not."""
     cutoff = settings.expendable_pods_priority_cutoff
-    return pod.spec.priority is not None and pod.spec.priority < cutoff and settings.strategy != "karpenter"
+    return pod.spec.priority is not None and pod.spec.priority < cutoff and not settings.is_karpenter
 
 
 def goes_along(pod: Pod) -> bool:
     """Whether a pod goes with its node and nobody minds: of a DaemonSet, a mirror pod, or one that ends anyway."""
-    owner = pod.metadata.controller
-    return pod.terminating or MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == "DaemonSet")
+    return pod.terminating or belongs_to_node(pod)
 
 
 def may_move(pod: Pod, settings: Settings, disruptions: Disruptions) -> bool:
-    """Whether a pod may be evicted so that its node can go."""
-    annotations = pod.metadata.annotations
-    if annotations.get(SAFE_TO_EVICT) == "false" or annotations.get(DO_NOT_DISRUPT) == "true":
-        return False
+    """Whether a pod may be evicted so that its node can go, by the rules of the strategy."""
+    annotations, owner = pod.metadata.annotations, pod.metadata.controller
     if not disruptions.may_evict(pod):
         return False
-    if annotations.get(SAFE_TO_EVICT) == "true":
-        return True
-    if pod.metadata.controller is None:
+    if settings.is_karpenter:
+        return annotations.get(DO_NOT_DISRUPT) != "true"
+    if SAFE_TO_EVICT in annotations and annotations[SAFE_TO_EVICT] in ("true", "false"):
+        return annotations[SAFE_TO_EVICT] == "true"
+    if owner is None or owner.kind not in RECREATED_BY:
         # Nobody would make it anew.
         return False
     if settings.skip_nodes_with_system_pods and pod.namespace == SYSTEM and not disruptions.has_budget(pod):
@@ -59,16 +60,17 @@ def may_move(pod: Pod, settings: Settings, disruptions: Disruptions) -> bool:
     return not (settings.skip_nodes_with_local_storage and _has_local_storage(pod))
 
 
-def may_go(node: Node) -> bool:
-    """Whether a node lets itself be removed."""
-    annotations = node.metadata.annotations
-    return annotations.get(SCALE_DOWN_DISABLED) != "true" and annotations.get(DO_NOT_DISRUPT) != "true"
+def may_go(node: Node, settings: Settings) -> bool:
+    """Whether a node's annotations let it be removed."""
+    return node.metadata.annotations.get(DO_NOT_DISRUPT if settings.is_karpenter else SCALE_DOWN_DISABLED) != "true"
 
 
 def _has_local_storage(pod: Pod) -> bool:
+    safe = pod.metadata.annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")
     return any(
         volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != MEMORY_MEDIUM)
         for volume in pod.spec.volumes
+        if volume.name not in safe
     )
 
 
@@ -82,8 +84,8 @@ class WhatIf:
         comes_with: Callable[[Node], Iterable[Object]],
     ) -> None:
         self._original, self._scheduler_on, self._comes_with = cluster, scheduler_on, comes_with
-        self.claimed: set[str] = set()
-        """The nodes that pods were put on by `fits`."""
+        self.placed: dict[str, list[Pod]] = {}
+        """The pods that were put on nodes by `fits`, by node."""
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -95,7 +97,9 @@ class WhatIf:
         return self._scheduler_on(self.cluster)
 
     def copy(self) -> WhatIf:
-        return WhatIf(self.cluster, self._scheduler_on, self._comes_with)
+        twin = WhatIf(self.cluster, self._scheduler_on, self._comes_with)
+        twin.placed = {name: [*pods] for name, pods in self.placed.items()}
+        return twin
 
     def add(self, node: Node) -> None:
         """A node joins, with its devices and daemon pods."""
@@ -113,12 +117,13 @@ class WhatIf:
         for each in slices_on(node, self.cluster):
             self.cluster.remove(each)
         self.cluster.remove(node)
+        self.placed.pop(node.name, None)
 
     def fits(self, pod: Pod) -> bool:
         """Whether a pod finds a node; it is on that node from now on."""
         node = self._place(pod)
         if node is not None:
-            self.claimed.add(node)
+            self.placed.setdefault(node, []).append(pod)
         return node is not None
 
     def fit(self, pods: Sequence[Pod]) -> bool:
@@ -157,7 +162,8 @@ class Member:
     pods: tuple[Pod, ...]
     """Those that would have to move."""
     utilization: float
-    """The larger share of cpu and memory that is requested, from 0 to 1."""
+    """The larger share of cpu and memory that is requested, from 0 to 1; that of the GPUs where the node has some."""
+    has_gpus: bool
 
     @property
     def name(self) -> str:
@@ -167,38 +173,56 @@ class Member:
     def is_empty(self) -> bool:
         return not self.pods
 
+    @property
+    def is_ready(self) -> bool:
+        return not is_unreachable(self.node)
+
 
 def member(cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[str], Pod], settings: Settings) -> Member:
     """A node as it is now; `current` gives a pod by its key."""
     row = cluster.rows[node.name]
     pods = [current(placed.pod.key) for placed in cluster.placed_on(row)]
+    counted = [pod for pod in pods if not is_expendable(pod, settings)]
     info = NodeInfo(cluster, row)
-    expendable = [pod for pod in pods if is_expendable(pod, settings)]
-    pods = [pod for pod in pods if pod not in expendable]
-    ignored = [p for p in pods if settings.ignore_daemonsets_utilization and goes_along(p) and not p.terminating]
-    shares = []
-    for resource in (CPU, MEMORY):
-        offered = info.allocatable(resource)
-        requested = info.requested(resource) - sum(
-            cluster.info_of(p).resources.used.get(resource, 0) for p in (*ignored, *expendable)
-        )
-        shares.append(requested / offered if offered else 0.0)
-    return Member(node, group, tuple(pod for pod in pods if not goes_along(pod)), max(shares))
+    resources = (GPU,) if info.allocatable(GPU) else (CPU, MEMORY)
+    ignored = [pod for pod in counted if _is_ignored(pod, settings)]
+
+    def used(resource: str, by: Iterable[Pod]) -> int:
+        return sum(cluster.info_of(pod).resources.used.get(resource, 0) for pod in by)
+
+    shares = [0.0]
+    for resource in resources:
+        # What is ignored counts neither as used nor as offered.
+        not_counted = used(resource, ignored)
+        offered = info.allocatable(resource) - not_counted
+        shares.append((used(resource, counted) - not_counted) / offered if offered > 0 else 0.0)
+    moving = tuple(pod for pod in counted if not goes_along(pod))
+    return Member(node, group, moving, max(shares), has_gpus=resources == (GPU,))
+
+
+def _is_ignored(pod: Pod, settings: Settings) -> bool:
+    """Whether a pod is left out of how much of its node is used."""
+    if is_static(pod):
+        return settings.ignore_mirror_pods_utilization
+    return settings.ignore_daemonsets_utilization and belongs_to_node(pod)
 
 
 def may_leave(one: Member, settings: Settings, disruptions: Disruptions) -> bool:
     """Whether nothing on a node keeps it: no annotation, no pod that must not be moved, no budget."""
     movable = all(may_move(pod, settings, disruptions) for pod in one.pods)
-    return may_go(one.node) and movable and disruptions.may_evict_all(one.pods)
+    return may_go(one.node, settings) and movable and disruptions.may_evict_all(one.pods)
 
 
 def without(tried: WhatIf, one: Member, instead: Sequence[Node] = ()) -> WhatIf | None:
-    """The cluster without a node, its pods on others or on those that come instead; None if they do not fit."""
-    trial = tried.copy()
+    """The cluster without a node, its pods on others or on those that come instead; None if they do not fit.
+
+    Its pods are also those that were put there when another node was taken away.
+    """
+    trial, pods = tried.copy(), [*one.pods, *tried.placed.get(one.name, ())]
     trial.remove(one.node)
     for node in instead:
         trial.add(node)
-    return trial if trial.fit([made_anew(pod) for pod in one.pods]) else None
+    return trial if trial.fit([made_anew(pod) for pod in pods]) else None
 
 
 HOUR = 3600.0

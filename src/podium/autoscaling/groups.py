@@ -20,9 +20,13 @@ from podium.model.devices import ResourcePool
 from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
 
-STRATEGIES = ("cluster-autoscaler", "karpenter")
-EXPANDERS = ("least-waste", "price", "priority", "most-pods", "random")
+KARPENTER = "karpenter"
+STRATEGIES = ("cluster-autoscaler", KARPENTER)
+EXPANDERS = ("least-waste", "price", "priority", "most-pods", "least-nodes", "random")
 POLICIES = ("WhenEmptyOrUnderutilized", "WhenEmpty")
+EMPTY, UNDERUTILIZED = "Empty", "Underutilized"
+REASONS = (EMPTY, UNDERUTILIZED, "Drifted")
+NEVER = "Never"
 SHORTEST_SCAN = 0.1
 """Seconds."""
 MOST_NODES = 100_000
@@ -68,12 +72,30 @@ class NodeGroup:
         ]
 
 
+@dataclass(frozen=True)
+class Budget:
+    """How many nodes Karpenter may take away at a time."""
+
+    nodes: int
+    is_percentage: bool
+    reasons: tuple[str, ...]
+    """Why they would go."""
+
+    def allowed(self, nodes: int) -> int:
+        """Of so many nodes; a percentage is rounded up."""
+        return -(-self.nodes * nodes // 100) if self.is_percentage else self.nodes
+
+
+TENTH = Budget(10, is_percentage=True, reasons=REASONS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How groups grow and shrink. Times are in seconds."""
 
     strategy: str
-    expander: str
+    expanders: tuple[str, ...]
+    """The first that prefers one group decides."""
     seed: int
     scan_interval: float
     new_pod_scale_up_delay: float
@@ -81,16 +103,24 @@ class Settings:
     scale_down_delay_after_add: float
     scale_down_delay_after_delete: float
     scale_down_unneeded_time: float
+    scale_down_unready_time: float
     scale_down_utilization_threshold: float
+    scale_down_gpu_utilization_threshold: float
     scale_down_non_empty_candidates_count: int
     max_scale_down_parallelism: int
     max_drain_parallelism: int
     skip_nodes_with_local_storage: bool
     skip_nodes_with_system_pods: bool
     ignore_daemonsets_utilization: bool
+    ignore_mirror_pods_utilization: bool
     expendable_pods_priority_cutoff: int
     consolidation_policy: str
     consolidate_after: float
+    budgets: tuple[Budget, ...]
+
+    @property
+    def is_karpenter(self) -> bool:
+        return self.strategy == KARPENTER
 
 
 @dataclass(frozen=True)
@@ -126,27 +156,54 @@ def _settings(top: Section) -> Settings:
     interval = _duration(top, "scanInterval", 10.0)
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
+    is_never = top.raw("consolidateAfter") == NEVER
     return Settings(
         strategy=strategy,
-        expander=top.one_of("expander", EXPANDERS, "price" if strategy == "karpenter" else "least-waste"),
+        expanders=_expanders(top, "price" if strategy == KARPENTER else "least-waste"),
         seed=top.whole("seed", 0),
         scan_interval=interval,
         new_pod_scale_up_delay=_duration(top, "newPodScaleUpDelay", 0.0),
-        scale_down_enabled=top.truth("scaleDownEnabled", default=True),
+        scale_down_enabled=top.truth("scaleDownEnabled", default=True) and not is_never,
         scale_down_delay_after_add=_duration(top, "scaleDownDelayAfterAdd", 600.0),
         scale_down_delay_after_delete=_duration(top, "scaleDownDelayAfterDelete", interval),
         scale_down_unneeded_time=_duration(top, "scaleDownUnneededTime", 600.0),
+        scale_down_unready_time=_duration(top, "scaleDownUnreadyTime", 1200.0),
         scale_down_utilization_threshold=top.number("scaleDownUtilizationThreshold", 0.5, least=0),
+        scale_down_gpu_utilization_threshold=top.number("scaleDownGpuUtilizationThreshold", 0.5, least=0),
         scale_down_non_empty_candidates_count=top.whole("scaleDownNonEmptyCandidatesCount", 30, least=1),
         max_scale_down_parallelism=top.whole("maxScaleDownParallelism", 10, least=1),
         max_drain_parallelism=top.whole("maxDrainParallelism", 1, least=1),
         skip_nodes_with_local_storage=top.truth("skipNodesWithLocalStorage", default=True),
         skip_nodes_with_system_pods=top.truth("skipNodesWithSystemPods", default=True),
         ignore_daemonsets_utilization=top.truth("ignoreDaemonsetsUtilization", default=False),
+        ignore_mirror_pods_utilization=top.truth("ignoreMirrorPodsUtilization", default=False),
         expendable_pods_priority_cutoff=top.whole("expendablePodsPriorityCutoff", -10, least=-(2**31)),
         consolidation_policy=top.one_of("consolidationPolicy", POLICIES, POLICIES[0]),
-        consolidate_after=_duration(top, "consolidateAfter", 0.0),
+        consolidate_after=0.0 if is_never else _duration(top, "consolidateAfter", 0.0),
+        budgets=tuple(map(_budget, top.items("budgets"))) if "budgets" in top else (TENTH,),
     )
+
+
+def _expanders(top: Section, default: str) -> tuple[str, ...]:
+    """One or several, separated by commas."""
+    names = tuple(name.strip() for name in top.text("expander", default).split(","))
+    for name in names:
+        if name not in EXPANDERS:
+            top.refuse("expander", f"is {name!r}; use {', '.join(EXPANDERS)}, or several with commas between them")
+    return names
+
+
+def _budget(given: Section) -> Budget:
+    nodes, reasons = given.raw("nodes"), given.texts("reasons")
+    text = str(nodes).removesuffix("%")
+    is_percentage = text != str(nodes)
+    if isinstance(nodes, bool) or not text.isdecimal() or (is_percentage and int(text) > 100):
+        given.refuse("nodes", f"is {nodes!r}; it needs a number of nodes, or a percentage such as 10%")
+    for reason in reasons:
+        if reason not in REASONS:
+            given.refuse("reasons", f"has {reason!r}; use {', '.join(REASONS)}")
+    given.done()
+    return Budget(int(text), is_percentage, reasons or REASONS)
 
 
 def _group(given: Section) -> NodeGroup:
