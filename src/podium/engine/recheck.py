@@ -224,6 +224,11 @@ class Recheck:
         kept = all(plan.filter_results(plugin) is not None for plugin in running)
         self.rows_are_independent = not self._followers and kept
         """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
+        self._goes_by_resources = all(step.plugin.reads == Aspect.RESOURCES for step in self._changing)
+
+    def reads_resources_only(self, rows: Sequence[int]) -> bool:
+        """Whether what the filters say of these rows, whatever pods come or go, follows from the rows' resources."""
+        return self._goes_by_resources and self._plan.pass_by_row(np.array(rows, dtype=np.int64))
 
     def state(self) -> CycleState:
         """A cycle state for one trial: what plugins change in it does not outlast the trial."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
@@ -103,18 +105,47 @@ class Candidate:
         )
 
 
-def pick(candidates: Sequence[Candidate], tie_break: TieBreak, cluster: Cluster) -> tuple[Candidate, str]:
+Costs = NDArray[np.float64]
+"""[criterion, candidate]"""
+
+
+class Candidates(NamedTuple):
+    """The nodes to choose from, with their rows and costs as columns."""
+
+    listed: list[Candidate]
+    rows: Ints
+    costs: Costs
+
+    @classmethod
+    def of(cls, listed: list[Candidate], cluster: Cluster) -> Candidates:
+        """Candidates as they were found or as extenders want them; at least one."""
+        rows = np.array([cluster.rows[candidate.node] for candidate in listed], dtype=np.int64)
+        return cls(listed, rows, np.array([candidate.costs for candidate in listed]).T)
+
+
+def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple[Candidate, str]:
     """The best candidate, and what made it better than the others."""
-    if len(candidates) == 1:
-        return candidates[0], ONLY_ONE
-    best = min(candidate.costs for candidate in candidates)
-    tied = {cluster.rows[candidate.node]: candidate for candidate in candidates if candidate.costs == best}
-    if len(tied) > 1:
-        rows = np.array(sorted(tied), dtype=np.int64)
-        return tied[tie_break.choose(rows, cluster)], TIE
-    (chosen,) = tied.values()
-    closest = sorted(candidate.costs for candidate in candidates)[1]
-    return chosen, next(name for name, one, other in zip(CRITERIA, best, closest, strict=True) if one != other)
+    listed, rows, costs = candidates
+    if len(listed) == 1:
+        return listed[0], ONLY_ONE
+    places = _cheapest(costs)
+    if len(places) > 1:
+        row = tie_break.choose(np.sort(rows[places]), cluster)
+        return listed[int(np.flatnonzero(rows == row)[0])], TIE
+    best, second = costs[:, np.lexsort(costs[::-1])[:2]].T.tolist()
+    criterion = next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)
+    return listed[int(places[0])], criterion
+
+
+def _cheapest(costs: Costs) -> Ints:
+    """The places of the candidates that no other one is better than."""
+    places = np.arange(costs.shape[1])
+    for line in costs:
+        values = line[places]
+        least = values.item(values.argmin())
+        if least != values.item(values.argmax()):
+            places = places[values == least]
+    return places
 
 
 def ask_extenders(

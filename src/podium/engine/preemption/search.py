@@ -6,19 +6,30 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, Trial
-from podium.cluster.columns import Ints, Mask
+from podium.cluster.columns import Ints, is_any
 from podium.engine.decision import Decision, Eviction
 from podium.engine.evaluation import Evaluation
-from podium.engine.preemption.choice import Candidate, ask_extenders, pick, potential_rows, why_not_eligible
+from podium.engine.preemption.choice import (
+    CRITERIA,
+    Candidate,
+    Candidates,
+    Costs,
+    ask_extenders,
+    pick,
+    potential_rows,
+    why_not_eligible,
+)
 from podium.engine.recheck import Nominations, Recheck, RowCache, RowChangeLog, recheck_of
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, SelectorError
@@ -78,31 +89,71 @@ NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 DryRun = Candidate | Status
 """The pods of a node that have to go, or why that does not help."""
 
+Evicted = tuple[int, ...] | Status
+"""The same for nodes that are alike: pods go by their place in the order in which they are spared."""
+
+UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING, GOOD = range(5)
+"""What is known of a row: nothing; no pod there may go; evicting pods does not help; a candidate, and which sort."""
+Kinds = NDArray[np.int8]
+
+
+def stop_at(kinds: Kinds, enough: int) -> int | None:
+    """How many rows are looked at until there are enough candidates, one of them good; None if there are not."""
+    is_good = kinds == GOOD
+    if not is_any(is_good):
+        return None
+    found = (kinds >= VIOLATING).cumsum()
+    if found.item(-1) < enough:
+        return None
+    return max(int(found.searchsorted(enough)), int(is_good.argmax())) + 1
+
 
 class KnownDryRuns(RowCache[DryRun]):
-    """The outcome for rows that did not change since, for pods of one kind."""
+    """The outcomes for rows that did not change since, for pods of one kind, with columns to search and choose by."""
 
-    __slots__ = ("_without_victims",)
+    __slots__ = ("by_state", "costs", "kinds")
+
+    MOST_STATES = 1 << 12
 
     def __init__(self, changes: RowChangeLog) -> None:
         super().__init__(changes)
-        self._without_victims: Mask = np.zeros(0, dtype=np.bool_)
+        self.kinds: Kinds = np.zeros(0, dtype=np.int8)
+        """Of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
+        self.costs: Costs = np.zeros((len(CRITERIA), 0))
+        """Of every row that is a candidate, its costs."""
+        self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
+        """By resource state and by what each pod that may go requests, in the order in which they are spared."""
 
-    def others(self, rows: Ints) -> Ints:
-        """The rows that are not known to have no pod that may go; what changed is forgotten first."""
-        changed = self.forget_changed()
-        size = int(rows.max()) + 1
-        if changed is None or size > len(self._without_victims):
-            self._without_victims = np.zeros(2 * size, dtype=np.bool_)
-            self._without_victims[[row for row, outcome in self.found.items() if outcome is NO_VICTIMS]] = True
+    def catch_up(self, size: int) -> None:
+        """Forget the rows that changed, and make room for as many as there are."""
+        changed, missing = self.forget_changed(), size - len(self.kinds)
+        if missing > 0:
+            self.kinds = np.concatenate([self.kinds, np.zeros(missing, dtype=np.int8)])
+            self.costs = np.concatenate([self.costs, np.zeros((len(CRITERIA), missing))], axis=1)
+        if changed is None:
+            self.kinds[:] = UNKNOWN
         elif changed:
-            self._without_victims[[row for row in changed if row < len(self._without_victims)]] = False
-        return rows[~self._without_victims[rows]]
+            self.kinds[[*changed]] = UNKNOWN
 
-    def note_without_victims(self, row: int) -> None:
-        """Note that a row has no pod that may go."""
-        self.found[row] = NO_VICTIMS
-        self._without_victims[row] = True
+    def note(self, row: int, outcome: DryRun) -> None:
+        """Note the outcome for a row."""
+        self.found[row] = outcome
+        if type(outcome) is Candidate:
+            self.kinds[row] = VIOLATING if outcome.pdb_violations else GOOD
+            self.costs[:, row] = outcome.costs
+        else:
+            self.kinds[row] = WITHOUT_VICTIMS if outcome is NO_VICTIMS else REJECTED
+
+    @contextmanager
+    def forgetting(self, rows: slice | int) -> Iterator[None]:
+        """Outcomes for these rows are not known from before, nor kept afterwards; except that no pod there may go."""
+        self._forget(rows)
+        yield
+        self._forget(rows)
+
+    def _forget(self, rows: slice | int) -> None:
+        kinds = self.kinds[rows]
+        self.kinds[rows] = np.where(kinds == WITHOUT_VICTIMS, kinds, UNKNOWN)
 
 
 class _Spared(NamedTuple):
@@ -127,62 +178,88 @@ class DryRuns:
         self._pod, self._cluster = evaluation.pod, evaluation.cluster
 
     @cached_property
-    def _recheck(self) -> Recheck:
-        """Made when there is a pod that may go, which on a cluster full of equals is never."""
+    def recheck(self) -> Recheck:
+        """The filters, to be run in trials."""
         return recheck_of(self._evaluation, self._nominations)
 
     @cached_property
     def _budgets(self) -> Budgets:
         return Budgets(self._cluster)
 
-    def run(self, rows: Ints, together: int, memory: KnownDryRuns, own_row: int) -> Iterator[Sequence[DryRun]]:
-        """The outcome for each row, lazily: one by one or, where rows are independent, `together`.
+    def run(self, rows: Ints, enough: int, memory: KnownDryRuns) -> int | None:
+        """Note the outcome for the rows in order, `enough` at a time, until there are enough candidates.
 
-        First come the rows that are known to have no pod that may go, then the others in order. That is remembered,
-        and what is found for independent rows, except on the row that the pod is nominated to itself.
+        How many rows it takes; None where all of them are not enough.
         """
-        others = memory.others(rows)
-        if len(others) < len(rows):
-            yield [NO_VICTIMS] * (len(rows) - len(others))
-        known = memory.found
-        for start in range(0, len(others), together):
-            batch = others[start : start + together].tolist()
-            potential = {row: self._potential(row) for row in batch if row not in known}
-            for row in [row for row, pods in potential.items() if not pods]:
-                memory.note_without_victims(row)
-            if all(known.get(row) is NO_VICTIMS for row in batch):
-                yield [NO_VICTIMS] * len(batch)
-            elif self._recheck.rows_are_independent:
-                untried = {row: potential[row] for row in batch if row not in known}
-                if own_row in batch and known.get(own_row) is not NO_VICTIMS:
-                    untried[own_row] = self._potential(own_row)
-                found = self._try(untried)
-                known.update((row, outcome) for row, outcome in found.items() if row != own_row)
-                yield [found[row] if row in found else known[row] for row in batch]
-            else:
-                for row in batch:
-                    # Whatever else is known may be from when rows were independent.
-                    has_none = known.get(row) is NO_VICTIMS
-                    yield [NO_VICTIMS if has_none else self._try({row: self._potential(row)})[row]]
+        together = max(enough, 1)
+        while True:
+            kinds = memory.kinds[rows]
+            stop = stop_at(kinds, enough)
+            is_unknown = kinds[: len(rows) if stop is None else -(-stop // together) * together] == UNKNOWN
+            if not is_any(is_unknown):
+                return stop
+            first = int(is_unknown.argmax())
+            batch = slice(first, (first // together + 1) * together)
+            # One by one, no more rows are tried than it takes.
+            most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
+            self._look_at(rows[batch][is_unknown[batch]].tolist(), most, memory)
 
-    def _try(self, potential: Mapping[int, list[Placed]]) -> dict[int, DryRun]:
-        """The outcome for rows, given the pods that may go on each; there are some."""
-        if not potential:
+    def _look_at(self, rows: list[int], most: int, memory: KnownDryRuns) -> None:
+        """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone."""
+        orders = {}
+        for row in rows:
+            pods = self._potential(row)
+            if pods:
+                orders[row] = self._order(pods)
+            else:
+                memory.note(row, NO_VICTIMS)
+        if not orders:
+            return
+        if self.recheck.rows_are_independent:
+            evicted = self._try_alike(orders, memory.by_state)
+        else:
+            evicted = {row: self._try({row: orders[row]})[row] for row in [*orders][:most]}
+        for row, found in evicted.items():
+            memory.note(row, self._outcome(row, orders[row], found))
+
+    def _try_alike(self, orders: dict[int, list[_Spared]], known: RecentlyUsed[Evicted]) -> dict[int, Evicted]:
+        """Who has to go on each row; rows that are alike to the filters, and the pods that may go there, share it."""
+        keys = self._keys(orders)
+        found: dict[Hashable, Evicted] = {key: known[key] for key in set(keys.values()) if known[key] is not None}
+        untried = {key: row for row, key in keys.items() if key not in found}
+        tried = self._try({row: orders[row] for row in untried.values()})
+        for key, row in untried.items():
+            found[key] = tried[row]
+            if key != row:
+                known[key] = tried[row]
+        return {row: found[key] for row, key in keys.items()}
+
+    def _keys(self, orders: Mapping[int, list[_Spared]]) -> dict[int, Hashable]:
+        """Of each row, what the outcome for it depends on: the row itself where that may be anything."""
+        recheck, states = self.recheck, self._cluster.resource_states
+        if not recheck.reads_resources_only([*orders]):
+            return {row: row for row in orders}
+        of_row, names, nominations = states.read(), self._cluster.names, self._nominations
+        keys: dict[int, Hashable] = {}
+        for row, order in orders.items():
+            if nominations and nominations.ahead_of(self._pod, names[row]):
+                keys[row] = row
+            else:
+                keys[row] = states.epoch, of_row.item(row), *[one.placed.info.resources for one in order]
+        return keys
+
+    def _try(self, orders: Mapping[int, list[_Spared]]) -> dict[int, Evicted]:
+        """Who has to go on each row, given the pods that may go there in the order in which they are spared."""
+        if not orders:
             return {}
         with self._changes.trial() as trial:
-            state = self._recheck.state()
-            outcomes: dict[int, DryRun] = {}
-            rows = list(potential)
-            for pods in potential.values():
-                for placed in pods:
-                    self._recheck.take_off(trial, state, placed)
-            orders: dict[int, list[_Spared]] = {}
-            for row, status in zip(rows, self._recheck.check(trial, state, rows), strict=True):
-                if status == SUCCESS:
-                    orders[row] = self._order(potential[row])
-                else:
-                    outcomes[row] = status
-            return outcomes | self._spare(trial, state, orders)
+            state, rows = self.recheck.state(), list(orders)
+            for order in orders.values():
+                for one in order:
+                    self.recheck.take_off(trial, state, one.placed)
+            checked = dict(zip(rows, self.recheck.check(trial, state, rows), strict=True))
+            found: dict[int, Evicted] = {row: status for row, status in checked.items() if status != SUCCESS}
+            return found | self._spare(trial, state, {row: orders[row] for row in rows if row not in found})
 
     def _potential(self, row: int) -> list[Placed]:
         placed_on = self._cluster.placed_on(row)
@@ -202,26 +279,28 @@ class DryRuns:
         spared = [_Spared(placed, rank, violating[rank]) for rank, placed in enumerate(ordered)]
         return sorted(spared, key=lambda one: not one.is_violating)
 
-    def _spare(self, trial: Trial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, DryRun]:
+    def _spare(self, trial: Trial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, Evicted]:
         """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
-        evicted: dict[int, list[_Spared]] = {row: [] for row in orders}
+        evicted: dict[int, list[int]] = {row: [] for row in orders}
         for turn in range(max(map(len, orders.values()), default=0)):
             rows = [row for row, order in orders.items() if turn < len(order)]
             for row in rows:
-                self._recheck.put_back(trial, state, orders[row][turn].placed)
-            for row, status in zip(rows, self._recheck.check(trial, state, rows), strict=True):
+                self.recheck.put_back(trial, state, orders[row][turn].placed)
+            for row, status in zip(rows, self.recheck.check(trial, state, rows), strict=True):
                 if status != SUCCESS:
-                    self._recheck.take_off(trial, state, orders[row][turn].placed)
-                    evicted[row].append(orders[row][turn])
-        return {row: self._outcome(row, victims) for row, victims in evicted.items()}
+                    self.recheck.take_off(trial, state, orders[row][turn].placed)
+                    evicted[row].append(turn)
+        return {row: tuple(places) for row, places in evicted.items()}
 
-    def _outcome(self, row: int, evicted: list[_Spared]) -> DryRun:
+    def _outcome(self, row: int, order: list[_Spared], evicted: Evicted) -> DryRun:
+        if isinstance(evicted, Status):
+            return evicted
         name = self._cluster.names[row]
         if not evicted:
             # Something other than the filters rejected the node, so that evicting pods does not help.
             return Status.error(f'expected at least one victim pod on node "{name}"')
-        evicted.sort(key=lambda one: one.rank)
-        return Candidate(name, tuple(one.placed.pod for one in evicted), sum(one.is_violating for one in evicted))
+        victims = sorted([order[place] for place in evicted], key=lambda one: one.rank)
+        return Candidate(name, tuple([one.placed.pod for one in victims]), sum([one.is_violating for one in victims]))
 
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -229,6 +308,10 @@ NO_CANDIDATE = "no candidate node for preemption"
 
 KEEP, CLEAR = None, ""
 """What a result without a node says about the pod's nomination so far."""
+
+
+Found = tuple[Candidates | None, list[Status]]
+"""The candidates, those that violate no budget first; or why each row is none."""
 
 
 class Search:
@@ -263,16 +346,17 @@ class Search:
         if reason:
             return PostFilterResult(Status.unschedulable(reason), KEEP)
         found, rejected = self._find(policy, potential_rows(statuses, cluster), cluster.rows.get(nominated, -1))
-        if not found:
+        if found is None:
             return self._none_found(rejected, cluster.node_count)
         try:
-            found = ask_extenders(self._extenders, pod, found, cluster)
+            agreed = ask_extenders(self._extenders, pod, found.listed, cluster)
         except ExtenderError as error:
             return PostFilterResult(Status.error(str(error)), KEEP)
-        if not found:
+        if not agreed:
             return PostFilterResult(Status.unschedulable(NO_CANDIDATE), KEEP)
-        self.candidates = tuple(found)
-        self.chosen, self.chosen_by = pick(found, self._tie_break, cluster)
+        self.candidates = tuple(agreed)
+        candidates = found if agreed is found.listed else Candidates.of(agreed, cluster)
+        self.chosen, self.chosen_by = pick(candidates, self._tie_break, cluster)
         return PostFilterResult(self._success(self.chosen), self.chosen.node)
 
     def _success(self, chosen: Candidate) -> Status:
@@ -281,31 +365,51 @@ class Search:
         placement = f"found a potential placement for pod on node {chosen.node}"
         return Status(Code.SUCCESS, (f"{placement}, preempting {len(chosen.victims)} victims",))
 
-    def _find(self, policy: DefaultPreemption, rows: Ints, own_row: int) -> tuple[list[Candidate], list[Status]]:
-        """Candidates, those that violate no budget first; without any, what was said of all the rows."""
+    def _find(self, policy: DefaultPreemption, rows: Ints, own_row: int) -> Found:
+        """Find candidates among the rows, and remember what was found out about each row."""
         if not len(rows):
-            return [], []
-        evaluation, before = self._evaluation, self._rng.getstate()
-        offset, enough = self._rng.randrange(len(rows)), policy.enough_candidates(len(rows))
-        rows = np.concatenate([rows[offset:], rows[:offset]])
+            return None, []
+        evaluation, enough = self._evaluation, policy.enough_candidates(len(rows))
         runs = DryRuns(evaluation, policy, self._nominations, self._changes)
         memory = self._memories.get_or_make(
             (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._changes)
         )
-        good: list[Candidate] = []
-        violating: list[Candidate] = []
-        rejected: list[Status] = []
-        for outcomes in runs.run(rows, max(enough, 1), memory, own_row):
-            for candidate in [outcome for outcome in outcomes if type(outcome) is Candidate]:
-                (violating if candidate.pdb_violations else good).append(candidate)
-                if good and len(good) + len(violating) >= enough:
-                    return good + violating, []
-            if not (good or violating):
-                rejected += [outcome for outcome in outcomes if type(outcome) is Status]
-        if rejected:
+        memory.catch_up(evaluation.cluster.columns.capacity)
+        kinds = memory.kinds[rows]
+        if is_any(kinds != WITHOUT_VICTIMS) and not runs.recheck.rows_are_independent:
+            # Whatever else is known is from when rows were independent, and what is found now holds for now only.
+            with memory.forgetting(slice(None)):
+                return self._look(runs, rows, enough, memory, 1)
+        if own_row >= 0:
+            # Where the pod is nominated itself it does not meet itself, but others of its kind do.
+            with memory.forgetting(own_row):
+                return self._look(runs, rows, enough, memory, max(enough, 1))
+        return self._look(runs, rows, enough, memory, max(enough, 1))
+
+    def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
+        """Look at the rows from a random one on. Rows are tried `together`."""
+        # The draw is taken back only where the search looks at all rows, which it does not if enough are known.
+        before = None if stop_at(memory.kinds[rows], enough) else self._rng.getstate()
+        offset = self._rng.randrange(len(rows))
+        rows = np.concatenate([rows[offset:], rows[:offset]])
+        others = rows[memory.kinds[rows] != WITHOUT_VICTIMS]
+        stop = runs.run(others, enough, memory)
+        kinds = memory.kinds[others[:stop]]
+        if (
+            stop is None
+            and before is not None
+            and (len(others) < len(rows) or not is_any(kinds[:together] >= VIOLATING))
+        ):
             # All rows were looked at, wherever the search began: it need not be repeated for pods of the same kind.
             self._rng.setstate(before)
-        return good + violating, rejected
+        places = np.concatenate([np.flatnonzero(kinds == GOOD), np.flatnonzero(kinds == VIOLATING)])
+        if not len(places):
+            said = [memory.found[row] for row in others.tolist()]
+            without_victims = [NO_VICTIMS] * (len(rows) - len(others))
+            return None, without_victims + [status for status in said if isinstance(status, Status)]
+        found = others[places]
+        listed = [outcome for row in found.tolist() if isinstance(outcome := memory.found[row], Candidate)]
+        return Candidates(listed, found, memory.costs[:, found]), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
         """Why evicting pods helps nowhere, in the words of a pod that fits nowhere."""
