@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,10 +21,11 @@ from builders import (
     spread,
 )
 from device_objects import make_class
-from loop.driving import Driver
-from podium.cluster import Cluster
+from loop.driving import Driver, with_plugins
+from podium.cluster import Cluster, NodeInfo
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
-from podium.framework import ClusterEvent, WaitingPod
+from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
+from podium.framework.suggested_change import Action
 from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
 from podium.model import (
     Node,
@@ -315,11 +317,11 @@ CASES = [
 ]
 
 
-def events_of(old: Object | None, new: Object | None) -> list[ClusterEvent]:
+def events_of(old: Object | None, new: Object | None, release: str = "v1.37") -> list[ClusterEvent]:
     if isinstance(old, Pod) and isinstance(new, Pod):
         return pod_changes(old, new)
     if isinstance(old, Node) and isinstance(new, Node):
-        return node_changes(old, new)
+        return node_changes(old, new, rules_of(release))
     return [object_change(old, new)]
 
 
@@ -335,7 +337,8 @@ def wakes(
     # A pod that changes itself is looked at as it is now.
     pod = new if isinstance(new, Pod) and new.key == pod.key else pod
     waiting = WaitingPod(pod, cluster.infos.of(pod), cluster)
-    return any(hints.is_interested(event) and hints.may_help(waiting, event) for event in events_of(old, new))
+    events = events_of(old, new, release)
+    return any(hints.is_interested(event) and hints.may_help(waiting, event) for event in events)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.name}")
@@ -344,6 +347,11 @@ def test_an_event_is_worth_another_try(case: Case) -> None:
 
 
 GPU_POD = make_pod("waiting", requests={"example.com/gpu": 1})
+NOMINATED = make_pod("other", labels=WEB)
+NOMINATED = replace(NOMINATED, status=replace(NOMINATED.status, nominated_node_name="n"))
+ANNOTATED = replace(NODE, metadata=replace(NODE.metadata, annotations={"a": "b"}))
+FAR_FROM_PLAIN = affinity(required=[pod_term(ZONE, {})], anti=True)
+FAR_FROM_TWO = make_pod("waiting", affinity=affinity(required=[pod_term(ZONE, WEB), pod_term(ZONE, DB)], anti=True))
 CSI_NODE, LARGER = (
     make_object("CSINode", "n", spec={"drivers": [{"name": "d", "nodeID": "n", "allocatable": {"count": count}}]})
     for count in (1, 2)
@@ -359,6 +367,31 @@ ALLOCATED = ResourceClaim(
     [
         pytest.param("NodeName", PLAIN, NODE, TAINTED, "v1.29 v1.31 v1.32 v1.36", id="taints for NodeName"),
         pytest.param("NodeName", PLAIN, NODE, make_node("n"), "v1.29 v1.31", id="labels for NodeName"),
+        pytest.param("NodeUnschedulable", PLAIN, NODE, make_node("n"), "v1.31", id="labels for NodeUnschedulable"),
+        pytest.param(
+            "InterPodAffinity", FAR_FROM_WEB, NODE, make_node("n", labels={ZONE: "a", "x": "y"}), "v1.29 v1.31 v1.32",
+            id="other labels for InterPodAffinity",
+        ),
+        pytest.param(
+            "InterPodAffinity", PLAIN, make_pod("other", node="n", affinity=FAR_FROM_PLAIN), None,
+            "v1.29 v1.31 v1.36 v1.37", id="a pod goes that kept others off",
+        ),
+        pytest.param(
+            "InterPodAffinity", FAR_FROM_TWO, make_pod("other", node="n", labels=WEB), None,
+            "v1.29 v1.31 v1.37", id="a pod goes that one of two terms keeps off",
+        ),
+        pytest.param(
+            "InterPodAffinity", NEAR_WEB, NEAR_WEB, make_pod("waiting", labels=DB, affinity=NEAR_WEB.spec.affinity),
+            "v1.29 v1.31 v1.36 v1.37", id="labels of the waiting pod",
+        ),
+        pytest.param(
+            "PodTopologySpread", SPREAD, NOMINATED, None,
+            "v1.29 v1.31 v1.36 v1.37", id="a nominated pod goes",
+        ),
+        pytest.param(
+            "NodeVolumeLimits", PLAIN, make_object("VolumeAttachment", "a", spec={"attacher": "d", "nodeName": "n"}),
+            None, "v1.32", id="a volume is detached",
+        ),
         pytest.param("NodeResourcesFit", PLAIN, NODE, make_node("n"), "v1.29 v1.31", id="labels for NodeResourcesFit"),
         pytest.param("NodePorts", PORT, NODE, make_node("n"), "v1.29 v1.31", id="labels for NodePorts"),
         pytest.param("NodeAffinity", ON_SSD, HDD, SSD, "v1.29 v1.31 v1.32 v1.36 v1.37", id="labels for NodeAffinity"),
@@ -383,6 +416,96 @@ def test_what_each_release_waits_for(
         each for each in ("v1.29", "v1.31", "v1.32", "v1.36", "v1.37") if wakes(plugin, pod, old, new, release=each)
     ]
     assert found == releases.split()
+
+
+REGISTERED = """
+    NodeUnschedulable  | v1.29           | Node: ADD NODE_TAINT
+    NodeUnschedulable  | v1.30 v1.31     | Node: ADD UPDATE
+    NodeUnschedulable  | v1.32 v1.37     | Node: ADD NODE_TAINT; Pod: POD_TOLERATION
+    NodeUnschedulable  | v1.32-off       | Node: ADD NODE_LABEL NODE_TAINT
+    NodeName           | v1.29 v1.31     | Node: ADD UPDATE
+    NodeName           | v1.32 v1.37     | Node: ADD
+    NodeName           | v1.32-off       | Node: ADD NODE_LABEL NODE_TAINT
+    NodePorts          | v1.29 v1.31     | Node: ADD UPDATE; Pod: DELETE
+    NodePorts          | v1.32 v1.37     | Node: ADD; Pod: DELETE
+    NodePorts          | v1.33-off       | Node: ADD NODE_LABEL NODE_TAINT; Pod: DELETE
+    NodeAffinity       | v1.29 v1.31     | Node: ADD UPDATE
+    NodeAffinity       | v1.32 v1.37     | Node: ADD NODE_LABEL
+    NodeAffinity       | v1.32-off       | Node: ADD NODE_LABEL NODE_TAINT
+    TaintToleration    | v1.29 v1.31     | Node: ADD UPDATE
+    TaintToleration    | v1.32 v1.37     | Node: ADD NODE_TAINT; Pod: POD_TOLERATION
+    TaintToleration    | v1.32-off       | Node: ADD NODE_LABEL NODE_TAINT
+    NodeResourcesFit   | v1.29 v1.31     | Node: ADD UPDATE; Pod: DELETE
+    NodeResourcesFit   | v1.32           | Node: ADD NODE_ALLOCATABLE; Pod: DELETE
+    NodeResourcesFit   | v1.32-off       | Node: ADD NODE_ALLOCATABLE NODE_LABEL NODE_TAINT; Pod: DELETE
+    NodeResourcesFit   | v1.33 v1.35     | Node: ADD NODE_ALLOCATABLE; Pod: DELETE POD_SCALE_DOWN
+    NodeResourcesFit   | v1.36 v1.37     | DeviceClass: ADD UPDATE; Node: ADD NODE_ALLOCATABLE; Pod: DELETE POD_SCALE_DOWN
+    InterPodAffinity   | v1.29 v1.30     | Node: ADD NODE_LABEL; Pod: ADD DELETE UPDATE
+    InterPodAffinity   | v1.31 v1.37     | Node: ADD NODE_LABEL; Pod: ADD DELETE POD_LABEL
+    PodTopologySpread  | v1.29           | Node: ADD DELETE NODE_LABEL; Pod: ADD DELETE UPDATE
+    PodTopologySpread  | v1.30           | Node: ADD DELETE NODE_LABEL NODE_TAINT; Pod: ADD DELETE UPDATE
+    PodTopologySpread  | v1.31 v1.32-off | Node: ADD DELETE NODE_LABEL NODE_TAINT; Pod: ADD DELETE POD_LABEL
+    PodTopologySpread  | v1.32 v1.37     | Node: ADD DELETE NODE_LABEL NODE_TAINT; Pod: ADD DELETE POD_LABEL POD_TOLERATION
+    VolumeRestrictions | v1.29 v1.30     | Node: ADD; PersistentVolumeClaim: ADD UPDATE; Pod: DELETE
+    VolumeRestrictions | v1.31 v1.37     | Node: ADD; PersistentVolumeClaim: ADD; Pod: DELETE
+    VolumeRestrictions | v1.32-off       | Node: ADD NODE_LABEL NODE_TAINT; PersistentVolumeClaim: ADD; Pod: DELETE
+    VolumeZone         | v1.30           | Node: ADD NODE_LABEL; PersistentVolume: ADD UPDATE; PersistentVolumeClaim: ADD; StorageClass: ADD
+    VolumeZone         | v1.31 v1.37     | Node: ADD NODE_LABEL; PersistentVolume: ADD UPDATE; PersistentVolumeClaim: ADD UPDATE; StorageClass: ADD
+    NodeVolumeLimits   | v1.29           | CSINode: ADD; Pod: DELETE
+    NodeVolumeLimits   | v1.30 v1.31     | CSINode: ADD; PersistentVolumeClaim: ADD; Pod: DELETE
+    NodeVolumeLimits   | v1.32           | CSINode: ADD; PersistentVolumeClaim: ADD; Pod: DELETE; VolumeAttachment: DELETE
+    NodeVolumeLimits   | v1.33 v1.37     | CSINode: ADD; CSINode: UPDATE; PersistentVolumeClaim: ADD; Pod: DELETE; VolumeAttachment: DELETE
+    EBSLimits          | v1.29           | Node: ADD; Pod: DELETE
+    EBSLimits          | v1.30           | Node: ADD; PersistentVolumeClaim: ADD; Pod: DELETE
+    SchedulingGates    | v1.29 v1.31     |
+    SchedulingGates    | v1.32 v1.37     | Pod: POD_SCHEDULING_GATES_ELIMINATED
+"""  # noqa: E501
+"""What plugins register, release by release; `-off` is without SchedulerQueueingHints.
+
+Changed taints that kube-scheduler adds where new nodes count are not here; see below.
+"""
+
+
+def _shown(actions: Action) -> str:
+    names = [action.name or "" for action in actions] if Action.UPDATE not in actions else []
+    rest = [name for name in ("ADD", "DELETE", "UPDATE") if Action[name] in actions]
+    return " ".join([*rest, *sorted(name.removeprefix("UPDATE_") for name in names if name.startswith("UPDATE_"))])
+
+
+@pytest.mark.parametrize(
+    ("plugin", "release", "events"),
+    [
+        pytest.param(plugin, release, events, id=f"{plugin} {release}")
+        for plugin, releases, events in (map(str.strip, line.split("|")) for line in REGISTERED.strip().splitlines())
+        for release in releases.split()
+    ],
+)
+def test_events_that_are_registered(plugin: str, release: str, events: str) -> None:
+    name, _, off = release.partition("-")
+    made = IN_TREE[plugin](None)
+    made.release_rules = rules_of(name, {"SchedulerQueueingHints": False} if off else {})
+
+    registered = made.events_to_register() or ()
+
+    assert "; ".join(sorted(f"{each.resource}: {_shown(each.actions)}" for each in registered)) == events
+
+
+@pytest.mark.parametrize("release", ["v1.29", "v1.30", "v1.36", "v1.37"])
+def test_changed_taints_stand_in_for_new_nodes(release: str) -> None:
+    assert wakes("VolumeRestrictions", PLAIN, NODE, TAINTED, release=release) == (release in ("v1.30", "v1.36"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "oldest"),
+    [
+        pytest.param(CORDONED, make_node("n", cpu="8"), ["UPDATE_NODE_TAINT"], id="uncordoned and larger"),
+        pytest.param(NODE, make_node("n", cpu="8"), ["UPDATE_NODE_ALLOCATABLE"], id="larger and unlabelled"),
+        pytest.param(NODE, ANNOTATED, [], id="annotated"),
+    ],
+)
+def test_the_oldest_release_tells_of_one_change_of_a_node(old: Node, new: Node, oldest: list[str]) -> None:
+    assert [event.action.name for event in node_changes(old, new, rules_of("v1.29"))] == oldest
+    assert len(node_changes(old, new, rules_of("v1.30"))) > len(oldest)
 
 
 def woken(release: str, waiting: Pod, *, event: Object, after: Object | None = None) -> bool:
@@ -456,3 +579,48 @@ def test_every_plugin_that_can_reject_a_pod_has_hints() -> None:
 )
 def test_updates_say_what_they_change(old: Object, new: Object, actions: list[str]) -> None:
     assert [event.action.name for event in events_of(old, new)] == actions
+
+
+class RejectsAll(FilterPlugin):
+    """Rejects every pod, and says nothing about events: any that pods are told of may help."""
+
+    name = "RejectsAll"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return Status.unschedulable("no")
+
+
+@pytest.mark.parametrize(
+    ("happens", "releases"),
+    [
+        pytest.param(lambda driver: driver.delete(make_node("n")), "v1.32 v1.33 v1.35", id="a node is removed"),
+        pytest.param(
+            lambda driver: driver.add(make_object("StorageClass", "s", provisioner="p", volumeBindingMode="Immediate")),
+            "v1.32 v1.33 v1.35", id="a storage class that binds at once",
+        ),
+        pytest.param(
+            lambda driver: driver.add(
+                make_object("StorageClass", "s", provisioner="p", volumeBindingMode="WaitForFirstConsumer")
+            ),
+            "v1.29 v1.31 v1.32 v1.33 v1.35", id="a storage class that waits",
+        ),
+        pytest.param(
+            lambda driver: (driver.add(NOMINATED).work(), driver.delete(NOMINATED)),
+            "v1.33 v1.35", id="a nominated pod goes",
+        ),
+        pytest.param(
+            lambda driver: driver.add(make_pod("other", node="n")), "v1.32 v1.33 v1.35", id="an unrelated pod comes"
+        ),
+    ],
+)  # fmt: skip
+def test_what_each_release_tells_waiting_pods(happens: Callable[[Driver], object], releases: str) -> None:
+    found = []
+    for release in ("v1.29", "v1.31", "v1.32", "v1.33", "v1.35"):
+        driver = Driver([make_node("n")], release=release, **with_plugins(RejectsAll))
+        driver.add(make_pod("waiting")).work()
+        before = sum(instruction.pod.name == "waiting" for instruction in driver.instructions)
+        happens(driver)
+        driver.work(100.0)
+        after = sum(instruction.pod.name == "waiting" for instruction in driver.instructions)
+        found += [release] if after > before else []
+    assert found == releases.split()

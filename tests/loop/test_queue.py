@@ -32,9 +32,9 @@ NODE_ADDED = ClusterEvent("Node", Action.ADD, None, make_node("new"))
 POD_GONE = ClusterEvent("Pod", Action.DELETE, make_pod("gone", node="n"), None)
 
 
-def make_queue(*plugins: type[Plugin], config: Any = None, **options: Any) -> SchedulingQueue:
+def make_queue(*plugins: type[Plugin], config: Any = None, release: str = "v1.37", **options: Any) -> SchedulingQueue:
     cluster = Cluster.from_objects([make_node("n")])
-    settings = with_plugins(*plugins) | ({"config": config} if config else {})
+    settings = with_plugins(*plugins) | ({"config": config} if config else {}) | {"release": release}
     return SchedulingQueue(Scheduler(cluster, **settings).frameworks, cluster, **options)
 
 
@@ -394,3 +394,113 @@ def test_an_update_of_a_pod_under_way_is_one_of_those_events() -> None:
     queued.unschedulable_plugins, queued.pod = frozenset(("NodeResourcesFit",)), new
     queue.put_back(queued, 0.0)
     assert place(queue) == "backoff"
+
+
+# -- as the releases do it -------------------------------------------------------------------------------------------
+
+NODE_ANNOTATED = ClusterEvent("Node", Action.UPDATE_NODE_ANNOTATION, make_node("n"), make_node("n"))
+DRIVER_GONE = ClusterEvent("CSIDriver", Action.DELETE, None, None)
+
+
+@pytest.mark.parametrize(
+    ("release", "event", "expected"),
+    [
+        ("v1.29", None, "unschedulable"),
+        ("v1.29", NODE_ADDED, "backoff"),
+        ("v1.29", DRIVER_GONE, "unschedulable"),
+        ("v1.31", NODE_ADDED, "backoff"),
+        ("v1.31", NODE_ANNOTATED, "backoff"),
+        ("v1.32", NODE_ADDED, "unschedulable"),
+        ("v1.32", POD_GONE, "backoff"),
+    ],
+)
+def test_what_happens_while_a_pod_is_tried_by_release(release: str, event: ClusterEvent | None, expected: str) -> None:
+    """Without hints, any event that a plugin waits for counts, whoever rejected the pod; NodeVolumeLimits here."""
+    queue = make_queue(release=release)
+    queue.add(make_pod("pod"), 0.0)
+    queued = queue.pop()
+    assert queued is not None
+    if event is not None:
+        queue.move_all(event, 0.5)
+    queued.unschedulable_plugins = frozenset(["NodeVolumeLimits", "NodeResourcesFit"][event is POD_GONE :][:1])
+    queue.put_back(queued, 1.0)
+
+    assert place(queue) == expected
+
+
+def test_without_hints_events_before_another_pod_was_taken_do_not_count() -> None:
+    queue = make_queue(release="v1.31")
+    queue.add(make_pod("pod"), 0.0)
+    queue.add(make_pod("other"), 0.0)
+    waiting = queue.pop()
+    queue.move_all(POD_GONE, 0.5)
+    queue.pop()
+    assert waiting is not None
+
+    waiting.unschedulable_plugins = frozenset(["NodeResourcesFit"])
+    queue.put_back(waiting, 1.0)
+
+    assert place(queue) == "unschedulable"
+
+
+@pytest.mark.parametrize(("release", "waits"), [("v1.29", 4.0), ("v1.33", 4.0), ("v1.34", 1.0), ("v1.37", 1.0)])
+def test_backoff_after_two_errors_and_a_rejection_by_release(release: str, waits: float) -> None:
+    """Up to v1.33 all attempts count."""
+    queue = make_queue(release=release)
+    queue.add(make_pod("pod"), 0.0)
+    for now in (0.0, 100.0):
+        fail(queue, now)
+        queue.flush(now + 50.0)
+    queued = fail(queue, 200.0, "NodeResourcesFit")
+
+    assert queue.backoff.until(queued) == 200.0 + waits
+
+
+@pytest.mark.parametrize(("release", "ends"), [("v1.29", 1.5), ("v1.32", 1.5), ("v1.33", 2.0)])
+def test_backoffs_are_over_when_that_is_noticed(release: str, ends: float) -> None:
+    """Up to v1.32 once a second from the start on, which is 0.5 here; later on whole seconds."""
+    queue = make_queue(release=release, start=0.5)
+    queue.add(make_pod("pod"), 0.5)
+    fail(queue, 0.5)
+    assert queue.next_flush() == ends
+
+    queue.flush(ends - 0.01)
+    assert place(queue) == "backoff"
+    queue.flush(ends)
+    assert place(queue) == "active"
+
+
+@pytest.mark.parametrize(("release", "expected"), [("v1.31", "backoff"), ("v1.32", "active"), ("v1.37", "active")])
+def test_a_pod_whose_gates_go_at_once_by_release(release: str, expected: str) -> None:
+    queue = make_queue(release=release)
+    gated = make_pod("pod", scheduling_gates=[{"name": "g"}])
+    queue.add(gated, 0.0)
+
+    queue.update(gated, make_pod("pod"), 0.5)
+
+    assert place(queue) == expected
+
+
+class Closed(PreEnqueuePlugin):
+    """Lets no pod in from a certain time on."""
+
+    name = "Closed"
+    is_closed = False
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return Status.unschedulable("closed") if Closed.is_closed else SUCCESS
+
+
+@pytest.mark.parametrize(("release", "expected"), [("v1.32", "backoff"), ("v1.33", "unschedulable")])
+def test_when_a_pod_that_backs_off_is_asked_for_gates(release: str, expected: str) -> None:
+    queue = make_queue(Closed, release=release)
+    queue.add(make_pod("pod"), 0.0)
+    fail(queue, 0.0, "NodeResourcesFit")
+    Closed.is_closed = True
+    try:
+        queue.move_all(POD_GONE, 0.5)
+        assert place(queue) == expected
+        queue.flush(2.0)
+        assert place(queue) == "unschedulable"
+    finally:
+        Closed.is_closed = False

@@ -377,7 +377,10 @@ class EventHint(NamedTuple):
 
 def node_update(part: Action, rules: Rules) -> Action:
     """The updates of a node that a plugin waits for which reads a part of it: in some releases, any."""
-    return part if rules.node_updates_name_their_part else Action.UPDATE
+    if not rules.node_updates_name_their_part:
+        return Action.UPDATE
+    # Without hints, pods do not hear of a new node that they do not tolerate or match: its later updates stand in.
+    return part if rules.queueing_hints else part | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_LABEL
 
 
 def is_about_itself(waiting: WaitingPod, old: Pod | None, new: Pod) -> bool:

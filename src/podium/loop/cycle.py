@@ -26,6 +26,7 @@ from podium.loop.events import (
     Wait,
     asked_about_node,
     asked_about_pod,
+    is_told,
     node_changes,
     object_change,
     pod_changes,
@@ -110,15 +111,16 @@ class SchedulerLoop:
     def _node_is(self, node: Node, now: float) -> None:
         old = self.cluster.node(node.name) if node.name in self.cluster.rows else None
         self.cluster.update(node)
-        changes = [ClusterEvent("Node", Action.ADD, None, node)] if old is None else node_changes(old, node)
-        only = asked_about_node(node, self.cluster, self.scheduler.setup.rules) if changes else None
+        rules = self.scheduler.setup.rules
+        changes = [ClusterEvent("Node", Action.ADD, None, node)] if old is None else node_changes(old, node, rules)
+        only = asked_about_node(node, self.cluster, rules) if changes else None
         for change in changes:
             self.queue.move_all(change, now, only)
 
     def _node_gone(self, name: str, now: float) -> None:
         if name in self.cluster.rows:
             node = self.cluster.node(name)
-            self.queue.move_all(ClusterEvent("Node", Action.DELETE, node), now)
+            self._tell(ClusterEvent("Node", Action.DELETE, node), now)
             self.cluster.remove(node)
 
     def _object_is(self, item: Object, is_gone: bool, now: float) -> None:
@@ -127,7 +129,11 @@ class SchedulerLoop:
         if is_gone and old is None:
             return
         self.cluster.remove(item) if is_gone else self.cluster.update(item)
-        self.queue.move_all(object_change(old, None if is_gone else item), now)
+        self._tell(object_change(old, None if is_gone else item), now)
+
+    def _tell(self, event: ClusterEvent, now: float) -> None:
+        if is_told(event, self.scheduler.setup.rules):
+            self.queue.move_all(event, now)
 
     def _pod_is(self, pod: Pod, now: float) -> None:
         old = self.pods.get(pod.key)
@@ -170,7 +176,8 @@ class SchedulerLoop:
     def _waiting_pod_is(self, old: Pod, pod: Pod, now: float) -> None:
         """A pod of ours changed that is not bound yet."""
         if self._is_assumed(pod.key):
-            if pod.terminating and not old.terminating:
+            is_told_of = self.scheduler.setup.rules.deleted_assumed_pods_are_told
+            if is_told_of and pod.terminating and not old.terminating:
                 self._assumed_pod_gone(pod.key, now)
             return
         self.cluster.update(pod)
@@ -201,6 +208,8 @@ class SchedulerLoop:
 
     def _room_freed_for_lower(self, pod: Pod, now: float) -> None:
         """A pod gave up the room it waited for: to pods that do not come before it, as if it had been there."""
+        if not self.scheduler.setup.rules.given_up_nominations_are_told:
+            return
         self.queue.move_all(
             ClusterEvent("Pod", Action.DELETE, pod), now, only=lambda other: other.pod.priority <= pod.priority
         )

@@ -15,7 +15,7 @@ from podium.framework import Code, CycleState
 from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
 from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
 from podium.loop.queued_pod import QueuedPod
-from podium.model import Namespace, Node, Object, Pod
+from podium.model import Namespace, Node, Object, Pod, StorageClass
 from podium.model.resources import pod_resources
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
 from podium.plugins import IN_TREE
@@ -23,6 +23,7 @@ from podium.plugins.node_affinity import NodeAffinity
 from podium.plugins.node_filters import NodeName, NodePorts
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.pod_topology_spread import PodTopologySpread
+from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER
 from podium.rules import Rules
 
 
@@ -47,18 +48,22 @@ def _claims_made(pod: Pod) -> object:
     return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
-def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+def node_changes(old: Node, new: Node, rules: Rules) -> list[ClusterEvent]:
     """The events an update of a node amounts to; none if nothing changed that matters."""
+    is_uncordoned = old.spec.unschedulable and not new.spec.unschedulable
     changed = {
         Action.UPDATE_NODE_ALLOCATABLE: old.allocatable != new.allocatable,
         Action.UPDATE_NODE_LABEL: old.metadata.labels != new.metadata.labels,
-        Action.UPDATE_NODE_TAINT: old.spec.taints != new.spec.taints
-        or (old.spec.unschedulable and not new.spec.unschedulable),
+        Action.UPDATE_NODE_TAINT: old.spec.taints != new.spec.taints or is_uncordoned,
         Action.UPDATE_NODE_CONDITION: _conditions(old) != _conditions(new),
         Action.UPDATE_NODE_ANNOTATION: old.metadata.annotations != new.metadata.annotations,
         Action.UPDATE_NODE_DECLARED_FEATURE: old.status.declared_features != new.status.declared_features,
     }
-    return [ClusterEvent("Node", action, old, new) for action, is_changed in changed.items() if is_changed]
+    actions = [action for action, is_changed in changed.items() if is_changed]
+    if not rules.node_updates_tell_all_changes:
+        told = [action for action in actions if action <= Action.UPDATE_NODE_CONDITION]
+        actions = [Action.UPDATE_NODE_TAINT] if is_uncordoned else told[:1]
+    return [ClusterEvent("Node", action, old, new) for action in actions]
 
 
 def object_change(old: Object | None, new: Object | None) -> ClusterEvent:
@@ -78,6 +83,14 @@ def _asks_for_less(old: Pod, new: Pod) -> bool:
 
 def _conditions(node: Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
+
+
+def is_told(event: ClusterEvent, rules: Rules) -> bool:
+    """Whether a release tells waiting pods of such a change at all."""
+    if isinstance(event.new, StorageClass) and event.old is None:
+        return rules.any_storage_class_is_told or event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    is_removed_node = isinstance(event.old, Node) and event.new is None
+    return rules.removed_nodes_are_told or not is_removed_node
 
 
 class EventType(StrEnum):
@@ -153,8 +166,8 @@ class PluginHints:
         self.plugin = plugin
         events = plugin.events_to_register()
         rules = plugin.release_rules
-        is_as_registered = events is None or rules.node_events_are_as_registered
-        self._events = events if is_as_registered or events is None else with_node_taints(events)
+        adds_taints = rules.taints_stand_for_added_nodes and not rules.node_events_are_as_registered
+        self._events = with_node_taints(events) if adds_taints and events is not None else events
         self.goes_by_spec = IN_TREE.get(plugin.name) is type(plugin)
         """Whether pods with equal specs get the same answer: in-tree plugins look at nothing else of a pod."""
 

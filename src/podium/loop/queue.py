@@ -9,7 +9,17 @@ from functools import partial
 
 from podium.cluster import Cluster
 from podium.engine.decision import Diagnosis
-from podium.framework import SUCCESS, Framework, Plugin, Status
+from podium.framework import (
+    SUCCESS,
+    FilterPlugin,
+    Framework,
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+    Status,
+)
 from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
 from podium.loop.events import Asked, PluginHints, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
@@ -113,6 +123,8 @@ class UnschedulablePods:
 
 TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
 """A pod has waited for five minutes: it is tried again whatever rejected it."""
+REJECTING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
+"""The plugins whose events count: they can reject a pod."""
 UNKNOWN = PluginHints(Plugin())
 """The hints for extenders, which are no plugins: any event may change what they answer."""
 
@@ -143,14 +155,22 @@ class SchedulingQueue:
         start: float = 0.0,
     ) -> None:
         self._frameworks, self._cluster, self.start = frameworks, cluster, start
-        (queue_sort,) = next(iter(frameworks.values())).queue_sort
+        first = next(iter(frameworks.values()))
+        (queue_sort,), self._rules = first.queue_sort, first.rules
         self.active = Heap(queue_sort.sort_key)
-        self._pops_early = all(framework.rules.pops_from_backoff for framework in frameworks.values())
+        self._pops_early = self._rules.pops_from_backoff
         self.backoff = BackoffQueue(
-            initial_backoff, max_backoff, queue_sort.sort_key, window=WINDOW if self._pops_early else 0.0
+            initial_backoff,
+            max_backoff,
+            queue_sort.sort_key,
+            window=WINDOW if self._pops_early else 0.0,
+            start=start,
+            fewest=0 if self._rules.untried_pods_do_not_back_off else 1,
         )
         self.unschedulable = UnschedulablePods(self._group_of, start)
         self.in_flight = InFlight()
+        self._moved_since_pop = False
+        """Without hints: whether something happened, that any plugin waits for, since a pod was last taken."""
         self._hints = {
             name: {plugin.name: PluginHints(plugin) for plugin in framework.plugins.values()}
             for name, framework in frameworks.items()
@@ -215,9 +235,10 @@ class SchedulingQueue:
             self.active.push(queued)
         elif self.backoff.remove(new.key):
             self.backoff.add(queued)
-        elif not self._frameworks[new.spec.scheduler_name].rules.queueing_hints:
+        elif not self._rules.own_updates_ask_hints:
             self.unschedulable.put(queued)
-            if (old.spec, old.metadata) != (new.spec, new.metadata):
+            before, after = old.status.resource_claim_statuses, new.status.resource_claim_statuses
+            if (old.spec, old.metadata, before) != (new.spec, new.metadata, after):
                 self._requeue(queued, Strategy.AFTER_BACKOFF, now)
         else:
             self.unschedulable.put(queued)
@@ -243,6 +264,7 @@ class SchedulingQueue:
         if queued is not None:
             queued.attempts += 1
             self.in_flight.start(queued.key)
+            self._moved_since_pop = False
         return queued
 
     def first(self) -> QueuedPod | None:
@@ -256,8 +278,8 @@ class SchedulingQueue:
         queued = self.active.pop() if self.active else self.backoff.rejected.pop()
         if queued is not None:
             queued.attempts += 1
-            queued.unschedulable_count += 1
-            queued.consecutive_errors = 0
+            self._moved_since_pop = False
+            self._count_failure(queued, is_rejected=True)
             queued.unschedulable_plugins = diagnosis.unschedulable_plugins
             queued.pending_plugins, queued.gating_plugin = diagnosis.pending_plugins, ""
             queued.timestamp, queued.flushed_at, queued.message = now, NEVER, diagnosis.message
@@ -284,6 +306,7 @@ class SchedulingQueue:
 
         Gives those of which something else was said so far, each with its position.
         """
+        self._moved_since_pop = False
         rejectors = group.example.unschedulable_plugins, group.example.pending_plugins
         if rejectors == (diagnosis.unschedulable_plugins, diagnosis.pending_plugins):
             return group.reject(diagnosis, before, now)
@@ -315,21 +338,28 @@ class SchedulingQueue:
 
     def put_back(self, queued: QueuedPod, now: float) -> None:
         """A pod could not be placed, for the reasons noted in it: it waits for what may help, or tries again soon."""
-        if queued.rejectors:
-            queued.unschedulable_count += 1
-            queued.consecutive_errors = 0
-        else:
-            queued.consecutive_errors += 1
+        self._count_failure(queued, is_rejected=bool(queued.rejectors))
         queued.timestamp = now
         queued.flushed_at = float("-inf")
         strategy = self._strategy_for_returning(queued)
         self.in_flight.done(queued.key)
         self._requeue(queued, strategy, now)
 
+    def _count_failure(self, queued: QueuedPod, *, is_rejected: bool) -> None:
+        if not self._rules.backoff_counts_failures_apart:
+            queued.unschedulable_count = queued.attempts
+        elif is_rejected:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+
     def _strategy_for_returning(self, queued: QueuedPod) -> Strategy:
         """What the events while the pod was tried mean to it; whom no plugin rejected tries again anyway."""
         if not queued.rejectors:
             return Strategy.AFTER_BACKOFF
+        if not self._rules.queueing_hints:
+            return Strategy.AFTER_BACKOFF if self._moved_since_pop else Strategy.SKIP
         events = self.in_flight.events_for(queued.key)
         return max((self._worth_requeueing(queued, event) for event in events), default=Strategy.SKIP)
 
@@ -350,6 +380,12 @@ class SchedulingQueue:
                 if only is None or only(queued):
                     self._requeue(queued, strategy, now)
         self.in_flight.note(event)
+        if not self._rules.queueing_hints and not self._moved_since_pop:
+            self._moved_since_pop = any(
+                isinstance(hints.plugin, REJECTING) and hints.is_interested(event)
+                for of_profile in self._hints.values()
+                for hints in of_profile.values()
+            )
 
     def activate(self, key: str, now: float) -> bool:
         """Let a pod be tried next, whatever rejected it; whether it is active now."""
@@ -359,8 +395,9 @@ class SchedulingQueue:
     def flush(self, now: float) -> None:
         """Let the pods try again whose backoff is over, or that have waited too long."""
         for queued in self.backoff.pop_completed(now):
-            self.active.push(queued)
+            self.active.push(queued) if self._pops_early else self._move_to_active(queued)
         for at, queued in self.unschedulable.due(now):
+            self._moved_since_pop = True
             self.unschedulable.remove(queued.key)
             queued.flushed_at = at
             self._requeue(queued, Strategy.AFTER_BACKOFF, now)
@@ -393,7 +430,8 @@ class SchedulingQueue:
         if strategy is Strategy.SKIP:
             self.unschedulable.put(queued)
         elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
-            if self._passes_gates(queued):
+            # Where pods leave their backoff at its end only, they are asked for gates then.
+            if not self._pops_early or self._passes_gates(queued):
                 self.unschedulable.remove(queued.key)
                 self.backoff.add(queued)
         else:

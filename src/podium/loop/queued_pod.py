@@ -24,21 +24,32 @@ from podium.model import Pod
 WINDOW = 1.0
 """Seconds: backoffs end on multiples of it, so that pods of one window are ordered like the active ones."""
 
+LOOK_EVERY = 1.0
+"""Seconds between two looks for backoffs that are over, where they do not end on windows."""
+
 NEVER = float("-inf")
 
 
 class BackoffQueue:
     """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds.
 
-    Backoffs end on multiples of `window`, if that is not 0.
+    Backoffs end on multiples of `window` or, if that is 0, when they are looked at: once a second from `start` on.
+    `fewest` is how many failures at least a pod is taken to have.
     """
 
     def __init__(
-        self, initial: float, longest: float, sort_key: Callable[[QueuedPod], Any], *, window: float = WINDOW
+        self,
+        initial: float,
+        longest: float,
+        sort_key: Callable[[QueuedPod], Any],
+        *,
+        window: float = WINDOW,
+        start: float = 0.0,
+        fewest: int = 0,
     ) -> None:
         # Doubled for each failure; beyond sixty of them the limit is long reached.
         self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
-        self._window = window
+        self._window, self._start, self._fewest = window, start, fewest
         self.longest = longest
         """The longest backoff, in seconds."""
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
@@ -55,7 +66,7 @@ class BackoffQueue:
 
     def until(self, queued: QueuedPod) -> float:
         """The window in which a pod's backoff ends; minus infinity for a pod that has none."""
-        count = queued.consecutive_errors or queued.unschedulable_count
+        count = queued.consecutive_errors or queued.unschedulable_count or self._fewest
         if not count or not self._durations:
             return NEVER
         return self._begin(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
@@ -90,14 +101,21 @@ class BackoffQueue:
     def pop_completed(self, now: float) -> Iterator[QueuedPod]:
         """Take the pods whose backoff is over."""
         for heap in (self.rejected, self.failed):
-            while (queued := heap.first()) is not None and not self.is_backing_off(queued, now):
+            while (queued := heap.first()) is not None and self._leaves_at(queued) <= now:
                 heap.pop()
                 yield queued
 
     def next_completion(self) -> float | None:
         """When the next pod is through."""
         first = [queued for heap in (self.rejected, self.failed) if (queued := heap.first()) is not None]
-        return min((self.until(queued) + self._window for queued in first), default=None)
+        return min((self._leaves_at(queued) for queued in first), default=None)
+
+    def _leaves_at(self, queued: QueuedPod) -> float:
+        """When it is noticed that a pod's backoff is over."""
+        until = self.until(queued)
+        if self._window or until == NEVER:
+            return until + self._window
+        return self._start + math.ceil((until - self._start) / LOOK_EVERY) * LOOK_EVERY
 
 
 class InFlight:

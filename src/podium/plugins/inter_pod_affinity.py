@@ -443,26 +443,38 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
 
     def changes_affinity(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
         """Whether a pod came that the waiting pod wants to be with, or one went that kept it away."""
-        if old is not None and waiting.is_same(new):
+        looks_further = self.release_rules.hints_count_nominated_pods
+        if looks_further and old is not None and waiting.is_same(new):
             return True
-        if any(pod is not None and not is_placed(pod) for pod in (old, new)):
+        counts = is_placed if looks_further else _is_bound
+        if any(pod is not None and not counts(pod) for pod in (old, new)):
             return False
         terms = waiting.info.terms
         if old is not None and new is not None:
             comes = _meets_all(terms.required_affinity, new) and not _meets_all(terms.required_affinity, old)
-            leaves = _meets_all(terms.required_anti_affinity, old) and not _meets_all(terms.required_anti_affinity, new)
+            leaves = self._avoids(terms.required_anti_affinity, old) and not self._avoids(
+                terms.required_anti_affinity, new
+            )
             return comes or leaves
         if new is not None:
             return _meets_all(terms.required_affinity, new)
         assert old is not None
-        if _meets_all(terms.required_anti_affinity, old):
+        if self._avoids(terms.required_anti_affinity, old):
             return True
-        return _meets_all(affinity_terms(old).required_anti_affinity, waiting.pod)
+        return looks_further and self._avoids(affinity_terms(old).required_anti_affinity, waiting.pod)
+
+    def _avoids(self, terms: tuple[Term, ...], pod: Pod) -> bool:
+        """Whether anti-affinity terms keep off a pod, as far as hints look at that."""
+        if not self.release_rules.any_anti_affinity_term_counts:
+            return _meets_all(terms, pod)
+        return any(term.matches(pod.namespace, pod.metadata.labels, {}) for term in terms)
 
     def changes_topology(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether a node joined a domain of one of the waiting pod's terms, or left one that it avoids."""
         after = new.metadata.labels
         required, anti = waiting.info.terms.required_affinity, waiting.info.terms.required_anti_affinity
+        if not self.release_rules.affinity_compares_topology:
+            return any(term.topology_key in after for term in (*required, *anti))
         if old is None:
             return bool(anti) or any(term.topology_key in after for term in required)
         before = old.metadata.labels
@@ -494,6 +506,10 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         # v1.8 does not say which of the three it is.
         for reason in given or by_reason:
             yield from by_reason[reason](rejected)
+
+
+def _is_bound(pod: Pod) -> bool:
+    return bool(pod.spec.node_name)
 
 
 def _meets_all(terms: tuple[Term, ...], pod: Pod) -> bool:

@@ -119,10 +119,12 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
         return Verdict.unresolvable(cordoned, self.REASON)
 
     def events_to_register(self) -> Sequence[EventHint]:
-        rules = self.release_rules
-        of_nodes = EventHint("Node", Action.ADD | node_update(Action.UPDATE_NODE_TAINT, rules), self.is_uncordoned)
+        rules, changes = self.release_rules, Action.UPDATE_NODE_TAINT
+        if rules.cordons_wait_for_any_update:
+            changes = node_update(changes, rules)
+        of_nodes = EventHint("Node", Action.ADD | changes, self.is_uncordoned)
         of_pods = EventHint("Pod", Action.UPDATE_POD_TOLERATION, self.tolerates_cordon)
-        return (of_nodes, of_pods) if rules.queueing_hints else (of_nodes,)
+        return (of_nodes, of_pods) if rules.new_tolerations_help_spreading else (of_nodes,)
 
     def is_uncordoned(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether the node can be scheduled on, and was new or cordoned."""
@@ -352,7 +354,7 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesB
         rules = self.release_rules
         of_nodes = EventHint("Node", Action.ADD | node_update(Action.UPDATE_NODE_TAINT, rules), self.is_tolerated_now)
         of_pods = EventHint("Pod", Action.UPDATE_POD_TOLERATION, is_about_itself)
-        return (of_nodes, of_pods) if rules.queueing_hints else (of_nodes,)
+        return (of_nodes, of_pods) if rules.own_updates_ask_hints else (of_nodes,)
 
     def is_tolerated_now(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether the waiting pod tolerates the node's taints, and did not before."""

@@ -395,15 +395,17 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         rules = self.release_rules
         changes = Action.UPDATE_POD_LABEL if rules.pod_updates_name_their_part else Action.UPDATE
         of_pods = Action.ADD | changes | Action.DELETE
-        if rules.queueing_hints:
+        if rules.new_tolerations_help_spreading:
             of_pods |= Action.UPDATE_POD_TOLERATION
-        of_nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        of_nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
+        if rules.taints_stand_for_added_nodes:
+            of_nodes |= Action.UPDATE_NODE_TAINT
         return EventHint("Pod", of_pods, self.changes_counts), EventHint("Node", of_nodes, self.changes_domains)
 
     def changes_counts(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
         """Whether a pod that the waiting pod spreads against came, went or changed its labels."""
         pods = [pod for pod in (old, new) if pod is not None]
-        if not all(_is_involved(waiting, pod) for pod in pods):
+        if not all(self._is_involved(waiting, pod) for pod in pods):
             return False
         constraints, _ = self._constraints(waiting.info, waiting.cluster)
         if old is None or new is None:
@@ -413,6 +415,11 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
             return True
         before, after = old.metadata.labels, new.metadata.labels
         return any(each.selector.matches(before) != each.selector.matches(after) for each in constraints.all)
+
+    def _is_involved(self, waiting: WaitingPod, pod: Pod) -> bool:
+        """Whether a pod is the waiting one or takes part in its spreading: placed, and in the same namespace."""
+        counts = is_placed(pod) if self.release_rules.hints_count_nominated_pods else bool(pod.spec.node_name)
+        return waiting.is_same(pod) or (counts and pod.namespace == waiting.pod.namespace)
 
     def changes_domains(self, waiting: WaitingPod, old: Node | None, new: Node | None) -> bool:
         """Whether a node with all topology keys of the waiting pod's constraints came, went or changed."""
@@ -443,11 +450,6 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         return topology_spread_fixes(self, rejected)
-
-
-def _is_involved(waiting: WaitingPod, pod: Pod) -> bool:
-    """Whether a pod is the waiting one or takes part in its spreading: placed, and in the same namespace."""
-    return waiting.is_same(pod) or (is_placed(pod) and pod.namespace == waiting.pod.namespace)
 
 
 def _invert(scores: Ints) -> Ints:

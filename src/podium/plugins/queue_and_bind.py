@@ -55,7 +55,7 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events_to_register(self) -> Sequence[EventHint]:
         # Where there are no hints, any change of a pod lets it try again.
-        if not self.release_rules.queueing_hints:
+        if not self.release_rules.own_updates_ask_hints:
             return ()
         return (EventHint("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)
 

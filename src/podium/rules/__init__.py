@@ -1,24 +1,18 @@
 """How the current releases of kube-scheduler differ: named rules, and the feature gates behind some of them."""
 
-from podium.rules.table import (
-    DIFFERENCES,
+from podium.rules.gates import (
     GATES,
     NEWEST,
-    NEWEST_RULES,
     RELEASE_NAMES,
     VERSIONS,
-    Difference,
     Gate,
-    Rules,
     Stage,
-    differences,
     gates_of,
     read_gates,
     release_order,
-    rules_of,
     short_name,
-    with_rule,
 )
+from podium.rules.table import DIFFERENCES, NEWEST_RULES, Difference, Rules, differences, rules_of, with_rule
 
 __all__ = [
     "DIFFERENCES",

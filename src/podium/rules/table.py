@@ -1,179 +1,14 @@
-"""What differs between the current releases: every difference under a name, and the feature gates behind some of
-them.
-"""
+"""What differs between the current releases: every difference under a name."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from podium.errors import InputError
-
-VERSIONS: dict[str, str] = {
-    "v1.29": "v1.29.15",
-    "v1.30": "v1.30.14",
-    "v1.31": "v1.31.14",
-    "v1.32": "v1.32.13",
-    "v1.33": "v1.33.13",
-    "v1.34": "v1.34.10",
-    "v1.35": "v1.35.8",
-    "v1.36": "v1.36.4",
-    "v1.37": "v1.37.1",
-}
-"""The very version of each release whose decisions were recorded to compare with."""
-
-RELEASE_NAMES = tuple(VERSIONS)
-NEWEST = RELEASE_NAMES[-1]
-
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:[.+-].*)?")
-
-
-def release_order(name: str) -> tuple[int, ...]:
-    """Sorts names such as v1.36, the oldest first."""
-    return tuple(int(part) for part in name.removeprefix("v").split("."))
-
-
-def is_at_least(release: str, other: str) -> bool:
-    """Whether a release is another one or came after it."""
-    return release_order(release) >= release_order(other)
-
-
-def short_name(version: str) -> str | None:
-    """`v1.36` of v1.36, 1.36 or v1.36.4-gke.100; None of what is no version."""
-    found = _VERSION.fullmatch(version.strip())
-    return None if found is None else f"v{int(found[1])}.{int(found[2])}"
-
-
-class Stage(NamedTuple):
-    """What a gate is from one release on."""
-
-    since: str
-    default: bool
-    maturity: str
-    locked: bool = False
-    """Whether nobody may switch it."""
-
-
-class Gate(NamedTuple):
-    """A feature gate and its stages, the oldest first."""
-
-    name: str
-    stages: tuple[Stage, ...]
-    removed: str = ""
-    """The first release that no longer has it; its last default stays in force."""
-
-    def stage(self, release: str) -> Stage | None:
-        """What the gate is in a release; None where the release does not know it."""
-        if self.removed and is_at_least(release, self.removed):
-            return None
-        return next((stage for stage in reversed(self.stages) if is_at_least(release, stage.since)), None)
-
-    def default(self, release: str) -> bool:
-        """Whether the feature is on in a release that is told nothing."""
-        reached = [stage for stage in self.stages if is_at_least(release, stage.since)]
-        return bool(reached) and reached[-1].default
-
-
-def _alpha(since: str) -> Stage:
-    return Stage(since, False, "alpha")
-
-
-def _beta(since: str, *, on: bool = True) -> Stage:
-    return Stage(since, on, "beta")
-
-
-def _stable(since: str, *, locked: bool = True) -> Stage:
-    return Stage(since, True, "GA", locked)
-
-
-GATES: dict[str, Gate] = {
-    gate.name: gate
-    for gate in (
-        Gate("CSIMigrationPortworx", (_beta("v1.29", on=False), _beta("v1.31"), _stable("v1.33")), removed="v1.36"),
-        # The alphas of these worked in other ways (control plane controllers, other allocators, counters beside the
-        # devices), and are not modelled.
-        Gate("DRAAdminAccess", (_beta("v1.34"), _stable("v1.36"))),
-        Gate("DRAConsumableCapacity", (_beta("v1.36"),)),
-        Gate("DRADeviceBindingConditions", (_beta("v1.36"),)),
-        Gate("DRADeviceTaintRules", (_beta("v1.36", on=False), _stable("v1.37", locked=False))),
-        Gate("DRADeviceTaints", (_beta("v1.36"), _stable("v1.37", locked=False))),
-        Gate("DRAExtendedResource", (_beta("v1.36"), _stable("v1.37"))),
-        Gate("DRAPartitionableDevices", (_beta("v1.36"),)),
-        Gate("DRAPrioritizedList", (_beta("v1.34"), _stable("v1.36", locked=False), _stable("v1.37"))),
-        Gate(
-            "DynamicResourceAllocation",
-            (
-                _beta("v1.32", on=False),
-                _stable("v1.34", locked=False),
-                _stable("v1.35"),
-            ),
-        ),
-        Gate("InPlacePodLevelResourcesVerticalScaling", (_alpha("v1.35"), _beta("v1.36"))),
-        # The alpha before v1.33 read other fields, and is not modelled.
-        Gate("InPlacePodVerticalScaling", (_beta("v1.33"), _stable("v1.35"))),
-        Gate("MatchLabelKeysInPodAffinity", (_alpha("v1.29"), _beta("v1.31"), _stable("v1.33"))),
-        Gate("MinDomainsInPodTopologySpread", (_beta("v1.29"), _stable("v1.30")), removed="v1.32"),
-        Gate("NodeDeclaredFeatures", (_alpha("v1.35"), _beta("v1.36"), _stable("v1.37"))),
-        Gate("NodeInclusionPolicyInPodTopologySpread", (_beta("v1.29"), _stable("v1.33"))),
-        Gate("PodDisruptionConditions", (_beta("v1.29"), _stable("v1.31")), removed="v1.34"),
-        Gate("PodLevelResources", (_alpha("v1.32"), _beta("v1.34"))),
-        Gate("PodLevelResourcesFixDefaulting", (_beta("v1.37"),)),
-        Gate("SchedulerPopFromBackoffQ", (_beta("v1.33"),)),
-        Gate(
-            "SchedulerQueueingHints",
-            (_beta("v1.29", on=False), _beta("v1.32"), _stable("v1.34")),
-            removed="v1.37",
-        ),
-        Gate("StorageCapacityScoring", (_alpha("v1.33"), _beta("v1.37"))),
-        Gate(
-            "VolumeAttributesClass",
-            (_alpha("v1.29"), _beta("v1.31", on=False), _stable("v1.34", locked=False), _stable("v1.36")),
-        ),
-        Gate("VolumeCapacityPriority", (_alpha("v1.29"),), removed="v1.33"),
-        Gate("VolumeLimitScaling", (_alpha("v1.35"), _beta("v1.37"))),
-    )
-}
-"""Every gate the engine knows, by name. A gate that changes no decision is not among them."""
-
-
-def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
-    """Whether each gate is on in a release, given what is asked for; InputError for one it does not have or locks."""
-    enabled = {name: gate.default(release) for name, gate in GATES.items()}
-    for name, value in asked.items():
-        gate = GATES.get(name)
-        stage = None if gate is None else gate.stage(release)
-        if stage is None:
-            known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
-            raise InputError(f"feature gate {name} is not one that {release} has and Podium models; there are {known}")
-        if stage.locked and value != stage.default:
-            raise InputError(f"feature gate {name} is locked to {_shown(stage.default)} in {release}; leave it out")
-        enabled[name] = value
-    return enabled
-
-
-def read_gates(text: str) -> dict[str, bool]:
-    """`A=true,B=false` as a dictionary; InputError where it is not that."""
-    gates: dict[str, bool] = {}
-    for part in text.split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not name or not equals or value.lower() not in ("true", "false"):
-            raise InputError(f"feature gates are written A=true,B=false, not {part.strip()!r}")
-        gates[name] = value.lower() == "true"
-    return gates
-
-
-def _shown(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def gates_of(release: str) -> dict[str, Stage]:
-    """The gates that a release has, by name."""
-    stages = {name: gate.stage(release) for name, gate in sorted(GATES.items())}
-    return {name: stage for name, stage in stages.items() if stage is not None}
-
+from podium.rules.gates import GATES, NEWEST, RELEASE_NAMES, enabled_gates, is_at_least
 
 SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "what a pod counts for", "volumes"
 MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE = (
@@ -362,6 +197,39 @@ class Rules:
     queueing_hints: bool = _gated(
         "SchedulerQueueingHints", QUEUE, "Plugins look at an event before a waiting pod is tried again because of it."
     )
+    own_updates_ask_hints: bool = _gated(
+        "SchedulerQueueingHints",
+        QUEUE,
+        "A waiting pod that changed is tried again where a plugin says that this helps, not in any case.",
+        from_release="v1.31",
+    )
+    added_pods_may_help_anyone: bool = _gated(
+        "SchedulerQueueingHints",
+        QUEUE,
+        "A pod that was added may help any pod that waits for pods, not just by affinity or spreading.",
+        from_release="v1.31",
+    )
+    new_tolerations_help_spreading: bool = _gated(
+        "SchedulerQueueingHints",
+        QUEUE,
+        "A toleration that is added to a pod may help where PodTopologySpread or NodeUnschedulable rejected it.",
+        from_release="v1.32",
+    )
+    any_storage_class_is_told: bool = _gated(
+        "SchedulerQueueingHints",
+        QUEUE,
+        "Waiting pods hear of every new StorageClass, not just of those with WaitForFirstConsumer.",
+        from_release="v1.32",
+    )
+    node_updates_tell_all_changes: bool = _since(
+        "v1.30", QUEUE, "An update of a node tells of all that it changes, annotations too, not just of the first."
+    )
+    cordons_wait_for_any_update: bool = _since(
+        "v1.30", QUEUE, "NodeUnschedulable waits for any update of a node, not just for changed taints."
+    )
+    taints_stand_for_added_nodes: bool = _since(
+        "v1.30", QUEUE, "A plugin that waits for new nodes waits for changed taints, too."
+    )
     node_events_are_as_registered: bool = _since(
         "v1.37", QUEUE, "A plugin that waits for new nodes does not wait for changed taints, too, unless it says so."
     )
@@ -374,15 +242,41 @@ class Rules:
     added_pods_help_spreading: bool = _since(
         "v1.31", QUEUE, "A pod that was added may help those that PodTopologySpread rejected."
     )
-    added_pods_may_help_anyone: bool = _since(
-        "v1.37", QUEUE, "A pod that was added may help any pod that waits for pods, not just by affinity or spreading."
+    removed_nodes_are_told: bool = _since("v1.32", QUEUE, "Waiting pods hear of nodes that are removed.")
+    given_up_nominations_are_told: bool = _since(
+        "v1.33", QUEUE, "Waiting pods hear of a pod that gave up the node it was nominated to."
+    )
+    deleted_assumed_pods_are_told: bool = _since(
+        "v1.35", QUEUE, "A pod that is deleted while it waits to be bound gives back its node at once."
+    )
+    affinity_compares_topology: bool = _since(
+        "v1.33", QUEUE, "InterPodAffinity waits for a node to join or leave a domain, not for any node that is in one."
+    )
+    hints_count_nominated_pods: bool = _since(
+        "v1.36",
+        QUEUE,
+        "Hints of affinity and spreading count nominated pods, changes of the waiting pod and the anti-affinity of "
+        "deleted pods.",
+    )
+    any_anti_affinity_term_counts: bool = _since(
+        "v1.37",
+        QUEUE,
+        "A pod that goes away may help one that one of its anti-affinity terms kept off, not only if all did.",
     )
     volume_limits_may_grow: bool = _since(
-        "v1.33", QUEUE, "NodeVolumeLimits waits for the limits of a CSINode to change."
+        "v1.33",
+        QUEUE,
+        "NodeVolumeLimits waits for the limits of a CSINode to change, and looks closer at detached volumes.",
     )
     deleted_claims_free_devices: bool = _since("v1.37", QUEUE, "DynamicResources waits for claims to be deleted.")
     pops_from_backoff: bool = _gated(
         "SchedulerPopFromBackoffQ", QUEUE, "Where no other pod waits, one whose backoff is not over is tried already."
+    )
+    untried_pods_do_not_back_off: bool = _since(
+        "v1.32", QUEUE, "A pod whose scheduling gates go within a second is tried at once, not after that second."
+    )
+    backoff_counts_failures_apart: bool = _since(
+        "v1.34", QUEUE, "Backoff grows with rejections, or with errors in a row, not with all attempts."
     )
 
     # -- devices

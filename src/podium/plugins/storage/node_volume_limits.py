@@ -15,7 +15,7 @@ from podium.cluster.store import Store
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import Action, EventHint, WaitingPod, is_placed
+from podium.framework.suggested_change import Action, EventHint, WaitingPod, always, is_placed
 from podium.model import (
     CSIDriver,
     CSINode,
@@ -119,7 +119,8 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
         if rules.missing_claim_is_unresolvable:
             events.append(EventHint("PersistentVolumeClaim", Action.ADD, uses_claim))
         if rules.counts_volume_attachments:
-            events.append(EventHint("VolumeAttachment", Action.DELETE, self.attaches_like))
+            hint = self.attaches_like if rules.volume_limits_may_grow else always
+            events.append(EventHint("VolumeAttachment", Action.DELETE, hint))
         return events
 
     def limit_grew(self, waiting: WaitingPod, old: CSINode, new: CSINode) -> bool:
@@ -220,11 +221,10 @@ class InTreeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
         return Status.unschedulable(self.REASON) if len(there | wanted) > self._limit(node) else SUCCESS
 
     def events_to_register(self) -> Sequence[EventHint]:
-        return (
-            EventHint("Node", Action.ADD),
-            EventHint("Pod", Action.DELETE),
-            EventHint("PersistentVolumeClaim", Action.ADD),
-        )
+        events = (EventHint("Node", Action.ADD), EventHint("Pod", Action.DELETE))
+        if not self.release_rules.missing_claim_is_unresolvable:
+            return events
+        return (*events, EventHint("PersistentVolumeClaim", Action.ADD))
 
     def _limit(self, node: NodeInfo) -> int:
         if self.DISK.limit_key in node.node.allocatable:

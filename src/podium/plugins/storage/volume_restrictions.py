@@ -11,7 +11,7 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
-from podium.framework.suggested_change import Action, EventHint, WaitingPod
+from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
 from podium.model import PersistentVolumeClaim, Pod, Volume
 from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import claim_not_found, claims_named, names_claim
@@ -172,11 +172,12 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
         return Verdict.choose(codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)))
 
     def events_to_register(self) -> Sequence[EventHint]:
-        changes = Action(0) if self.release_rules.pod_updates_name_their_part else Action.UPDATE
-        of_claims = Action.ADD | changes
+        rules = self.release_rules
+        of_claims = Action.ADD | (Action(0) if rules.pod_updates_name_their_part else Action.UPDATE)
+        of_nodes = Action.ADD | (node_update(Action(0), rules) if rules.node_updates_name_their_part else Action(0))
         return (
             EventHint("Pod", Action.DELETE, self.frees_disk_or_claim),
-            EventHint("Node", Action.ADD),
+            EventHint("Node", of_nodes),
             EventHint("PersistentVolumeClaim", of_claims, names_claim),
         )
 

@@ -1,0 +1,172 @@
+"""The current releases, and the feature gates that they have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from podium.errors import InputError
+
+VERSIONS: dict[str, str] = {
+    "v1.29": "v1.29.15",
+    "v1.30": "v1.30.14",
+    "v1.31": "v1.31.14",
+    "v1.32": "v1.32.13",
+    "v1.33": "v1.33.13",
+    "v1.34": "v1.34.10",
+    "v1.35": "v1.35.8",
+    "v1.36": "v1.36.4",
+    "v1.37": "v1.37.1",
+}
+"""The very version of each release whose decisions were recorded to compare with."""
+
+RELEASE_NAMES = tuple(VERSIONS)
+NEWEST = RELEASE_NAMES[-1]
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:[.+-].*)?")
+
+
+def release_order(name: str) -> tuple[int, ...]:
+    """Sorts names such as v1.36, the oldest first."""
+    return tuple(int(part) for part in name.removeprefix("v").split("."))
+
+
+def is_at_least(release: str, other: str) -> bool:
+    """Whether a release is another one or came after it."""
+    return release_order(release) >= release_order(other)
+
+
+def short_name(version: str) -> str | None:
+    """`v1.36` of v1.36, 1.36 or v1.36.4-gke.100; None of what is no version."""
+    found = _VERSION.fullmatch(version.strip())
+    return None if found is None else f"v{int(found[1])}.{int(found[2])}"
+
+
+class Stage(NamedTuple):
+    """What a gate is from one release on."""
+
+    since: str
+    default: bool
+    maturity: str
+    locked: bool = False
+    """Whether nobody may switch it."""
+
+
+class Gate(NamedTuple):
+    """A feature gate and its stages, the oldest first."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    removed: str = ""
+    """The first release that no longer has it; its last default stays in force."""
+
+    def stage(self, release: str) -> Stage | None:
+        """What the gate is in a release; None where the release does not know it."""
+        if self.removed and is_at_least(release, self.removed):
+            return None
+        return next((stage for stage in reversed(self.stages) if is_at_least(release, stage.since)), None)
+
+    def default(self, release: str) -> bool:
+        """Whether the feature is on in a release that is told nothing."""
+        reached = [stage for stage in self.stages if is_at_least(release, stage.since)]
+        return bool(reached) and reached[-1].default
+
+
+def _alpha(since: str) -> Stage:
+    return Stage(since, False, "alpha")
+
+
+def _beta(since: str, *, on: bool = True) -> Stage:
+    return Stage(since, on, "beta")
+
+
+def _stable(since: str, *, locked: bool = True) -> Stage:
+    return Stage(since, True, "GA", locked)
+
+
+GATES: dict[str, Gate] = {
+    gate.name: gate
+    for gate in (
+        Gate("CSIMigrationPortworx", (_beta("v1.29", on=False), _beta("v1.31"), _stable("v1.33")), removed="v1.36"),
+        # The alphas of these worked in other ways (control plane controllers, other allocators, counters beside the
+        # devices), and are not modelled.
+        Gate("DRAAdminAccess", (_beta("v1.34"), _stable("v1.36"))),
+        Gate("DRAConsumableCapacity", (_beta("v1.36"),)),
+        Gate("DRADeviceBindingConditions", (_beta("v1.36"),)),
+        Gate("DRADeviceTaintRules", (_beta("v1.36", on=False), _stable("v1.37", locked=False))),
+        Gate("DRADeviceTaints", (_beta("v1.36"), _stable("v1.37", locked=False))),
+        Gate("DRAExtendedResource", (_beta("v1.36"), _stable("v1.37"))),
+        Gate("DRAPartitionableDevices", (_beta("v1.36"),)),
+        Gate("DRAPrioritizedList", (_beta("v1.34"), _stable("v1.36", locked=False), _stable("v1.37"))),
+        Gate(
+            "DynamicResourceAllocation",
+            (
+                _beta("v1.32", on=False),
+                _stable("v1.34", locked=False),
+                _stable("v1.35"),
+            ),
+        ),
+        Gate("InPlacePodLevelResourcesVerticalScaling", (_alpha("v1.35"), _beta("v1.36"))),
+        # The alpha before v1.33 read other fields, and is not modelled.
+        Gate("InPlacePodVerticalScaling", (_beta("v1.33"), _stable("v1.35"))),
+        Gate("MatchLabelKeysInPodAffinity", (_alpha("v1.29"), _beta("v1.31"), _stable("v1.33"))),
+        Gate("MinDomainsInPodTopologySpread", (_beta("v1.29"), _stable("v1.30")), removed="v1.32"),
+        Gate("NodeDeclaredFeatures", (_alpha("v1.35"), _beta("v1.36"), _stable("v1.37"))),
+        Gate("NodeInclusionPolicyInPodTopologySpread", (_beta("v1.29"), _stable("v1.33"))),
+        Gate("PodDisruptionConditions", (_beta("v1.29"), _stable("v1.31")), removed="v1.34"),
+        Gate("PodLevelResources", (_alpha("v1.32"), _beta("v1.34"))),
+        Gate("PodLevelResourcesFixDefaulting", (_beta("v1.37"),)),
+        Gate("SchedulerPopFromBackoffQ", (_beta("v1.33"),)),
+        # Switched on before v1.32, it brings the hints of v1.32; most plugins had none yet.
+        Gate(
+            "SchedulerQueueingHints",
+            (_beta("v1.29", on=False), _beta("v1.32"), _stable("v1.34")),
+            removed="v1.37",
+        ),
+        Gate("StorageCapacityScoring", (_alpha("v1.33"), _beta("v1.37"))),
+        Gate(
+            "VolumeAttributesClass",
+            (_alpha("v1.29"), _beta("v1.31", on=False), _stable("v1.34", locked=False), _stable("v1.36")),
+        ),
+        Gate("VolumeCapacityPriority", (_alpha("v1.29"),), removed="v1.33"),
+        Gate("VolumeLimitScaling", (_alpha("v1.35"), _beta("v1.37"))),
+    )
+}
+"""Every gate the engine knows, by name. A gate that changes no decision is not among them."""
+
+
+def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
+    """Whether each gate is on in a release, given what is asked for; InputError for one it does not have or locks."""
+    enabled = {name: gate.default(release) for name, gate in GATES.items()}
+    for name, value in asked.items():
+        gate = GATES.get(name)
+        stage = None if gate is None else gate.stage(release)
+        if stage is None:
+            known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
+            raise InputError(f"feature gate {name} is not one that {release} has and Podium models; there are {known}")
+        if stage.locked and value != stage.default:
+            raise InputError(f"feature gate {name} is locked to {_shown(stage.default)} in {release}; leave it out")
+        enabled[name] = value
+    return enabled
+
+
+def read_gates(text: str) -> dict[str, bool]:
+    """`A=true,B=false` as a dictionary; InputError where it is not that."""
+    gates: dict[str, bool] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not name or not equals or value.lower() not in ("true", "false"):
+            raise InputError(f"feature gates are written A=true,B=false, not {part.strip()!r}")
+        gates[name] = value.lower() == "true"
+    return gates
+
+
+def _shown(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def gates_of(release: str) -> dict[str, Stage]:
+    """The gates that a release has, by name."""
+    stages = {name: gate.stage(release) for name, gate in sorted(GATES.items())}
+    return {name: stage for name, stage in stages.items() if stage is not None}
