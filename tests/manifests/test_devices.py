@@ -163,3 +163,41 @@ def test_the_slice_is_as_it_was_written() -> None:
     (found,) = load(device_slice({"name": "a", "bindingConditions": []})).of(ResourceSlice)
 
     assert found.spec.devices[0].binding_conditions == []
+
+
+BROKEN = {
+    "DeviceClass": (
+        {"selectors": [{"cel": {"expression": "true"}}, {"cel": {"expression": "device.drivr == 'x'"}}]},
+        "spec.selectors[1].cel.expression: compilation failed: ERROR: <input>:1:7: undefined field 'drivr'",
+    ),
+    "ResourceClaim": (
+        {"devices": {"requests": [{"name": "r", "exactly": {"selectors": [{"cel": {"expression": "1 + 1"}}]}}]}},
+        "spec.devices.requests[0].exactly.selectors[0].cel.expression: must evaluate to bool",
+    ),
+    "ResourceClaimTemplate": (
+        {"spec": {"devices": {"requests": [
+            {"name": "r", "firstAvailable": [{"name": "a"}, {"name": "b", "selectors": [{"cel": {"expression": "("}}]}]}
+        ]}}},
+        "spec.spec.devices.requests[0].firstAvailable[1].selectors[0].cel.expression: compilation failed: ERROR",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_an_expression_that_does_not_compile_is_a_warning_and_strictly_an_error(kind: str) -> None:
+    spec, problem = BROKEN[kind]
+
+    (warning,) = load(document(kind, spec)).warnings
+    with pytest.raises(InputError) as error:
+        load(document(kind, spec), strict=True)
+
+    assert problem in warning
+    assert kind in warning
+    assert "\n" not in warning
+    assert str(error.value) == warning
+
+
+@pytest.mark.parametrize("expression", ["device.attributes['d'].?a.orValue(1) == 1", "1.includes(1)"])
+def test_an_expression_that_some_release_compiles_is_no_mistake(expression: str) -> None:
+    selectors = [{"cel": {"expression": expression}}]
+    assert load(document("DeviceClass", {"selectors": selectors}), strict=True).warnings == ()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import InputError
-from podium.rules import GATES, RELEASE_NAMES, gates_of, read_gates, rules_of
+from podium.rules import GATES, RELEASE_NAMES, gate_remarks, gates_of, read_gates, rules_of
 from podium.rules.gates import enabled_gates
 
 
@@ -68,3 +68,20 @@ def test_stages_are_in_order_and_of_releases_that_there_are() -> None:
         places = [RELEASE_NAMES.index(stage.since) for stage in gate.stages]
         assert places == sorted(set(places)), gate.name
         assert not gate.removed or gate.removed in RELEASE_NAMES, gate.name
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "remarks"),
+    [
+        ("v1.33", {"DynamicResourceAllocation": True}, 1),
+        ("v1.33", {"DynamicResourceAllocation": False}, 0),
+        ("v1.34", {"DynamicResourceAllocation": True}, 0),
+        ("v1.30", {"SchedulerQueueingHints": True}, 1),
+        ("v1.32", {"SchedulerQueueingHints": True, "DynamicResourceAllocation": True}, 1),
+    ],
+)
+def test_what_is_not_as_in_the_release_is_told(release: str, gates: dict[str, bool], remarks: int) -> None:
+    found = gate_remarks(release, gates)
+
+    assert len(found) == remarks
+    assert all(remark.startswith(f"{release} with ") for remark in found)

@@ -158,7 +158,7 @@ def choose_release(name: str, feature_gates: str | None, objects: Iterable[Objec
     """The release of a name with feature gates switched; `auto` is the newest one that a kubelet is of, and is told."""
     from podium.cli.options import AUTO
     from podium.engine.release import known_crashes, release_of, release_of_nodes
-    from podium.rules import read_gates
+    from podium.rules import gate_remarks, read_gates
 
     if name == AUTO:
         found = release_of_nodes(item for item in objects if isinstance(item, Node))
@@ -167,7 +167,7 @@ def choose_release(name: str, feature_gates: str | None, objects: Iterable[Objec
     release = release_of(name)
     if feature_gates is not None:
         release = release.with_feature_gates(read_gates(feature_gates))
-    for problem in known_crashes(objects, release.rules):
+    for problem in (*gate_remarks(release.name, release.feature_gates), *known_crashes(objects, release.rules)):
         warn(problem)
     return release
 

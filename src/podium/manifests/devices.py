@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
+from podium.cel import V1_34, V1_36, V1_37, CelError
+from podium.cel import DeviceSelector as CompiledSelector
 from podium.errors import InputError
-from podium.model import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from podium.model import DeviceClass, Object, ResourceClaim, ResourceClaimTemplate
 from podium.model.devices import (
     ALL,
     EXACT_COUNT,
@@ -17,6 +20,7 @@ from podium.model.devices import (
     DeviceClaim,
     DeviceConstraint,
     DeviceRequest,
+    DeviceSelector,
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaimSpec,
@@ -156,3 +160,43 @@ def check_class(device_class: DeviceClass) -> None:
     for position, selector in enumerate(device_class.spec.selectors):
         if selector.cel is None:
             raise InputError("must have a cel.expression", f"spec.selectors[{position}]")
+
+
+def broken_expressions(obj: Object) -> Iterator[str]:
+    """The selectors of an object that no release can compile: the field path of each, and what is wrong with it."""
+    match obj:
+        case DeviceClass():
+            yield from _broken(obj.spec.selectors, "spec")
+        case ResourceClaim():
+            yield from _broken_requests(obj.spec.devices.requests, "spec.devices.requests")
+        case ResourceClaimTemplate():
+            yield from _broken_requests(obj.spec.spec.devices.requests, "spec.spec.devices.requests")
+
+
+def _broken_requests(requests: Iterable[DeviceRequest], where: str) -> Iterator[str]:
+    for place, request in enumerate(requests):
+        if request.exactly is not None:
+            yield from _broken(request.exactly.selectors, f"{where}[{place}].exactly")
+        for number, alternative in enumerate(request.first_available):
+            yield from _broken(alternative.selectors, f"{where}[{place}].firstAvailable[{number}]")
+
+
+def _broken(selectors: Iterable[DeviceSelector], where: str) -> Iterator[str]:
+    for place, selector in enumerate(selectors):
+        problem = None if selector.cel is None else _compile_error(selector.cel.expression)
+        if problem is not None:
+            yield f"{where}.selectors[{place}].cel.expression: {problem}"
+
+
+@lru_cache(maxsize=4096)
+def _compile_error(expression: str) -> str | None:
+    """What the newest release says of an expression that none can compile, in one line; None if one can."""
+    problem = None
+    for environment in (V1_37, V1_36, V1_34):
+        try:
+            CompiledSelector(expression, environment)
+        except CelError as error:
+            problem = problem or " ".join(str(error).split("\n", 1)[0].split())
+        else:
+            return None
+    return problem

@@ -51,6 +51,8 @@ class Stage(NamedTuple):
     maturity: str
     locked: bool = False
     """Whether nobody may switch it."""
+    remark: str = ""
+    """What Podium does otherwise than the release where somebody switches the gate on."""
 
 
 class Gate(NamedTuple):
@@ -77,8 +79,8 @@ def _alpha(since: str) -> Stage:
     return Stage(since, False, "alpha")
 
 
-def _beta(since: str, *, on: bool = True) -> Stage:
-    return Stage(since, on, "beta")
+def _beta(since: str, *, on: bool = True, remark: str = "") -> Stage:
+    return Stage(since, on, "beta", remark=remark)
 
 
 def _stable(since: str, *, locked: bool = True) -> Stage:
@@ -102,7 +104,7 @@ GATES: dict[str, Gate] = {
         Gate(
             "DynamicResourceAllocation",
             (
-                _beta("v1.32", on=False),
+                _beta("v1.32", on=False, remark="devices are searched for as v1.34 does, whose search is modelled"),
                 _stable("v1.34", locked=False),
                 _stable("v1.35"),
             ),
@@ -118,10 +120,13 @@ GATES: dict[str, Gate] = {
         Gate("PodLevelResources", (_alpha("v1.32"), _beta("v1.34"))),
         Gate("PodLevelResourcesFixDefaulting", (_beta("v1.37"),)),
         Gate("SchedulerPopFromBackoffQ", (_beta("v1.33"),)),
-        # Switched on before v1.32, it brings the hints of v1.32; most plugins had none yet.
         Gate(
             "SchedulerQueueingHints",
-            (_beta("v1.29", on=False), _beta("v1.32"), _stable("v1.34")),
+            (
+                _beta("v1.29", on=False, remark="plugins have the hints of v1.32, though most had none yet"),
+                _beta("v1.32"),
+                _stable("v1.34"),
+            ),
             removed="v1.37",
         ),
         Gate("StorageCapacityScoring", (_alpha("v1.33"), _beta("v1.37"))),
@@ -149,6 +154,16 @@ def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
             raise InputError(f"feature gate {name} is locked to {_shown(stage.default)} in {release}; leave it out")
         enabled[name] = value
     return enabled
+
+
+def gate_remarks(release: str, asked: Mapping[str, bool]) -> list[str]:
+    """A sentence for each gate that is switched on where Podium does not do all as the release does."""
+    stages = {name: GATES[name].stage(release) for name, is_on in asked.items() if is_on and name in GATES}
+    return [
+        f"{release} with {name}: {stage.remark}"
+        for name, stage in sorted(stages.items())
+        if stage is not None and stage.remark
+    ]
 
 
 def read_gates(text: str) -> dict[str, bool]:
