@@ -301,17 +301,20 @@ class _Sweeping:
             sampler=optuna.samplers.TPESampler(seed=spec.search.seed),
             direction="maximize" if spec.goal.is_highest else "minimize",
         )
-        done = 0
-        while done < spec.search.trials:
+        known: dict[tuple[str, ...], list[Row]] = {}
+        first = 1
+        for done in range(0, spec.search.trials, BATCH):
             asked = [study.ask() for _ in range(min(BATCH, spec.search.trials - done))]
-            points = [{axis.name: axis.suggested(trial) for axis in spec.space.searched} for trial in asked]
-            seeds = len(spec.space.seeds)
-            rows = self.run([each for point in points for each in spec.space.with_seeds(point)], done * seeds + 1)
-            for place, trial in enumerate(asked):
-                own = rows[place * seeds : (place + 1) * seeds]
-                _tell(study, trial, own, spec.goal.measure, optuna)
-                yield from own
-            done += len(asked)
+            suggested = [{axis.name: axis.suggested(trial) for axis in spec.space.searched} for trial in asked]
+            # A point that is suggested once more is not run once more, or its mean would count the same run twice.
+            new = {tuple(point.values()): point for point in suggested if tuple(point.values()) not in known}
+            rows = self.run([each for point in new.values() for each in spec.space.with_seeds(point)], first)
+            first += len(rows)
+            for row in rows:
+                known.setdefault(spec.space.without_seed(row.point), []).append(row)
+            for trial, point in zip(asked, suggested, strict=True):
+                _tell(study, trial, known[tuple(point.values())], spec.goal.measure, optuna)
+            yield from rows
 
 
 def _tell(study: Study, trial: Any, rows: Sequence[Row], measure: str, optuna: ModuleType) -> None:
