@@ -151,3 +151,34 @@ def test_the_command_line_warns_once_and_in_one_line(loopback: Loopback, tmp_pat
     assert result.exit_code == 0
     told = f"warning: extender {loopback.url}: filter: answered 500: oops: the pod is decided without it"
     assert result.stderr.splitlines() == [f"{told}, as it is ignorable"]
+
+
+@pytest.mark.parametrize(("release", "scored"), [("v1.37", {"n1": 86, "n2": 86}), ("v1.32", {"n1": 45, "n2": 86})])
+def test_a_node_that_it_was_not_asked_about_is_taken_to_fit(
+    loopback: Loopback, release: str, scored: dict[str, int]
+) -> None:
+    loopback.answer("filter", sent_back(*NODES[:2]))
+    decision = decided(loopback, {"node_selector": {ZONE: "b"}}, release)
+    assert decision.feasible == ("n1", "n2")
+    assert scores(decision, "NodeResourcesFit") == scored
+    assert decision.rejected == {}
+    assert decision.unasked == {loopback.url: ("n1",)}
+    assert (
+        f"Extender {loopback.url} passed 1 node that had been rejected before it was asked: n1. kube-scheduler does "
+        "not notice and takes such nodes to fit."
+    ) in decision.explain(width=500)
+
+
+def test_the_fast_path_takes_such_a_node_too(loopback: Loopback) -> None:
+    loopback.answer("filter", sent_back(NODES[0]))
+    extender = {"urlPrefix": loopback.url, "filterVerb": "filter"}
+    cluster = Cluster.from_objects(NODES)
+    with closing(Scheduler(cluster, make_config(extenders=[extender]), tie_break="first")) as scheduler:
+        assert scheduler.schedule(make_pod("new", node_selector={ZONE: "b"})) == "n1"
+
+
+def test_a_node_that_is_not_in_the_cluster_is_an_error(loopback: Loopback) -> None:
+    loopback.answer("filter", sent_back(make_node("ghost")))
+    assert decided(loopback).error == f"extender {loopback.url}: passed node 'ghost', which is not in the cluster"
+    loopback.answer("filter", {**sent_back(*NODES), "FailedNodes": {"ghost": "no"}})
+    assert decided(loopback).feasible == ("n1", "n2", "n3")

@@ -92,6 +92,8 @@ class Decision:
     """What plugins reserve for the pod on its node, as plain data: for claims, the devices."""
     dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Per extender that left out nodes without giving a reason, these nodes."""
+    unasked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per extender that passed nodes it was not asked about, which filters or earlier extenders had rejected, these."""
     scored_as_returned_by: tuple[str, ...] = ()
     """The extenders whose Node objects were scored in place of the cluster's: as they sent them, and without pods."""
     kept: tuple[str, ...] = field(default=(), compare=False)

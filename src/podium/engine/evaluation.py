@@ -4,11 +4,9 @@ then the extenders.
 
 from __future__ import annotations
 
-import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
-from types import TracebackType
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,14 +17,13 @@ from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
-from podium.errors import ExtenderError, ExtenderWarning, PluginError, PodiumError
+from podium.errors import ExtenderError, ExtenderWarning, PluginError
 from podium.extenders import Extender, FilterResult
 from podium.framework import (
     SUCCESS,
     Code,
     CycleState,
     FilterPlugin,
-    Plugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -398,35 +395,16 @@ def _unsatisfied(plugins: Sequence[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
 
 
-class PluginFaults:
-    """A context in which any exception that a plugin raises becomes a PluginError that names the plugin."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, PodiumError):
-            return
-        running: Plugin | None = None
-        for frame, _ in traceback.walk_tb(trace):
-            caller = frame.f_locals.get("self")
-            running = caller if isinstance(caller, Plugin) else running
-        if running is not None:
-            raise PluginError(running.name, f"failed: {type(error).__name__}: {error}") from error
-
-
-PLUGIN_FAULTS = PluginFaults()
-
-
 NOBODY = Pod()
 
 
 class ExtenderRound:
     """Asks the extenders that are interested in one pod, and keeps what they answer."""
 
-    __slots__ = ("_interested", "_pod", "_returned", "_rules", "dropped", "rejections", "returned_by", "scores")
+    __slots__ = (
+        *("_interested", "_pod", "_returned", "_rules"),
+        *("dropped", "rejections", "returned_by", "scores", "unasked"),
+    )
 
     def __init__(self, extenders: Sequence[Extender] = (), pod: Pod = NOBODY, rules: Rules = NEWEST_RULES) -> None:
         self._pod, self._rules = pod, rules
@@ -437,6 +415,8 @@ class ExtenderRound:
         """Per extender, by its name, the weighted score of each feasible row."""
         self.dropped: dict[str, tuple[str, ...]] = {}
         """Per extender that left out nodes without giving a reason, these nodes."""
+        self.unasked: dict[str, tuple[str, ...]] = {}
+        """Per extender that passed nodes it was not asked about, these nodes."""
         self.returned_by: tuple[str, ...] = ()
         """The extenders whose Node objects are scored in place of the cluster's."""
         self._returned: dict[str, Node] = {}
@@ -446,7 +426,7 @@ class ExtenderRound:
         cluster = evaluation.cluster
         if self._interested:
             # The node that the pod is nominated to was asked about before all others.
-            self.dropped, self.returned_by, self._returned = {}, (), {}
+            self.dropped, self.unasked, self.returned_by, self._returned = {}, {}, (), {}
         for extender in self._interested:
             if not extender.is_filter:
                 continue
@@ -461,10 +441,11 @@ class ExtenderRound:
                     continue
                 raise
             self._note(extender, nodes, result)
-            for name, reason in result.unresolvable.items():
-                self.rejections.append((cluster.rows[name], Status.unresolvable(reason)))
-            for name, reason in result.failed.items():
-                self.rejections.append((cluster.rows[name], Status.unschedulable(reason)))
+            for make, reasons in ((Status.unresolvable, result.unresolvable), (Status.unschedulable, result.failed)):
+                known = ((cluster.rows.get(name), reason) for name, reason in reasons.items())
+                self.rejections += [(row, make(reason)) for row, reason in known if row is not None]
+            if strangers := [name for name in result.passed if name not in cluster.rows]:
+                raise ExtenderError(extender.name, f"passed node {strangers[0]!r}, which is not in the cluster")
             evaluation.feasible.keep(np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64))
 
     def _note(self, extender: Extender, nodes: Sequence[Node], result: FilterResult) -> None:
@@ -476,9 +457,12 @@ class ExtenderRound:
         dropped = tuple(node.name for node in nodes if node.name not in mentioned)
         if dropped:
             self.dropped[extender.name] = dropped
+        unasked = tuple(sorted({*result.passed}.difference(node.name for node in nodes)))
+        if unasked:
+            self.unasked[extender.name] = unasked
 
-    def over(self, statuses: dict[int, Status]) -> dict[int, Status]:
-        """Why rows were rejected, by filters and then by extenders."""
+    def over(self, statuses: dict[int, Status], feasible: Ints) -> dict[int, Status]:
+        """Why rows were rejected, by filters and then by extenders, unless an extender passed them all the same."""
         for row, status in self.rejections:
             # The reason of an extender is the only one of a node, or joins earlier ones.
             before = None if self._rules.extender_reason_replaces else statuses.get(row)
@@ -488,7 +472,8 @@ class ExtenderRound:
             elif before is not None:
                 status = status._replace(reasons=before.reasons + status.reasons)
             statuses[row] = status
-        return statuses
+        passed = set(feasible.tolist())
+        return {row: status for row, status in statuses.items() if row not in passed}
 
     def prioritize(self, evaluation: Evaluation) -> None:
         """Let each extender score the feasible rows; one that fails counts nothing."""
@@ -513,11 +498,14 @@ class ExtenderRound:
             values = values + scores
         return Ranking(values, rows, ranking.scores)
 
-    def stand_ins(self, evaluation: Evaluation) -> ReturnedNodes | None:
-        """The feasible nodes as extenders sent them back, as nodes without pods; None if the cluster's are scored."""
-        if not self.returned_by:
-            return None
+    def stand_ins(self, evaluation: Evaluation) -> Nodes | None:
+        """The feasible nodes as extenders sent them back, as nodes without pods; None if the cluster's are scored.
+
+        Nodes that were rejected have no score yet: then all are scored anew, where the release does so its own nodes.
+        """
         cluster, rows = evaluation.cluster, evaluation.feasible.rows
+        if not self.returned_by:
+            return Nodes(cluster, rows) if self.unasked else None
         returned = [self._returned[cluster.names[row]] for row in rows]
         return ReturnedNodes(_emptied(cluster, returned), rows, cluster)
 

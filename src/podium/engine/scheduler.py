@@ -12,7 +12,7 @@ from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import Ints
 from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
-from podium.engine.evaluation import NO_EXTENDERS, PLUGIN_FAULTS, Evaluation, ExtenderRound
+from podium.engine.evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine.failed_kinds import FailedKinds
 from podium.engine.feasible_rows import Ranking
 from podium.engine.node_statuses import NodeStatuses
@@ -23,6 +23,7 @@ from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
+from podium.framework.plugin import PLUGIN_FAULTS
 from podium.model import Pod
 from podium.plugins import IN_TREE
 
@@ -303,6 +304,7 @@ class Scheduler:
             "fit_error": self.setup.conduct.fit_error,
             "kept": evaluation.kept,
             "dropped": extended.dropped,
+            "unasked": extended.unasked,
             "scored_as_returned_by": extended.returned_by,
             "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
         }
@@ -320,11 +322,11 @@ class Scheduler:
         if by_pre_filter is not None and not self.setup.rules.counts_absent_nodes:
             statuses = dict.fromkeys(self.cluster.rows.values(), by_pre_filter)
         else:
-            by_status = None if extended.rejections else evaluation.rows_by_status()
+            by_status = None if extended.rejections or extended.unasked else evaluation.rows_by_status()
             if by_status is not None:
                 return NodeStatuses(by_status, names)
             statuses = evaluation.statuses()
-        statuses = extended.over(statuses)
+        statuses = extended.over(statuses, evaluation.feasible.rows)
         return {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)}
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:

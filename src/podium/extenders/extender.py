@@ -202,7 +202,8 @@ def read_error(answer: object) -> None:
 def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> FilterResult:
     """ExtenderFilterResult, for the node names that were sent.
 
-    Naming no nodes at all, or answering null, passes none. A node that was not sent is an error.
+    Naming no nodes at all, or answering null, passes none. The name of a node that was not sent is an error; a Node
+    object that was not sent is passed, as kube-scheduler does not compare these with what it sent.
     """
     read_error(answer)
     unresolvable = _reasons(answer, "FailedAndUnresolvableNodes")
@@ -211,13 +212,13 @@ def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> Filt
     returned: dict[str, Node] = {}
     if by_name and names is not None:
         passed = list(dict.fromkeys(string(name, "NodeNames") for name in sequence(names, "NodeNames")))
+        for name in passed:
+            if name not in sent:
+                raise WireError(f"passed node {name!r}, which it was not asked about")
     else:
         items = sequence(member(member(answer, "Nodes"), "items"), "Nodes.items")
         returned = {node.name: node for node in map(_returned_node, items)}
         passed = list(returned)
-    for name in passed:
-        if name not in sent:
-            raise WireError(f"passed node {name!r}, which it was not asked about")
     return FilterResult(passed, failed, unresolvable, returned)
 
 

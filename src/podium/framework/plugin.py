@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints
 from podium.cluster.pods import HostPort
+from podium.errors import PluginError, PodiumError
 from podium.framework.status import SUCCESS, Status, Verdict, checked_number, checked_status
 from podium.framework.suggested_change import Change, EventHint, Obstacle, RejectedNodes, RejectedPod
 from podium.model import Object, Pod, PodSpec
@@ -302,3 +305,25 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 def points_of(plugin: type[Plugin]) -> frozenset[str]:
     """The extension points a plugin serves."""
     return frozenset(point for point, kind in EXTENSION_POINTS.items() if issubclass(plugin, kind))
+
+
+class PluginFaults:
+    """A context in which any exception that a plugin raises becomes a PluginError that names the plugin."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, PodiumError):
+            return
+        running: Plugin | None = None
+        for frame, _ in traceback.walk_tb(trace):
+            caller = frame.f_locals.get("self")
+            running = caller if isinstance(caller, Plugin) else running
+        if running is not None:
+            raise PluginError(running.name, f"failed: {type(error).__name__}: {error}") from error
+
+
+PLUGIN_FAULTS = PluginFaults()

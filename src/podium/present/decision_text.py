@@ -149,6 +149,11 @@ def _about_extenders(decision: Decision) -> Iterator[str]:
             yield f"Extender {name} left out {counted(len(nodes), 'node')} without a reason: {listed(nodes, NAMED)}."
         else:
             yield f"Extender {name} passed no node, and gave no reason."
+    for name, nodes in decision.unasked.items():
+        yield (
+            f"Extender {name} passed {counted(len(nodes), 'node')} that had been rejected before it was asked: "
+            f"{listed(nodes, NAMED)}. kube-scheduler does not notice and takes such nodes to fit."
+        )
     if decision.scores:
         for name in decision.scored_as_returned_by:
             yield (

@@ -23,12 +23,11 @@ from starlette.routing import Route
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
-from podium.engine.evaluation import PLUGIN_FAULTS
 from podium.engine.release import CURRENT, AnyRelease, Options, release_of
 from podium.errors import InputError, PluginError, PodiumError
 from podium.extenders.extender import pod_uid
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
-from podium.framework.plugin import MAX_NODE_SCORE
+from podium.framework.plugin import MAX_NODE_SCORE, PLUGIN_FAULTS
 from podium.framework.status import checked_numbers, checked_verdict
 from podium.loop import Event, EventType
 from podium.manifests.defaults import StoredPods
