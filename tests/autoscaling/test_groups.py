@@ -64,6 +64,20 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
             {"groups": [group(template={"status": {"allocatable": {"cpu": "4"}}})]},
             "groups.0.template: needs status.allocatable.pods",
         ),
+        (
+            {"groups": [group(template={"status": {"allocatable": {"cpu": "4", "pods": None}}})]},
+            "groups.0.template: needs status.allocatable.pods",
+        ),
+        (
+            {"groups": [group(template={"metadata": {"labels": {"disk": "very fast"}}})]},
+            "groups.0.template.metadata.labels.disk: 'very fast' cannot be used: it must",
+        ),
+        (
+            {"groups": [group(template={"spec": {"taints": [{"key": "a", "effect": "Maybe"}]}})]},
+            "groups.0.template.spec.taints.0.effect: is 'Maybe'; use NoSchedule, PreferNoSchedule, NoExecute",
+        ),
+        ({"groups": [group(resourceSlices=[{"devices": []}])]}, "groups.0.resourceSlices.0.driver: needs a text"),
+        ({"groups": [group(bootTime=1e300)]}, "it needs a duration such as 10m or 90s, up to ten years"),
         ({"scaleDownUnneededTime": "-5m"}, "scaleDownUnneededTime: is '-5m'; it needs a duration"),
         ({"scaleDownUtilizationThreshold": "half"}, "scaleDownUtilizationThreshold: is 'half'; it needs a number"),
         ({"expander": "price,,random"}, "expander: is ''; use least-waste"),

@@ -64,6 +64,7 @@ def test_a_space_with_few_points_has_no_more(tmp_path: Path) -> None:
         pytest.param(
             {"axes": {"args.X.y": {"from": 0, "to": 1, "log": True}}}, "from: is 0; on a logarithmic", id="logarithm"
         ),
+        pytest.param({"axes": {WEIGHT: {"from": 1, "to": 2, "step": 1e-300}}}, "runs; 1,000,000 are", id="tiny steps"),
         pytest.param({"axes": {"seed": {"from": 0, "to": 10**7}}}, "come to 10,000,001 runs", id="too many"),
         pytest.param(
             {"axes": {"cluster": ["cluster.json"]}}, "line 1: cluster: is an axis as well", id="fixed, varied"
@@ -81,7 +82,7 @@ def test_a_space_with_few_points_has_no_more(tmp_path: Path) -> None:
         pytest.param({"until": 5}, "until: is for timelines", id="until"),
         pytest.param({"run": "timeline"}, "run: is timeline; it needs `events` or a `trace`", id="no events"),
         pytest.param({"events": "e.jsonl", "run": "simulation"}, "events: are for timelines", id="events"),
-        pytest.param({"plugins": ["nope_x:Y"]}, "plugins: --plugin: plugin module 'nope_x'", id="plugin"),
+        pytest.param({"plugins": ["nope_x:Y"]}, "plugins: plugin module 'nope_x'", id="plugin"),
         pytest.param({"prepare": "nope_x:y"}, "prepare: module 'nope_x' cannot be imported", id="prepare"),
         pytest.param({"measures": ["os:nope_x"]}, "measures: module 'os' has no function 'nope_x'", id="measure"),
         pytest.param({"config": {"kind": "X"}}, "config: ", id="configuration"),

@@ -85,6 +85,19 @@ def test_google_instances_run_from_schedule_to_end(tmp_path: Path) -> None:
     assert trace.assumed[-1] == "1 instances have no end: they run on"
 
 
+def test_google_instances_that_end_after_the_trace_run_on(tmp_path: Path) -> None:
+    later = str(2**63 - 1)
+    events = [
+        REQUEST | {"time": "700000000", "type": 0},
+        REQUEST | {"time": "705000000", "type": "SCHEDULE"},
+        REQUEST | {"time": later, "type": 6},
+        REQUEST | {"time": later, "type": 0, "instance_index": 1},
+    ]
+    trace = google(tmp_path, [MACHINE, MACHINE | {"time": later, "type": "REMOVE"}], events)
+    (life,) = lived(trace, tmp_path).lives
+    assert (life.arrived, life.node, life.ended) == (700, "m-7", None)
+
+
 def deployment(replicas: int) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
@@ -187,7 +200,50 @@ def simkube_text(**fields: Any) -> str:
         ("google-2019", ["[1]", ""], "0 line 1: is not a JSON object"),
         ("google-2019", ["", ""], "0: has no machine that is there at the beginning"),
         ("google-2019", [json.dumps(MACHINE), '{"time": "x"}'], "1 line 1: time 'x' is not a number"),
+        ("google-2019", [json.dumps(MACHINE), '{"time": "%s"}' % ("9" * 400)], "1 line 1: time '9999"),
+        (
+            "google-2019",
+            [json.dumps(MACHINE), '{"time": 1, "collection_id": 1.5, "instance_index": 0}'],
+            "1 line 1: collection_id '1.5' is not a whole number of 64 bits",
+        ),
+        (
+            "google-2019",
+            [json.dumps(MACHINE), json.dumps(REQUEST | {"time": 1, "type": 0} | {"priority": 10**12})],
+            "1 line 1: priority 1000000000000 is not one from 0 to 1,000,000,000",
+        ),
         ("simkube", ["\x01"], "0: has no version"),
+        ("simkube", [simkube_text(events=[{"ts": float("nan")}])], "0 event 1: ts is missing or is not a time"),
+        ("simkube", [simkube_text(events=[{"ts": 0}, {"ts": 1e300}])], "0 event 2: ts is before that of the first"),
+        (
+            "simkube",
+            [simkube_text(events=[{"ts": 1, "applied_objs": [{**pod("a"), "spec": {"containers": "x"}}]}])],
+            "0 event 1 Pod a: spec.containers: expected array, got str",
+        ),
+        (
+            "simkube",
+            [
+                simkube_text(
+                    events=[{"ts": 1, "applied_objs": [{"kind": "Pod", "metadata": {"name": "a", "namespace": [1]}}]}]
+                )
+            ],
+            "0 event 1: has an object whose metadata.namespace is [1]",
+        ),
+        ("kwok-record", [yaml.safe_dump(patch(1, "create", "", pod("p")))], "it needs target.name"),
+        (
+            "kwok-record",
+            [yaml.safe_dump(patch(1, "create", "p", pod("p")) | {"resource": {}})],
+            "it needs resource.resource",
+        ),
+        (
+            "kwok-record",
+            [yaml.safe_dump(patch(1, "create", "p", {**pod("p"), "spec": 3}))],
+            "Pod p: spec: expected object",
+        ),
+        (
+            "kwok-record",
+            [yaml.safe_dump(patch(1, "create", "p", {"metadata": {"name": "p"}}))],
+            "has an object without kind",
+        ),
         ("simkube", ["no msgpack"], "0: "),
         ("simkube", [simkube_text(events="x")], "0: events is missing or is not what SimKube writes"),
         ("simkube", [simkube_text(events=[{"ts": "x"}])], "0 event 1: ts is missing or is not a time"),

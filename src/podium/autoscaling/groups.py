@@ -17,8 +17,10 @@ from podium.manifests import load
 from podium.manifests.located import LocatedDocument, Section
 from podium.model import Node, ResourceSlice
 from podium.model.devices import ResourcePool
-from podium.model.meta import dns_subdomain_errors
+from podium.model.meta import dns_subdomain_errors, label_value_errors, qualified_name_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
+from podium.model.selectors import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
+from podium.timeline.events import LONGEST
 
 KARPENTER = "karpenter"
 STRATEGIES = ("cluster-autoscaler", KARPENTER)
@@ -27,6 +29,7 @@ POLICIES = ("WhenEmptyOrUnderutilized", "WhenEmpty")
 EMPTY, UNDERUTILIZED = "Empty", "Underutilized"
 REASONS = (EMPTY, UNDERUTILIZED, "Drifted")
 NEVER = "Never"
+EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 SHORTEST_SCAN = 0.1
 """Seconds."""
 MOST_NODES = 100_000
@@ -248,8 +251,18 @@ def _template(given: Section) -> Node:
         given.refuse("template", error.message)
     if not isinstance(node, Node) or not node.status.allocatable:
         given.refuse("template", "needs status.allocatable: what a node of the group offers")
-    if "pods" not in node.status.allocatable:
+    if not node.allocatable.get("pods"):
         given.refuse("template", "needs status.allocatable.pods: a node without it takes no pods")
+    for name, value in node.metadata.labels.items():
+        for text, errors in ((name, qualified_name_errors(name)), (value, label_value_errors(value))):
+            for problem in errors:
+                given.document.refuse(
+                    (*given.path, "template", "metadata", "labels", name), f"{text!r} cannot be used: it {problem}"
+                )
+    for place, taint in enumerate(node.spec.taints):
+        if taint.effect not in EFFECTS:
+            where = (*given.path, "template", "spec", "taints", place, "effect")
+            given.document.refuse(where, f"is {taint.effect!r}; use {', '.join(EFFECTS)}")
     return node
 
 
@@ -260,6 +273,8 @@ def _slices(given: Section) -> tuple[ResourceSlice, ...]:
         given.refuse("resourceSlices", "needs a list of specs of ResourceSlices: driver and devices")
     slices = []
     for number, spec in enumerate(specs):
+        if not spec.get("driver"):
+            given.document.refuse((*given.path, "resourceSlices", number, "driver"), "needs a text")
         pool = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
         document = {
             "apiVersion": "resource.k8s.io/v1",
@@ -285,6 +300,6 @@ def _duration(given: Section, field: str, default: float) -> float:
         seconds = parse_duration(value) / SECOND if isinstance(value, str) else float(value)
     except (ValueError, TypeError):
         seconds = -1.0
-    if not 0 <= seconds < float("inf") or isinstance(value, bool):
-        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s")
+    if not 0 <= seconds <= LONGEST or isinstance(value, bool):
+        given.refuse(field, f"is {value!r}; it needs a duration such as 10m or 90s, up to ten years")
     return seconds

@@ -44,7 +44,7 @@ def configured(document: Mapping[str, Any] | None, settings: Mapping[str, Any], 
     found: dict[str, Any] = copy.deepcopy(dict(document or {"apiVersion": API_VERSION}))
     found.setdefault("kind", "KubeSchedulerConfiguration")
     found = _with_seed(found, seed)
-    profiles = found.setdefault("profiles", [{}]) or [{}]
+    profiles = found["profiles"] = [profile or {} for profile in found.get("profiles") or [{}]]
     for name, value in settings.items():
         what, plugin, *fields = name.split(".")
         for profile in profiles:
@@ -303,7 +303,7 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
     try:
         registry = registry_of(spec)
     except InputError as error:
-        raise spec.document.error(("plugins",), str(error)) from None
+        raise spec.document.error(("plugins",), error.message) from None
     for name in spec.space.names:
         if name.startswith(SETTINGS) and (plugin := name.split(".")[1]) not in registry:
             spec.document.refuse(("axes", name), f"plugin {plugin!r} does not exist; is it missing in `plugins`?")

@@ -35,7 +35,8 @@ class Axis:
     name: str
     values: Mapping[str, Any]
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         return len(self.values)
 
     def suggested(self, trial: Trial) -> str:
@@ -64,7 +65,8 @@ class RangeAxis:
     log: bool
     whole: bool
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         """How many numbers a grid tries."""
         assert self.step is not None
         return math.floor((self.high - self.low) / self.step) + 1
@@ -73,7 +75,7 @@ class RangeAxis:
     def values(self) -> Mapping[str, Any]:
         """What a grid tries."""
         assert self.step is not None
-        numbers = (self.low + place * self.step for place in range(len(self)))
+        numbers = (self.low + place * self.step for place in range(self.size))
         return {self.label(number): self.value(self.label(number)) for number in numbers}
 
     def suggested(self, trial: Trial) -> str:
@@ -158,7 +160,7 @@ class Space:
 
 def grid_size(axes: Sequence[AnyAxis]) -> int:
     """How many combinations there are."""
-    return math.prod(map(len, axes))
+    return math.prod(axis.size for axis in axes)
 
 
 METHODS = ("grid", "random", "optuna")

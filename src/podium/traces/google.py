@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podium.errors import InputError
-from podium.traces.trace import STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod
+from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod
 
 CPUS, MEMORY_MIB = 64_000, 262_144
 """What is taken for one normalised unit: milli-cpu and MiB of the largest machine."""
@@ -29,6 +29,8 @@ EVENT_TYPES = {"SUBMIT": 0, "QUEUE": 1, "ENABLE": 2, "SCHEDULE": 3, "UPDATE_PEND
 }
 MOST_SHARE = 1000
 """Of the largest machine: shares are at most 1, but for requests by mistake."""
+MOST_PRIORITY = 1_000_000_000
+"""What Kubernetes leaves to users."""
 MACHINE_TYPES = {"ADD": 1, "REMOVE": 2, "UPDATE": 3}
 
 
@@ -60,6 +62,8 @@ def _machines(file: str, advance: Advance) -> tuple[list[Manifest], list[TraceEv
     later: list[TraceEvent] = []
     for where, line in _lines(file, advance):
         kind, time = _type(line, MACHINE_TYPES, where), _time(line, where)
+        if time is None:
+            continue
         name = f"m-{_whole(line, 'machine_id', where)}"
         if kind == MACHINE_TYPES["REMOVE"]:
             gone = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
@@ -96,6 +100,8 @@ def _all_events(machines: list[TraceEvent], file: str, advance: Advance, assumed
         ):
             continue
         kind, time = _type(line, EVENT_TYPES, where), _time(line, where)
+        if time is None:
+            continue
         key = _whole(line, "collection_id", where), _whole(line, "instance_index", where)
         if kind == SUBMIT or (kind == SCHEDULE and key not in waiting):
             if not isinstance(line.get("resource_request"), Mapping):
@@ -123,8 +129,10 @@ def _all_events(machines: list[TraceEvent], file: str, advance: Advance, assumed
 def _pod(key: tuple[int, int], time: int, line: Mapping[str, Any], where: str) -> Manifest:
     requests = _amounts(line["resource_request"], "resource_request", where)
     name = f"c-{key[0]}-{key[1]}" + (f"-{time}" if time > 1 else "")
-    priority = _number(line.get("priority") or 0, "priority", where)
-    return pod(name, requests, labels={"collection": str(key[0])}, spec={"priority": int(priority)})
+    priority = _whole({**line, "priority": line.get("priority") or 0}, "priority", where)
+    if not 0 <= priority <= MOST_PRIORITY:
+        raise InputError(f"priority {priority} is not one from 0 to {MOST_PRIORITY:,}", where)
+    return pod(name, requests, labels={"collection": str(key[0])}, spec={"priority": priority})
 
 
 def _amounts(given: Mapping[str, Any], field: str, where: str) -> dict[str, str]:
@@ -140,9 +148,10 @@ def _share(value: Any, field: str, where: str) -> float:
     return share
 
 
-def _time(line: Mapping[str, Any], where: str) -> float:
+def _time(line: Mapping[str, Any], where: str) -> float | None:
+    """Seconds; None for what happens after the end of the trace."""
     time = _whole(line, "time", where)
-    return 0.0 if time <= 0 or time >= LATEST else time / MICROSECONDS
+    return None if time >= LATEST else max(time, 0) / MICROSECONDS
 
 
 def _type(line: Mapping[str, Any], names: Mapping[str, int], where: str) -> int:
@@ -153,15 +162,18 @@ def _type(line: Mapping[str, Any], names: Mapping[str, int], where: str) -> int:
 def _whole(line: Mapping[str, Any], field: str, where: str) -> int:
     if line.get(field) is None:
         raise InputError(f"has no {field}", where)
-    return int(_number(line[field], field, where))
+    number = _number(line[field], field, where)
+    if number != int(number) or abs(number) > LATEST:
+        raise InputError(f"{field} {str(line[field])[:LONGEST_SHOWN]!r} is not a whole number of 64 bits", where)
+    return int(number)
 
 
 def _number(value: Any, field: str, where: str) -> float:
     try:
         number = int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
+    if isinstance(number, float) and not math.isfinite(number):
         raise InputError(f"{field} {value!r} is not a number", where)
     return number
 

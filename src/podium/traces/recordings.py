@@ -15,13 +15,14 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from podium.errors import InputError
-from podium.manifests import load_documents
-from podium.timeline.events import LIFETIME
+from podium.manifests import load, load_documents
+from podium.manifests.located import is_number
+from podium.timeline.events import LIFETIME, LONGEST
 from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
 
 OLDEST = 2
@@ -76,17 +77,20 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
 
 
 def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str) -> Iterator[TraceEvent]:
-    seen: set[tuple[str, str]] = set()
+    seen: set[Key] = set()
     for number, event in enumerate(events, 1):
         where = f"{file} event {number}"
-        if not isinstance(event, Mapping) or not isinstance(event.get("ts"), int | float):
+        if not isinstance(event, Mapping) or not is_number(event.get("ts")):
             raise InputError("ts is missing or is not a time in seconds", where)
         time = float(event["ts"]) - float(events[0]["ts"])
-        if time < 0:
-            raise InputError("ts is before that of the first event", where)
+        if not 0 <= time <= LONGEST:
+            raise InputError("ts is before that of the first event, or ten years after it", where)
         for item in _listed(event, "applied_objs", where):
             key = _key(item, where)
-            yield TraceEvent(time, _with_lifetime(item, lifetimes.get(key)), event="update" if key in seen else "add")
+            lifetime = lifetimes.get((key.kind, f"{key.namespace}/{key.name}" if key.namespace else key.name))
+            yield TraceEvent(
+                time, _with_lifetime(_read(item, where), lifetime), event="update" if key in seen else "add"
+            )
             seen.add(key)
         for item in _listed(event, "deleted_objs", where):
             seen.discard(_key(item, where))
@@ -100,13 +104,31 @@ def _listed(event: Mapping[str, Any], field: str, where: str) -> list[Any]:
     return found
 
 
-def _key(item: Any, where: str) -> tuple[str, str]:
-    """The kind and the namespaced name of an object."""
+class Key(NamedTuple):
+    """What an object is told apart by."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def _key(item: Any, where: str) -> Key:
     metadata = item.get("metadata") if isinstance(item, Mapping) else None
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(name):
+    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(metadata.get("name")):
         raise InputError("has an object without kind or metadata.name", where)
-    return str(item["kind"]), f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
+    namespace = metadata.get("namespace") or ""
+    if not isinstance(namespace, str):
+        raise InputError(f"has an object whose metadata.namespace is {namespace!r}", where)
+    return Key(item["kind"], namespace, metadata["name"])
+
+
+def _read(item: Manifest, where: str) -> Manifest:
+    """The object, once it is clear that every command can read it."""
+    try:
+        load([item])
+    except InputError as error:
+        raise InputError(error.message, f"{where} {item['kind']} {item['metadata']['name']}") from None
+    return item
 
 
 def _lifetimes(index: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
@@ -137,7 +159,7 @@ def _with_lifetime(item: Manifest, seconds: float | None) -> Manifest:
     if seconds is None:
         return item
     changed: dict[str, Any] = copy.deepcopy(dict(item))
-    place = changed if changed["kind"] == "Pod" else changed.get("spec", {}).get("template")
+    place = changed if changed["kind"] == "Pod" else (changed.get("spec") or {}).get("template")
     if isinstance(place, dict):
         metadata = place.setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), LIFETIME: f"{seconds:g}s"}
@@ -148,9 +170,6 @@ PATCH = "ResourcePatch"
 NANOSECONDS = 1_000_000_000
 MERGE_KEYS = ("name", "type", "key", "ip", "uid")
 """What entries of a list are told apart by, where both the object and the patch have it."""
-
-Key = tuple[str, str, str]
-"""Resource, namespace and name."""
 
 
 def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
@@ -166,7 +185,8 @@ def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
         else:
             listed = document.get("items") if document["kind"].endswith("List") else None
             for item in listed if isinstance(listed, list) else [document]:
-                beginning[_key_of(item, where)] = item
+                key = _key(item, where)
+                beginning[key._replace(kind=key.kind.lower())] = _read(item, where)
     advance(Path(file).stat().st_size)
     assumed = [
         "pods that were pending or came later are scheduled by the simulation: the node they had is left out",
@@ -179,23 +199,16 @@ def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
 
 def _kwok_events(actions: Sequence[tuple[str, Mapping[str, Any]]], there: dict[Key, Manifest]) -> Iterator[TraceEvent]:
     for where, action in actions:
-        target, resource, nanoseconds = (
-            action.get("target"),
-            action.get("resource"),
-            action.get("durationNanosecond", 0),
-        )
-        if not isinstance(target, Mapping) or not isinstance(resource, Mapping) or not isinstance(nanoseconds, int):
-            raise InputError("is no ResourcePatch: it needs resource, target and durationNanosecond", where)
-        if nanoseconds < 0:
-            raise InputError(f"durationNanosecond is {nanoseconds}; it needs 0 or more", where)
-        key = _singular(str(resource.get("resource"))), str(target.get("namespace") or ""), str(target.get("name"))
-        time, known = nanoseconds / NANOSECONDS, there.get(key)
+        time, key = _time(action, where), _target(action, where)
+        known = there.get(key)
         match action.get("method"):
             case "create":
-                there[key] = _unbound(_template(action, where))
+                template = _template(action, where)
+                _key(template, where)
+                there[key] = _read(_unbound(template), where)
                 yield TraceEvent(time, there[key], event="update" if known is not None else "add")
             case "patch" if known is not None:
-                there[key] = _merged(known, _unbound(_template(action, where)))
+                there[key] = _read(_merged(known, _unbound(_template(action, where))), where)
                 yield TraceEvent(time, there[key], event="update")
             case "delete" if known is not None:
                 yield TraceEvent(time, there.pop(key), event="delete")
@@ -212,11 +225,22 @@ def _template(action: Mapping[str, Any], where: str) -> Manifest:
     return template
 
 
-def _key_of(item: Any, where: str) -> Key:
-    metadata = item.get("metadata") if isinstance(item, Mapping) else None
-    if not isinstance(metadata, Mapping) or not is_text(item.get("kind")) or not is_text(metadata.get("name")):
-        raise InputError("has an object without kind or metadata.name", where)
-    return str(item["kind"]).lower(), str(metadata.get("namespace") or ""), str(metadata["name"])
+def _time(action: Mapping[str, Any], where: str) -> float:
+    """Seconds since the recording began."""
+    nanoseconds = action.get("durationNanosecond", 0)
+    if not is_number(nanoseconds) or not 0 <= nanoseconds <= LONGEST * NANOSECONDS:
+        raise InputError(f"durationNanosecond is {nanoseconds!r}; it needs a number from 0 on, up to ten years", where)
+    return float(nanoseconds / NANOSECONDS)
+
+
+def _target(action: Mapping[str, Any], where: str) -> Key:
+    """What an action is done to, with the kind in lower case."""
+    for field, needed in (("resource", "resource"), ("target", "name")):
+        given = action.get(field)
+        if not isinstance(given, Mapping) or not is_text(given.get(needed)):
+            raise InputError(f"is no ResourcePatch: it needs {field}.{needed}", where)
+    target = action["target"]
+    return Key(_singular(action["resource"]["resource"]), str(target.get("namespace") or ""), target["name"])
 
 
 def _singular(resource: str) -> str:
