@@ -348,3 +348,86 @@ def test_bad_input_is_one_line_and_code_2(
     assert (result.exit_code, result.stdout) == (2, "")
     assert problem in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+# -- over time -----------------------------------------------------------------------------------------------------
+
+
+def keeping(seconds: str) -> dict[str, Any]:
+    """A pod of a Job that must not be moved."""
+    made = pod("x", requests={"cpu": "1"})
+    annotations = {"podium/lifetime": seconds, "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    return {"metadata": {"annotations": annotations}, "spec": made["spec"]}
+
+
+def job(name: str, pods: int, seconds: str) -> dict[str, Any]:
+    spec = {"parallelism": pods, "completions": pods, "template": keeping(seconds)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+@pytest.fixture
+def timeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Eight pods for five minutes, then two for hours: spread over two nodes, or packed on one."""
+    monkeypatch.chdir(tmp_path)
+    lines = (
+        {"time": 0, "event": "add", "object": job("a", 8, "5m")},
+        {"time": 400, "event": "add", "object": job("b", 2, "2h")},
+    )
+    Path("events.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    template = {"status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}}
+    pool = {"name": "pool", "maxSize": 2, "pricePerHour": 1, "template": template}
+    Path("groups.yaml").write_text(yaml.safe_dump({"groups": [pool]}))
+    return tmp_path
+
+
+TIMELINE = ("tune", "--timeline", "events.jsonl", "--until", "2h", "--trials", "4")
+GROUPS = ("--node-groups", "groups.yaml")
+
+
+def test_a_timeline_is_tuned_for_the_lowest_cost(timeline: Path) -> None:
+    done = run(*TIMELINE, *GROUPS, "--jobs", "1", "--out", "tuned.yaml", "-o", "json")
+    document = json.loads(done.stdout)
+
+    assert done.exit_code == 0, done.stderr
+    assert (document["kind"], document["objective"]) == ("TimelineTuning", "cost")
+    assert document["today"]["value"] == document["before"]["cost"] > document["after"]["cost"]
+    assert document["best"]["value"] == document["after"]["cost"]
+    assert document["best"]["strategy"] == "MostAllocated"
+    # What was written comes to what was found.
+    compare = ("compare", *TIMELINE[1:-2], *GROUPS, "--config", "tuned.yaml", "-o", "json")
+    assert json.loads(run(*compare).stdout)["after"]["measures"] == document["after"]
+
+
+def test_a_timeline_is_tuned_the_same_in_two_processes(timeline: Path) -> None:
+    alone, together = (run(*TIMELINE, *GROUPS, "--jobs", jobs, "-o", "json").stdout for jobs in ("1", "2"))
+    assert alone == together
+    assert json.loads(alone)["improves"]
+
+
+def test_no_timeline_is_better_that_leaves_a_pod_waiting(timeline: Path) -> None:
+    Path("own_goal.py").write_text(
+        "def placed(result):\n    return sum(life.bound is not None for life in result.lives)\n"
+    )
+    sys.modules.pop("own_goal", None)
+    done = run(*TIMELINE, *GROUPS, "--jobs", "1", "--objective", "own_goal:placed", "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["objective"]) == (1, "own_goal:placed")
+    assert {trial["pending"] for trial in document["trials"]} == {0}
+
+
+TIMELINE_PROBLEMS: dict[str, tuple[tuple[str, ...], str]] = {
+    "an unknown objective": ((*TIMELINE, "--objective", "joy"), "'joy' is not one of cost, node_hours,"),
+    "cost without groups": ((*TIMELINE, "--objective", "cost"), "objective 'cost' needs node groups"),
+    "groups without events": (("tune", *GROUPS), "--node-groups needs --timeline EVENTS"),
+    "an end without events": (("tune", "--until", "1h"), "--until needs --timeline EVENTS"),
+    "a page": ((*TIMELINE, "--html", "x.html"), "--html: cannot be used with --timeline"),
+    "running pods": ((*TIMELINE, "--replay"), "--replay: cannot be used with --timeline"),
+    "events that are not there": (("tune", "--timeline", "gone.jsonl"), "gone.jsonl: "),
+}
+
+
+@pytest.mark.parametrize(("arguments", "problem"), TIMELINE_PROBLEMS.values(), ids=TIMELINE_PROBLEMS)
+def test_bad_input_over_time_is_one_line(arguments: tuple[str, ...], problem: str, timeline: Path) -> None:
+    done = run(*arguments)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert problem in done.stderr

@@ -29,13 +29,15 @@ from podium.answers.lookup import find_node, find_nodes, nodes_matching
 from podium.answers.measures import Condition, Measures, measure
 from podium.answers.replicas import pods_of
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
-from podium.answers.tune import OBJECTIVES, Trial, Tuning, tune
+from podium.answers.trials import OBJECTIVES, TIMELINE_OBJECTIVES
+from podium.answers.tune import TimelineTuning, Trial, Tuning, tune, tune_timeline
 from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_not import Suggestion, WhyNot, why_not
 from podium.framework.suggested_change import Change
 
 __all__ = [
     "OBJECTIVES",
+    "TIMELINE_OBJECTIVES",
     "Audit",
     "Audited",
     "BudgetImpact",
@@ -62,6 +64,7 @@ __all__ = [
     "SpecConstraint",
     "SpreadChange",
     "Suggestion",
+    "TimelineTuning",
     "Trial",
     "Tuning",
     "Upgrade",
@@ -82,6 +85,7 @@ __all__ = [
     "pods_of",
     "rollout",
     "tune",
+    "tune_timeline",
     "upgrade",
     "why_not",
     "without_nodes",

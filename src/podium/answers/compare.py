@@ -449,7 +449,7 @@ class TimelineWay:
     objects: Objects
     name: str
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
-    release: str = CURRENT
+    release: AnyRelease = CURRENT
     node_groups: NodeGroups | None = None
 
 
@@ -489,25 +489,24 @@ def compare_timelines(
     before: TimelineWay,
     after: TimelineWay,
     events: TimelineEvents,
+    given: SchedulerOptions | None = None,
     *,
     until: float | None = None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> TimelineComparison:
     """Let the events happen both ways, up to `until` seconds, and say what each comes to.
 
-    Unless asked otherwise the smallest name wins a tie.
+    Unless asked otherwise the smallest name wins a tie. `given` and `keywords` hold for both ways.
     """
     # Here and not above: most answers need no simulated time.
-    from podium.autoscaling import Autoscaler
+    from podium.autoscaling import scaled
     from podium.timeline import Timeline
 
-    options = SchedulerOptions.steady(None, **keywords)
+    options = SchedulerOptions.steady(given, **keywords)
 
     def numbers(way: TimelineWay) -> dict[str, float]:
         timeline = Timeline(way.objects, events, replace_data(options, config=way.config, release=way.release))
-        with closing(timeline):
-            if way.node_groups is not None:
-                Autoscaler(timeline, way.node_groups)
+        with closing(scaled(timeline, way.node_groups)):
             return timeline_numbers(timeline.run(until))
 
     return TimelineComparison((before.name, after.name), numbers(before), numbers(after))

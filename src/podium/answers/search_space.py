@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Protocol
 
 from podium.config import KubeSchedulerConfiguration, NodeResourcesFitArgs, Profile, ScoringStrategy, parse_config
 from podium.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 from podium.config.profiles import MULTI_POINT, V1, V1BETA2
 from podium.engine.release import release_of
+from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.releases import provider_policy
+from podium.releases.policy import is_policy
 from podium.releases.resource_priorities import RatioArgs
 from podium.releases.rules import RULES, V1_18
 from podium.rules import NEWEST_RULES, Rules
@@ -318,3 +321,25 @@ def _policy_shape(entry: Document) -> tuple[tuple[int, int], ...] | None:
     if ratio is None:
         return None
     return tuple((point.get("utilization", 0), point.get("score", 0)) for point in ratio["shape"])
+
+
+def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
+    """The settings of a configuration, or of the default one of a release."""
+    config, registry, chosen = options.config, options.registry, release_of(options.release)
+    if isinstance(config, KubeSchedulerConfiguration):
+        raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
+    if not chosen.is_old:
+        return ConfigurationSpace(config, registry, profile, chosen.rules)
+    if config is None or is_policy(config):
+        return PolicySpace(config, registry, profile, chosen.name)
+    return V1Alpha2Space(config, registry, profile, chosen.name)
+
+
+def load_optuna(what: str) -> ModuleType:
+    """Optuna, which says nothing of its own; InputError where it is not installed."""
+    try:
+        import optuna
+    except ImportError:
+        raise InputError(f"{what} needs Optuna: pip install 'podium[tune]'") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna

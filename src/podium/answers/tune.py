@@ -4,155 +4,69 @@ at once.
 
 from __future__ import annotations
 
-import importlib
-import os
-import signal
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Generator, Mapping, Set
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
 from math import inf
-from multiprocessing import get_context
 from time import monotonic
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from podium.answers.compare import Comparison, Way, compare, ready
-from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
+from podium.answers.compare import (
+    Comparison,
+    TimelineComparison,
+    TimelineWay,
+    Way,
+    compare,
+    compare_timelines,
+    ready,
+)
 from podium.answers.search_space import (
     SHAPE_AT,
-    ConfigurationSpace,
     Document,
     SearchSpace,
     TunedSettings,
     has_shape,
+    load_optuna,
+    search_space,
+)
+from podium.answers.trials import (
+    Objective,
+    PlacementRunner,
+    RunTrials,
+    TimelineObjective,
+    TimelineRunner,
+    TrialOutcome,
+    TrialRunner,
+    Workers,
+    cores,
+    objective_named,
+    timeline_objective,
+    trial_workers,
+    trials_on,
 )
 from podium.cluster import Cluster
-from podium.config import KubeSchedulerConfiguration
-from podium.engine import Decision, Scheduler, Simulation, simulate
+from podium.engine import Decision, Scheduler
 from podium.engine.release import release_of
 from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
-from podium.errors import ExtenderError, InputError, PluginError, PodiumError
+from podium.errors import ExtenderError, InputError, PluginError
+from podium.manifests import Objects
 from podium.model import Pod
-from podium.model.objects import ZONE
-from podium.model.resources import CPU, MEMORY
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import Trial as Asked
 
-Objective = Callable[[Simulation], float]
-
-
-def fewest_nodes(simulation: Simulation) -> float:
-    """How many nodes are in use."""
-    return nodes_in_use(simulation.cluster)
-
-
-def lowest_imbalance(simulation: Simulation) -> float:
-    """The mean imbalance of cpu and memory."""
-    return (imbalance(simulation.cluster, CPU) + imbalance(simulation.cluster, MEMORY)) / 2
-
-
-def most_spread(simulation: Simulation) -> float:
-    """How far the mean spread over zones and nodes is from 1."""
-    return 1 - (spread(simulation.cluster, ZONE) + spread(simulation.cluster, NODE)) / 2
-
-
-def least_fragmentation(simulation: Simulation) -> float:
-    """Which share of what is free is stranded."""
-    return fragmentation(simulation.cluster)
-
-
-def lowest_cost(simulation: Simulation) -> float:
-    """What the nodes in use cost per hour."""
-    return cost_per_hour(simulation.cluster)
-
-
-OBJECTIVES: Mapping[str, Objective] = {
-    "fewest-nodes": fewest_nodes,
-    "lowest-imbalance": lowest_imbalance,
-    "most-spread": most_spread,
-    "least-fragmentation": least_fragmentation,
-    "lowest-cost": lowest_cost,
-}
-
-
-def objective_named(name: str) -> Objective:
-    """One of `OBJECTIVES`, or a Python function as `module:function`."""
-    if name in OBJECTIVES:
-        return OBJECTIVES[name]
-    module_name, colon, function_name = name.partition(":")
-    if not colon or not module_name or not function_name:
-        known = ", ".join(OBJECTIVES)
-        raise InputError(f"objective {name!r} is not one of {known}, nor a function as module:function")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a user's module may fail in any way; say which and how
-        raise InputError(f"objective {name!r}: module {module_name!r} cannot be imported: {error}") from error
-    function: Objective | None = getattr(module, function_name, None)
-    if not callable(function):
-        raise InputError(f"objective {name!r}: module {module_name!r} has no function {function_name!r}")
-    return function
-
-
-def value_of(objective: Objective, simulation: Simulation) -> float:
-    """The number the objective comes to; InputError if a user's function fails or gives none."""
-    name = getattr(objective, "__name__", repr(objective))
-    try:
-        value = objective(simulation)
-    except InputError:
-        raise
-    except Exception as error:  # a user's function may fail in any way
-        raise InputError(f"objective {name} failed: {type(error).__name__}: {error}") from error
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"objective {name} gave {value!r}; it must give a number to minimise") from None
-    if number != number:
-        raise InputError(f"objective {name} gave no number (NaN); it must give one to minimise")
-    return number
-
-
-class TrialOutcome(NamedTuple):
-    """What came of a configuration."""
-
-    value: float
-    """Of the objective."""
-    pending: tuple[int, ...]
-    """The priorities of the pods that fit nowhere, highest first: of two, the smaller one is better."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialRunner:
-    """Everything that a try needs and that stays the same from one to the next."""
-
-    cluster: Cluster
-    """With the pods to place pending."""
-    space: SearchSpace
-    objective: Objective
-    options: SchedulerOptions
-    """The configuration aside, which each try has of its own."""
-
-    def options_with(self, settings: TunedSettings) -> SchedulerOptions:
-        """The options of a scheduler with these settings."""
-        return replace(self.options, config=self.space.config(settings))
-
-    def run(self, settings: TunedSettings) -> TrialOutcome:
-        """Place the pods with these settings."""
-        simulation = simulate(self.cluster, config=self.options_with(settings), messages=False)
-        pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
-        return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
-
+    from podium.autoscaling import NodeGroups
+    from podium.timeline import TimelineEvents
 
 MOST_LOOKED_AT = 2_000
 """How many pods are looked at to find out which plugins matter: each is decided in full."""
 
 
-def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
+def idle_plugins(bench: PlacementRunner) -> tuple[str, ...]:
     """The plugins whose weights cannot matter: they score all nodes alike for every pod of the profile.
 
     That is so with today's weights and each of the strategies, as where pods go decides what some plugins say of the
@@ -171,7 +85,7 @@ def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
     return tuple(today.weights) if len(told) == 1 else tuple(each for each in today.weights if each not in told)
 
 
-def telling_plugins(bench: TrialRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
+def telling_plugins(bench: PlacementRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
     """The plugins, and extenders by URL, that score two nodes differently for some pod; `known` are some of them."""
     telling, wanted = set(known), set(settings.weights)
     with closing(Scheduler(bench.cluster.fork(), bench.options_with(settings))) as scheduler:
@@ -192,103 +106,6 @@ def _placed(pod: Pod, scheduler: Scheduler) -> Decision | None:
         return scheduler.place(pod)
     except (InputError, PluginError, ExtenderError):
         return None
-
-
-class RunTrials(Protocol):
-    """Tries configurations, in any order; None for those that it did not get to before the deadline."""
-
-    def __call__(self, batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]: ...
-
-
-class Workers(Protocol):
-    """Other processes, on any machine, that call a method of a shared object for many items."""
-
-    def run(
-        self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]
-    ) -> Iterator[tuple[int, Any]]: ...
-
-
-def trials_on(bench: TrialRunner, workers: Workers) -> RunTrials:
-    """A way to try configurations on workers that somebody else has started; a batch is tried as a whole."""
-
-    def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
-        found = dict(workers.run(TrialRunner.run, bench, batch))
-        for place in range(len(batch)):
-            outcome = found[place]
-            if not isinstance(outcome, TrialOutcome):
-                raise InputError(f"a worker could not try a configuration: {outcome}")
-            yield outcome
-
-    return run
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def interrupts_held_back() -> Iterator[None]:
-    """Hold back interrupts for the length of the block; processes that are started in it never get any.
-
-    A terminal sends an interrupt to every process, but it is for the one that started the others.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
-    """A way to try configurations on so many processors."""
-    if jobs <= 1 or not _can_travel(bench.objective):
-        yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(settings) for settings in batch)
-        return
-    # A fresh interpreter, as a fork of a process with threads may hang.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (bench,)) as pool:
-
-        def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
-            with interrupts_held_back():
-                futures = [pool.submit(_run, settings) for settings in batch]
-            for future in futures:
-                yield None if _is_over(deadline) and future.cancel() else future.result()
-
-        try:
-            yield run
-        except BrokenProcessPool:
-            raise PodiumError("a process that tries configurations ended; try --jobs 1 to see why") from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _is_over(deadline: float | None) -> bool:
-    return deadline is not None and monotonic() >= deadline
-
-
-def _can_travel(objective: Objective) -> bool:
-    """Whether another process can import the function, which it cannot from a notebook or out of a function."""
-    name = getattr(objective, "__qualname__", "<")
-    return getattr(objective, "__module__", "__main__") != "__main__" and "<" not in name
-
-
-_runner: TrialRunner | None = None
-
-
-def _set_up(bench: TrialRunner) -> None:
-    """What a process does first."""
-    global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
-    _runner = bench
-
-
-def _run(settings: TunedSettings) -> TrialOutcome:
-    assert _runner is not None
-    try:
-        return _runner.run(settings)
-    except PodiumError as error:
-        # Errors with more than a message do not survive the way back.
-        raise InputError(str(error)) from None
 
 
 TRIALS = 100
@@ -328,9 +145,9 @@ class Trial:
         return {"number": self.number, "value": self.value, "pending": len(self.pending), **self.settings.to_dict()}
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The best configuration that was found, and what it would change."""
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The best configuration that was found."""
 
     objective: str
     profile: str
@@ -338,8 +155,6 @@ class Tuning:
     """The configuration, ready to be written; today's if nothing better was found."""
     trials: tuple[Trial, ...]
     """Every configuration that was tried, today's first."""
-    comparison: Comparison
-    """The same pods placed with today's configuration and with the one found."""
     left_out: tuple[str, ...] = ()
     """The plugins whose weights were left as they are: they score all nodes alike for every pod."""
 
@@ -355,15 +170,8 @@ class Tuning:
     def improves(self) -> bool:
         return self.best is not self.today
 
-    @property
-    def responsible(self) -> dict[str, int]:
-        """How many pods go elsewhere mostly on account of each plugin, that of most pods first."""
-        plugins = Counter(move.cause.plugin for move in self.comparison.moves if move.cause.plugin)
-        return dict(plugins.most_common())
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data."""
-        comparison = self.comparison
         return {
             "objective": self.objective,
             "profile": self.profile,
@@ -371,14 +179,67 @@ class Tuning:
             "today": self.today.to_dict(),
             "best": self.best.to_dict(),
             "config": self.document,
+            **self._changes(),
+            "trials": [trial.to_dict() for trial in self.trials],
+        }
+
+    def _changes(self) -> dict[str, Any]:
+        """What it would change, as plain data."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning(Found):
+    """The best configuration for pods that are placed, and what it would change."""
+
+    comparison: Comparison
+    """The same pods placed with today's configuration and with the one found."""
+
+    @property
+    def responsible(self) -> dict[str, int]:
+        """How many pods go elsewhere mostly on account of each plugin, that of most pods first."""
+        plugins = Counter(move.cause.plugin for move in self.comparison.moves if move.cause.plugin)
+        return dict(plugins.most_common())
+
+    def _changes(self) -> dict[str, Any]:
+        comparison = self.comparison
+        return {
             "leftOut": list(self.left_out),
             "responsible": self.responsible,
             "moved": len(comparison.moves),
             "before": comparison.before.measures.to_dict(),
             "after": comparison.after.measures.to_dict(),
             "moves": [move.to_dict() for move in comparison.moves],
-            "trials": [trial.to_dict() for trial in self.trials],
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineTuning(Found):
+    """The best configuration for events that happen, and what they come to with it."""
+
+    comparison: TimelineComparison
+    """The same events with today's configuration and with the one found."""
+
+    def _changes(self) -> dict[str, Any]:
+        return {"before": self.comparison.before, "after": self.comparison.after}
+
+
+class Budget(NamedTuple):
+    """How long to search, and on what: see `tune`."""
+
+    trials: int | None = None
+    seconds: float | None = None
+    jobs: int | None = 1
+    workers: Workers | None = None
+    on_tried: Callable[[], object] = lambda: None
+
+    def check(self) -> None:
+        for name in ("trials", "seconds", "jobs"):
+            number = getattr(self, name)
+            if number is not None and not number > 0:
+                raise InputError(f"{name} must be more than 0, not {number}")
+            if number == inf:
+                raise InputError(f"{name} must be a number, or the search never ends, not {number}")
 
 
 def tune(
@@ -406,62 +267,119 @@ def tune(
     cannot import is tried in this one. `on_tried` is called after each trial. An old release is given and gives a
     Policy, or v1.18 what it is given.
     """
-    _check_budget(trials, seconds, jobs)
-    optuna = _optuna()
+    budget = Budget(trials, seconds, jobs, workers, on_tried)
+    budget.check()
+    optuna = load_optuna("tuning")
     options = SchedulerOptions.steady(config, **keywords)
-    space = _space(options, profile)
+    space = search_space(options, profile)
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
         raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
-    bench = TrialRunner(cluster=pods, space=space, objective=function, options=options)
+    bench = PlacementRunner(cluster=pods, space=space, objective=function, options=options)
     left_out = idle_plugins(bench)
-    search = _Search(optuna, space, left_out, options.seed)
-    deadline = None if seconds is None else monotonic() + seconds
-    most = trials if trials is not None else TRIALS if seconds is None else None
-    found = []
-    with (
-        _runs(bench, jobs, workers) as run,
-        closing(search.trials(run, most, deadline)) as tried,
-    ):
-        for trial in tried:
-            found.append(trial)
-            on_tried()
+    found = _tried(bench, budget, _Search(optuna, space, left_out, options.seed))
     best = min(found, key=lambda trial: trial.rank)
     comparison = compare(
-        Way(cluster=cluster, config=space.config(space.today), release=options.release, name="today's configuration"),
-        Way(cluster=cluster, config=space.config(best.settings), release=options.release, name="the tuned one"),
+        Way(cluster=cluster, config=space.config(space.today), release=options.release, name=TODAY),
+        Way(cluster=cluster, config=space.config(best.settings), release=options.release, name=TUNED),
         options,
         replay=replay,
     )
-    name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
     if best.number and len(left_out) < len(space.today.weights):
         # What was found may send pods where another plugin has a say; it is not called idle then.
         told = telling_plugins(bench, best.settings, set(best.settings.weights).difference(left_out))
         left_out = tuple(each for each in left_out if each not in told)
-    return Tuning(name, space.profile, space.document(best.settings), tuple(found), comparison, left_out)
+    return Tuning(
+        objective=_name(objective),
+        profile=space.profile,
+        document=space.document(best.settings),
+        trials=found,
+        comparison=comparison,
+        left_out=left_out,
+    )
+
+
+def tune_timeline(
+    objects: Objects,
+    events: TimelineEvents,
+    objective: str | TimelineObjective | None = None,
+    config: Mapping[str, Any] | SchedulerOptions | None = None,
+    *,
+    node_groups: NodeGroups | None = None,
+    until: float | None = None,
+    profile: str | None = None,
+    trials: int | None = None,
+    seconds: float | None = None,
+    jobs: int | None = 1,
+    workers: Workers | None = None,
+    on_tried: Callable[[], object] = lambda: None,
+    **keywords: Unpack[SchedulerKeywords],
+) -> TimelineTuning:
+    """Search as `tune` does, where the events happen with each configuration, up to `until` seconds.
+
+    `objective` is a name of `TIMELINE_OBJECTIVES`, a function as `module:function`, or a function of a TimelineResult;
+    the cost of the nodes unless given, or without node groups the mean wait. No configuration is better that leaves
+    more pods waiting at the end, or more important ones.
+    """
+    budget = Budget(trials, seconds, jobs, workers, on_tried)
+    budget.check()
+    optuna = load_optuna("tuning")
+    options = SchedulerOptions.steady(config, **keywords)
+    space = search_space(options, profile)
+    chosen = objective or ("mean_wait" if node_groups is None else "cost")
+    function = timeline_objective(chosen, has_groups=node_groups is not None) if isinstance(chosen, str) else chosen
+    bench = TimelineRunner(
+        objects=objects,
+        events=events,
+        node_groups=node_groups,
+        until=until,
+        space=space,
+        objective=function,
+        options=options,
+    )
+    found = _tried(bench, budget, _Search(optuna, space, (), options.seed))
+    best = min(found, key=lambda trial: trial.rank)
+    release = release_of(options.release).name
+    today, tuned = (
+        TimelineWay(objects=objects, name=name, config=space.config(settings), release=release, node_groups=node_groups)
+        for name, settings in ((TODAY, space.today), (TUNED, best.settings))
+    )
+    return TimelineTuning(
+        objective=_name(chosen),
+        profile=space.profile,
+        document=space.document(best.settings),
+        trials=found,
+        comparison=compare_timelines(today, tuned, events, options, until=until),
+    )
+
+
+TODAY, TUNED = "today's configuration", "the tuned one"
+
+
+def _name(objective: object) -> str:
+    return objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
+
+
+def _tried(bench: TrialRunner, budget: Budget, search: _Search) -> tuple[Trial, ...]:
+    """Every configuration that is tried before the budget is used up."""
+    deadline = None if budget.seconds is None else monotonic() + budget.seconds
+    most = budget.trials if budget.trials is not None else TRIALS if budget.seconds is None else None
+    found = []
+    with (
+        _runs(bench, budget.jobs, budget.workers) as run,
+        closing(search.trials(run, most, deadline)) as tried,
+    ):
+        for trial in tried:
+            found.append(trial)
+            budget.on_tried()
+    return tuple(found)
 
 
 def _runs(bench: TrialRunner, jobs: int | None, workers: Workers | None) -> AbstractContextManager[RunTrials]:
     if workers is not None:
         return nullcontext(trials_on(bench, workers))
     return trial_workers(bench, cores() if jobs is None else jobs)
-
-
-def _space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
-    """The settings of a configuration, or of the default one of a release."""
-    config, registry, chosen = options.config, options.registry, release_of(options.release)
-    if isinstance(config, KubeSchedulerConfiguration):
-        raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
-    if not chosen.is_old:
-        return ConfigurationSpace(config, registry, profile, chosen.rules)
-    # Loaded where an old release is tuned.
-    from podium.answers.search_space import PolicySpace, V1Alpha2Space
-    from podium.releases.policy import is_policy
-
-    if config is None or is_policy(config):
-        return PolicySpace(config, registry, profile, chosen.name)
-    return V1Alpha2Space(config, registry, profile, chosen.name)
 
 
 class _Search:
@@ -520,20 +438,3 @@ class _Search:
 def _told(tried: TrialOutcome, today: Trial) -> float:
     """What the search is told: a trial that leaves more important pods pending than today's gets the worst value."""
     return tried.value if tried.pending <= today.pending else float("inf")
-
-
-def _check_budget(trials: int | None, seconds: float | None, jobs: int | None) -> None:
-    for name, number in (("trials", trials), ("seconds", seconds), ("jobs", jobs)):
-        if number is not None and not number > 0:
-            raise InputError(f"{name} must be more than 0, not {number}")
-        if number == inf:
-            raise InputError(f"{name} must be a number, or the search never ends, not {number}")
-
-
-def _optuna() -> ModuleType:
-    try:
-        import optuna
-    except ImportError:
-        raise InputError("tuning needs Optuna: pip install 'podium[tune]'") from None
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna

@@ -261,6 +261,13 @@ class Autoscaler:
         return self._fleet.report()
 
 
+def scaled(timeline: Timeline, groups: NodeGroups | None) -> Timeline:
+    """The timeline, which an autoscaler joined if there are groups."""
+    if groups is not None:
+        Autoscaler(timeline, groups)
+    return timeline
+
+
 @dataclass(frozen=True)
 class Option:
     """A group that could grow by some nodes, and the pods that would fit then."""

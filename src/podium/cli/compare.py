@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from podium.cli import options, simulate
 from podium.cli.output import Format, Output, fail_if
 
 if TYPE_CHECKING:
-    from podium.answers import Comparison, Condition, Tuning, Upgrade, Way
+    from podium.answers import Comparison, Condition, TimelineTuning, Tuning, Upgrade, Way
     from podium.answers.compare import TimelineWay
     from podium.engine.release import Release
     from podium.framework import Registry
@@ -90,10 +91,8 @@ def compare(
     compare. With --timeline the same events happen both ways, and waits, evictions, utilisation and cost are compared.
     Exit code 1 if a --fail-if holds, else 0.
     """
-    if events is not None or until is not None or node_groups:
-        for name, is_given in (("--html", html is not None), ("--replay", replay)):
-            if is_given:
-                raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
+    groups = node_groups[0] if node_groups else None
+    if _is_timeline((events, until, groups), {"--html": html is not None, "--replay": replay}):
         sides = _Sides(files, kubeconfig, context, configs, clusters, releases, node_groups)
         return _compare_timelines(
             sides,
@@ -191,17 +190,16 @@ def _compare_timelines(
     from podium.answers.compare import TIMELINE_NAMES, compare_timelines
     from podium.cli.inputs import registry_with
     from podium.cli.output import emit, exit_code, read_conditions, text_width, with_conditions
-    from podium.errors import InputError
     from podium.present.comparison import timeline_document, timeline_lines, timeline_rows
     from podium.timeline import read_timeline
 
     events, until = when
-    if events is None:
-        raise InputError(f"{'--until' if until else '--node-groups'} needs --timeline EVENTS")
     conditions, registry = read_conditions(fail_if, TIMELINE_NAMES), registry_with(registry_names)
     stop = None if until is None else simulate.seconds(until)
     before, after = _timeline_ways(sides, registry)
-    comparison = compare_timelines(before, after, read_timeline(events), until=stop, registry=registry, **options)
+    comparison = compare_timelines(
+        before, after, read_timeline(events or "-"), until=stop, registry=registry, **options
+    )
     emit(
         output,
         lines=lambda: timeline_lines(comparison, width=text_width(output)),
@@ -400,14 +398,19 @@ def tune(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     objective: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--objective",
             metavar="NAME|MODULE:FUNCTION",
-            help="fewest-nodes, lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a function that is "
-            "given a Simulation and gives a number to minimise.",
+            help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
+            "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
+            "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
+            "longest_wait, p95_wait, end, or a function of a TimelineResult.",
         ),
-    ] = "fewest-nodes",
+    ] = None,
+    events: simulate.Events = None,
+    until: simulate.Until = None,
+    node_groups: simulate.NodeGroups = None,
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
     trials: Annotated[
@@ -437,7 +440,8 @@ def tune(
     No configuration is better that leaves more pods pending, or more important ones. Weights that cannot matter, as a
     plugin scores all nodes alike for every pod, are left as they are. Shows what would change compared with today's
     configuration, and why; if nothing is better, nothing is written. For an old release it searches the weights of
-    priorities, and finds a Policy. Exit code 1 if nothing better was found.
+    priorities, and finds a Policy. With --timeline the events happen with each configuration, and the lowest cost or
+    wait is searched for. Exit code 1 if nothing better was found.
     """
     from podium import answers
     from podium.answers.tune import TRIALS
@@ -445,16 +449,22 @@ def tune(
     from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster
     from podium.errors import InputError
-    from podium.manifests import expand_workloads
+    from podium.manifests import Objects, expand_workloads
     from podium.present.text import to_yaml
 
-    if ":" in objective:
+    is_timeline = _is_timeline((events, until, node_groups), {"--html": html is not None, "--replay": replay})
+    if objective is not None and ":" in objective:
         # By its full name, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files, kubeconfig, context))
+    objects = read_objects(files, kubeconfig, context) if files or kubeconfig or not is_timeline else Objects()
     mention(objects, verbose=verbose)
     chosen = choose_release(release, feature_gates, objects)
+    if is_timeline:
+        search = _timeline_search(objects, (events, until, node_groups), objective)
+    else:
+        pods = Cluster.from_objects(expand_workloads(objects))
+        search = partial(answers.tune, pods, objective or "fewest-nodes", replay=replay)
     if out is not None and out != "-" and not Path(out).parent.is_dir():
         # A long search is not to end in vain.
         raise InputError("no such file or directory", out)
@@ -465,12 +475,9 @@ def tune(
         nullcontext() if dask is None else _dask_cluster(dask) as workers,
         progress("trying configurations", None if most is None else most + 1) as advance,
     ):
-        found = answers.tune(
-            Cluster.from_objects(objects),
-            objective,
+        found = search(
             _document(config, objects, registry, chosen),
             profile=profile,
-            replay=replay,
             trials=most,
             seconds=seconds,
             seed=seed,
@@ -483,9 +490,43 @@ def tune(
         )
     if out is not None and found.improves:
         write_text(out, f"{to_yaml(found.document)}\n")
-    if not write_report(html, lambda: _tune_page(found)):
+    if not isinstance(found, answers.Tuning) or not write_report(html, lambda: _tune_page(found)):
         _tune_show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
+
+
+def _is_timeline(timeline: Sequence[str | None], others: Mapping[str, bool]) -> bool:
+    """Whether a timeline is asked for by its events; `timeline` also has when it stops, and its node groups."""
+    from podium.errors import InputError
+
+    events, until, node_groups = timeline
+    if events is None:
+        if until is not None or node_groups is not None:
+            raise InputError(f"{'--until' if until else '--node-groups'} needs --timeline EVENTS")
+        return False
+    for name, is_given in others.items():
+        if is_given:
+            raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
+    return True
+
+
+def _timeline_search(
+    objects: Objects, timeline: Sequence[str | None], objective: str | None
+) -> Callable[..., Tuning | TimelineTuning]:
+    """`tune_timeline` of what the command line gives."""
+    from podium.answers import tune_timeline
+    from podium.autoscaling import read_node_groups
+    from podium.timeline import read_timeline
+
+    events, until, node_groups = timeline
+    return partial(
+        tune_timeline,
+        objects,
+        read_timeline(events or "-"),
+        objective,
+        until=None if until is None else simulate.seconds(until),
+        node_groups=None if node_groups is None else read_node_groups(node_groups),
+    )
 
 
 def _dask_cluster(address: str) -> AbstractContextManager[Workers]:
@@ -512,7 +553,7 @@ def _tune_page(found: Tuning) -> str:
     return tuning_page(found)
 
 
-def _tune_show(found: Tuning, output: Format, *, out: str | None, everything: bool) -> None:
+def _tune_show(found: Tuning | TimelineTuning, output: Format, *, out: str | None, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.tuning import to_document, to_lines, to_rows
 

@@ -65,7 +65,7 @@ def sweep(
 
 
 def _workers(jobs: int | None, dask: str | None, runs: int) -> AbstractContextManager[Workers]:
-    from podium.answers.tune import cores
+    from podium.answers.trials import cores
     from podium.sweep import dask_cluster, in_process, local_processes
 
     if dask is not None:

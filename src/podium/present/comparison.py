@@ -186,7 +186,7 @@ def to_rows(comparison: Comparison) -> str:
 # -- over time -----------------------------------------------------------------------------------------------------
 
 
-def timeline_lines(comparison: TimelineComparison, *, width: int = WIDTH) -> list[Line]:
+def timeline_lines(comparison: TimelineComparison, width: int = WIDTH) -> list[Line]:
     """What the same events come to in two ways."""
     one, other = comparison.names
     rows = [

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from podium.answers import Trial, Tuning
-from podium.present.comparison import measure_lines, move_lines, responsible
+from podium.answers import TimelineTuning, Trial, Tuning
+from podium.present.comparison import measure_lines, move_lines, responsible, timeline_lines
 from podium.present.decision_text import WIDTH
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.sweep import Group, SweepResult
@@ -17,7 +17,9 @@ from podium.wording import counted, joined
 FEWEST_NODES = "fewest-nodes"
 
 
-def to_lines(tuning: Tuning, *, out: str | None = None, width: int = WIDTH, everything: bool = False) -> list[Line]:
+def to_lines(
+    tuning: Tuning | TimelineTuning, *, out: str | None = None, width: int = WIDTH, everything: bool = False
+) -> list[Line]:
     """What was found, which settings it changes, which pods move and what it is good for.
 
     Of many pods ten are shown, or `everything`. `out` is where the configuration was written.
@@ -25,9 +27,12 @@ def to_lines(tuning: Tuning, *, out: str | None = None, width: int = WIDTH, ever
     lines = [line for text in words(tuning) for line in wrapped(text, width)]
     lines[0] = lines[0]._replace(style="green" if tuning.improves else "red")
     if tuning.improves:
-        lines += [Line(""), *_setting_lines(tuning)]
-        lines += [Line(""), *measure_lines(tuning.comparison, width)]
-    if tuning.comparison.moves:
+        lines += [Line(""), *_setting_lines(tuning), Line("")]
+        if isinstance(tuning, Tuning):
+            lines += measure_lines(tuning.comparison, width)
+        else:
+            lines += timeline_lines(tuning.comparison, width)
+    if isinstance(tuning, Tuning) and tuning.comparison.moves:
         lines += [Line(""), *move_lines(tuning.comparison, width, everything)]
     if not tuning.improves:
         return [*lines, *wrapped(f"Nothing was written to {out}.", width)] if out else lines
@@ -35,7 +40,7 @@ def to_lines(tuning: Tuning, *, out: str | None = None, width: int = WIDTH, ever
     return [*lines, Line(""), *wrapped(written, width)]
 
 
-def words(tuning: Tuning) -> Iterator[str]:
+def words(tuning: Tuning | TimelineTuning) -> Iterator[str]:
     """What was found, in sentences."""
     today, best, tried = tuning.today, tuning.best, counted(len(tuning.trials) - 1, "configuration")
     if not tuning.improves:
@@ -48,17 +53,19 @@ def words(tuning: Tuning) -> Iterator[str]:
     else:
         values = f"{number(best.value)} instead of {number(today.value)}"
         yield f"{tuning.objective}: {values}, the best of {tried} tried."
-    pods, moved = counted(len(tuning.comparison.after.nodes), "pod"), len(tuning.comparison.moves)
-    yield f"{moved:,} of {pods} {'goes' if moved == 1 else 'go'} elsewhere than with today's configuration."
+    moves = tuning.comparison.moves if isinstance(tuning, Tuning) else ()
+    if isinstance(tuning, Tuning):
+        pods, verb = counted(len(tuning.comparison.after.nodes), "pod"), "goes" if len(moves) == 1 else "go"
+        yield f"{len(moves):,} of {pods} {verb} elsewhere than with today's configuration."
     if best.pending != today.pending:
         others = ": more important ones find a node" if len(best.pending) >= len(today.pending) else ""
         yield f"{_pending(best)} pending instead of {len(today.pending):,}{others}."
-    if moved:
-        yield responsible(tuning.comparison.moves)
+    if moves:
+        yield responsible(moves)
     yield from _left_out(tuning)
 
 
-def _left_out(tuning: Tuning) -> Iterator[str]:
+def _left_out(tuning: Tuning | TimelineTuning) -> Iterator[str]:
     """Which weights were not searched, and why."""
     weights = tuning.today.settings.weights
     if tuning.left_out and len(tuning.left_out) == len(weights):
@@ -77,7 +84,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
 
 
-def settings(tuning: Tuning) -> list[tuple[str, str, str]]:
+def settings(tuning: Tuning | TimelineTuning) -> list[tuple[str, str, str]]:
     """What was searched, as it is today, and as it was found."""
     before, after = tuning.today.settings, tuning.best.settings
     rows = [
@@ -96,7 +103,7 @@ def _shape(shape: tuple[tuple[int, int], ...] | None) -> str:
     return " ".join(f"{at}%:{score}" for at, score in shape or ()) or "-"
 
 
-def _setting_lines(tuning: Tuning) -> list[Line]:
+def _setting_lines(tuning: Tuning | TimelineTuning) -> list[Line]:
     rows = settings(tuning)
     columns = [
         Column("SETTING", [what for what, _, _ in rows], right=False),
@@ -106,12 +113,12 @@ def _setting_lines(tuning: Tuning) -> list[Line]:
     return styled(table(columns), ["bold", *("" if before != after else "dim" for _, before, after in rows)])
 
 
-def to_document(tuning: Tuning) -> dict[str, Any]:
-    """The result as plain data, of kind Tuning."""
-    return {"apiVersion": API_VERSION, "kind": "Tuning", **tuning.to_dict()}
+def to_document(tuning: Tuning | TimelineTuning) -> dict[str, Any]:
+    """The result as plain data, of kind Tuning or TimelineTuning."""
+    return {"apiVersion": API_VERSION, "kind": type(tuning).__name__, **tuning.to_dict()}
 
 
-def to_rows(tuning: Tuning) -> str:
+def to_rows(tuning: Tuning | TimelineTuning) -> str:
     """Every configuration that was tried, as CSV; 0 is today's."""
     plugins = list(tuning.today.settings.weights)
     header = ("trial", "value", "pending", "strategy", "shape", *plugins)

@@ -8,7 +8,7 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -16,6 +16,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from podium import __version__
+from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
 from podium.engine.release import CURRENT, release_of
@@ -115,21 +116,6 @@ def import_from(folder: Path, sources: Sources) -> None:
         if loaded is not None and getattr(loaded, "__file__", None) != str(folder / name):
             del sys.modules[Path(name).stem]
     importlib.invalidate_caches()
-
-
-def function_named(name: str) -> Callable[..., Any]:
-    """The function of a module; InputError if it cannot be had."""
-    module_name, _, function_name = name.partition(":")
-    if not module_name or not function_name:
-        raise InputError(f"{name!r} is not a function as module:function")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a user's module may fail in any way; say which and how
-        raise InputError(f"module {module_name!r} cannot be imported: {error}") from error
-    function: Callable[..., Any] | None = getattr(module, function_name, None)
-    if not callable(function):
-        raise InputError(f"module {module_name!r} has no function {function_name!r}")
-    return function
 
 
 FIXED = ""

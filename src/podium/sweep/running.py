@@ -13,15 +13,15 @@ from msgspec import Struct
 
 from podium.answers.compare import timeline_numbers
 from podium.answers.measures import measure
-from podium.answers.tune import interrupts_held_back
-from podium.autoscaling import Autoscaler
+from podium.answers.trials import function_named, interrupts_held_back
+from podium.autoscaling import scaled
 from podium.cluster import Cluster
 from podium.engine import Simulation, simulate
 from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.located import is_number
-from podium.sweep.inputs import FIXED, Inputs, document_of, function_named, registry_of, setting
+from podium.sweep.inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep.spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
 
@@ -106,9 +106,7 @@ class Job(NamedTuple):
             events = self.inputs.events[point.get("events", trace)]
             objects = self._prepared(self.inputs.objects(cluster, trace), seed)
             groups = self.inputs.node_groups.get(point.get("nodeGroups", FIXED))
-            with closing(Timeline(objects, events, **options)) as timeline:
-                if groups is not None:
-                    Autoscaler(timeline, groups)
+            with closing(scaled(Timeline(objects, events, **options), groups)) as timeline:
                 return timeline.run(spec.until)
         return simulate(self._cluster(cluster, trace, seed), messages=False, **options)
 

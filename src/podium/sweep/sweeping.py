@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from podium.answers.search_space import load_optuna
 from podium.errors import InputError
 from podium.sweep.inputs import Inputs
 from podium.sweep.running import Job, Numbers, Outcome, Workers
@@ -296,7 +297,7 @@ class _Sweeping:
 
     def searched(self, spec: SweepSpec) -> Iterator[Row]:
         """The rows of the points that Optuna suggests, in batches."""
-        optuna = _optuna()
+        optuna = load_optuna("`search: optuna`")
         study = optuna.create_study(
             sampler=optuna.samplers.TPESampler(seed=spec.search.seed),
             direction="maximize" if spec.goal.is_highest else "minimize",
@@ -331,12 +332,3 @@ def _row(number: int, point: Point, outcome: Outcome) -> Row:
 
 def _lost(error: object) -> str:
     return f"no worker could do it: {type(error).__name__}: {error}"
-
-
-def _optuna() -> ModuleType:
-    try:
-        import optuna
-    except ImportError:
-        raise InputError("`search: optuna` needs Optuna: pip install 'podium[tune]'") from None
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna

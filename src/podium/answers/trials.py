@@ -1,0 +1,300 @@
+"""One try of a configuration: what is run, the number that a search wants as low as possible, and the processes that
+carry tries out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from podium.answers.compare import WITH_GROUPS, timeline_numbers
+from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
+from podium.answers.search_space import SearchSpace, TunedSettings
+from podium.cluster import Cluster
+from podium.engine import Simulation, simulate
+from podium.engine.scheduler import SchedulerOptions
+from podium.errors import InputError, PodiumError
+from podium.manifests import Objects
+from podium.model.objects import ZONE
+from podium.model.resources import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from podium.autoscaling import NodeGroups
+    from podium.timeline import TimelineEvents, TimelineResult
+
+Objective = Callable[[Simulation], float]
+TimelineObjective = Callable[["TimelineResult"], float]
+
+
+def fewest_nodes(simulation: Simulation) -> float:
+    """How many nodes are in use."""
+    return nodes_in_use(simulation.cluster)
+
+
+def lowest_imbalance(simulation: Simulation) -> float:
+    """The mean imbalance of cpu and memory."""
+    return (imbalance(simulation.cluster, CPU) + imbalance(simulation.cluster, MEMORY)) / 2
+
+
+def most_spread(simulation: Simulation) -> float:
+    """How far the mean spread over zones and nodes is from 1."""
+    return 1 - (spread(simulation.cluster, ZONE) + spread(simulation.cluster, NODE)) / 2
+
+
+def least_fragmentation(simulation: Simulation) -> float:
+    """Which share of what is free is stranded."""
+    return fragmentation(simulation.cluster)
+
+
+def lowest_cost(simulation: Simulation) -> float:
+    """What the nodes in use cost per hour."""
+    return cost_per_hour(simulation.cluster)
+
+
+OBJECTIVES: Mapping[str, Objective] = {
+    "fewest-nodes": fewest_nodes,
+    "lowest-imbalance": lowest_imbalance,
+    "most-spread": most_spread,
+    "least-fragmentation": least_fragmentation,
+    "lowest-cost": lowest_cost,
+}
+
+
+@dataclass(frozen=True)
+class LowestNumber:
+    """An objective of timelines: one of the numbers that `timeline_numbers` gives."""
+
+    name: str
+
+    def __call__(self, result: TimelineResult) -> float:
+        return timeline_numbers(result)[self.name]
+
+
+TIMELINE_OBJECTIVES: Mapping[str, LowestNumber] = {
+    name: LowestNumber(name) for name in (*WITH_GROUPS, "evictions", "mean_wait", "longest_wait", "p95_wait", "end")
+} | {"lowest-cost": LowestNumber("cost")}
+
+
+def objective_named(name: str) -> Objective:
+    """One of `OBJECTIVES`, or a Python function as `module:function`."""
+    return OBJECTIVES[name] if name in OBJECTIVES else _own_objective(name, OBJECTIVES)
+
+
+def timeline_objective(name: str, *, has_groups: bool) -> TimelineObjective:
+    """One of `TIMELINE_OBJECTIVES`, or a Python function as `module:function`."""
+    found = TIMELINE_OBJECTIVES.get(name)
+    if found is not None and found.name in WITH_GROUPS and not has_groups:
+        raise InputError(f"objective {name!r} needs node groups: give them with --node-groups")
+    return found or _own_objective(name, TIMELINE_OBJECTIVES)
+
+
+def _own_objective(name: str, known: Iterable[str]) -> Callable[[Any], float]:
+    if ":" not in name:
+        raise InputError(f"objective {name!r} is not one of {', '.join(known)}, nor a function as module:function")
+    try:
+        return function_named(name)
+    except InputError as error:
+        raise InputError(f"objective {name!r}: {error.message}") from error
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """The function that `module:function` names; InputError if it cannot be had."""
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"{name!r} is not a function as module:function")
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way; say which and how
+        raise InputError(f"module {module_name!r} cannot be imported: {error}") from error
+    function: Callable[..., Any] | None = getattr(module, function_name, None)
+    if not callable(function):
+        raise InputError(f"module {module_name!r} has no function {function_name!r}")
+    return function
+
+
+def value_of(objective: Callable[[Any], float], result: Simulation | TimelineResult) -> float:
+    """The number the objective comes to; InputError if a user's function fails or gives none."""
+    name = getattr(objective, "__name__", repr(objective))
+    try:
+        value = objective(result)
+    except InputError:
+        raise
+    except Exception as error:  # a user's function may fail in any way
+        raise InputError(f"objective {name} failed: {type(error).__name__}: {error}") from error
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"objective {name} gave {value!r}; it must give a number to minimise") from None
+    if number != number:
+        raise InputError(f"objective {name} gave no number (NaN); it must give one to minimise")
+    return number
+
+
+class TrialOutcome(NamedTuple):
+    """What came of a configuration."""
+
+    value: float
+    """Of the objective."""
+    pending: tuple[int, ...]
+    """The priorities of the pods that fit nowhere, highest first: of two, the smaller one is better."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialRunner(ABC):
+    """Everything that a try needs and that stays the same from one to the next."""
+
+    space: SearchSpace
+    objective: Callable[[Any], float]
+    options: SchedulerOptions
+    """The configuration aside, which each try has of its own."""
+
+    def options_with(self, settings: TunedSettings) -> SchedulerOptions:
+        """The options of a scheduler with these settings."""
+        return replace(self.options, config=self.space.config(settings))
+
+    @abstractmethod
+    def run(self, settings: TunedSettings) -> TrialOutcome:
+        """Try these settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementRunner(TrialRunner):
+    """Places pending pods."""
+
+    cluster: Cluster
+    """With the pods to place pending."""
+
+    def run(self, settings: TunedSettings) -> TrialOutcome:
+        """Place the pods with these settings."""
+        simulation = simulate(self.cluster, config=self.options_with(settings), messages=False)
+        pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
+        return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineRunner(TrialRunner):
+    """Lets events happen."""
+
+    objects: Objects
+    events: TimelineEvents
+    node_groups: NodeGroups | None
+    until: float | None
+
+    def run(self, settings: TunedSettings) -> TrialOutcome:
+        """Let the events happen with these settings."""
+        # Here and not above: most answers need no simulated time.
+        from podium.autoscaling import scaled
+        from podium.timeline import Timeline
+
+        timeline = Timeline(self.objects, self.events, self.options_with(settings))
+        with closing(scaled(timeline, self.node_groups)):
+            result = timeline.run(self.until)
+            pending = sorted((timeline.loop.pods[life.pod].priority for life in result.unplaced), reverse=True)
+        return TrialOutcome(value_of(self.objective, result), tuple(pending))
+
+
+class RunTrials(Protocol):
+    """Tries configurations, in any order; None for those that it did not get to before the deadline."""
+
+    def __call__(self, batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]: ...
+
+
+class Workers(Protocol):
+    """Other processes, on any machine, that call a method of a shared object for many items."""
+
+    def run(
+        self, method: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]: ...
+
+
+def trials_on(bench: TrialRunner, workers: Workers) -> RunTrials:
+    """A way to try configurations on workers that somebody else has started; a batch is tried as a whole."""
+
+    def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
+        found = dict(workers.run(type(bench).run, bench, batch))
+        for place in range(len(batch)):
+            outcome = found[place]
+            if not isinstance(outcome, TrialOutcome):
+                raise InputError(f"a worker could not try a configuration: {outcome}")
+            yield outcome
+
+    return run
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Hold back interrupts for the length of the block; processes that are started in it never get any.
+
+    A terminal sends an interrupt to every process, but it is for the one that started the others.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
+    """A way to try configurations on so many processors."""
+    if jobs <= 1 or not _can_travel(bench.objective):
+        yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(settings) for settings in batch)
+        return
+    # A fresh interpreter, as a fork of a process with threads may hang.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _set_up, (bench,)) as pool:
+
+        def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
+            with interrupts_held_back():
+                futures = [pool.submit(_run, settings) for settings in batch]
+            for future in futures:
+                yield None if _is_over(deadline) and future.cancel() else future.result()
+
+        try:
+            yield run
+        except BrokenProcessPool:
+            raise PodiumError("a process that tries configurations ended; try --jobs 1 to see why") from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and monotonic() >= deadline
+
+
+def _can_travel(objective: Callable[[Any], float]) -> bool:
+    """Whether another process can import the function, which it cannot from a notebook or out of a function."""
+    named = objective if hasattr(objective, "__qualname__") else type(objective)
+    return named.__module__ != "__main__" and "<" not in named.__qualname__
+
+
+_runner: TrialRunner | None = None
+
+
+def _set_up(bench: TrialRunner) -> None:
+    """What a process does first."""
+    global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
+    _runner = bench
+
+
+def _run(settings: TunedSettings) -> TrialOutcome:
+    assert _runner is not None
+    try:
+        return _runner.run(settings)
+    except PodiumError as error:
+        # Errors with more than a message do not survive the way back.
+        raise InputError(str(error)) from None
