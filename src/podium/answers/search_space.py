@@ -19,7 +19,6 @@ from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Registry
 from podium.releases import provider_policy
-from podium.releases.policy import is_policy
 from podium.releases.resource_priorities import RatioArgs
 from podium.releases.rules import RULES, V1_18
 from podium.rules import NEWEST_RULES, Rules
@@ -330,6 +329,8 @@ def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
         raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
+    from podium.releases.policy import is_policy  # loaded where an old release is tuned
+
     if config is None or is_policy(config):
         return PolicySpace(config, registry, profile, chosen.name)
     return V1Alpha2Space(config, registry, profile, chosen.name)
