@@ -154,7 +154,7 @@ class RowChangeLog:
         self._reader.catch_up()
 
 
-class ChangedRows:
+class RowChangeReader:
     """Reads which rows changed from where it stopped the last time; at first, all of them."""
 
     __slots__ = ("_changes", "_epoch", "_reader")
@@ -178,7 +178,7 @@ class RowCache(Generic[T]):
     __slots__ = ("_changed", "found")
 
     def __init__(self, changes: RowChangeLog) -> None:
-        self._changed = ChangedRows(changes)
+        self._changed = RowChangeReader(changes)
         self.found: dict[int, T] = {}
 
     def forget_changed(self) -> set[int] | None:

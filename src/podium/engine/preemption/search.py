@@ -29,7 +29,7 @@ from podium.engine.preemption.choice import (
     potential_rows,
     why_not_eligible,
 )
-from podium.engine.recheck import ChangedRows, Nominations, Recheck, RowChangeLog, recheck_of
+from podium.engine.recheck import Nominations, Recheck, RowChangeLog, RowChangeReader, recheck_of
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, SelectorError
 from podium.extenders import Extender
@@ -113,7 +113,7 @@ class KnownDryRuns:
     MOST_STATES = 1 << 12
 
     def __init__(self, changes: RowChangeLog) -> None:
-        self._changed = ChangedRows(changes)
+        self._changed = RowChangeReader(changes)
         self.outcomes: NDArray[np.object_] = np.zeros(0, dtype=np.object_)
         """Of every row that is not UNKNOWN, its DryRun."""
         self.kinds: Kinds = np.zeros(0, dtype=np.int8)

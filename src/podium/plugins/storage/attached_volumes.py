@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from hashlib import sha1
 from typing import NamedTuple, TypeVar
@@ -134,6 +134,7 @@ class AttachedVolumes:
         self.limited: Mask = np.zeros(0, dtype=np.bool_)
         """Whether each row has a limit for some driver."""
         self._migrations: list[Migrated] = [frozenset()]
+        self._by_migration: list[tuple[Migrated, Mask]] | None = None
         self.migration: Ints = np.zeros(0, dtype=np.int64)
         """Per row, the place in `migrations` of the in-tree plugins that CSI drivers took over from there."""
         self.uncountable: dict[int, Status] = {}
@@ -154,12 +155,12 @@ class AttachedVolumes:
         """The rows where a pod uses a volume already."""
         return self._volume_rows.get(volume, set())
 
-    def migrations(self) -> Iterator[tuple[Migrated, Mask]]:
+    def migrations(self) -> Sequence[tuple[Migrated, Mask]]:
         """The rows by the in-tree plugins that CSI drivers took over from there."""
-        for place, migrated in enumerate(self._migrations):
-            rows = self.migration == place
-            if rows.any():
-                yield migrated, rows
+        if self._by_migration is None:
+            masks = [(migrated, self.migration == place) for place, migrated in enumerate(self._migrations)]
+            self._by_migration = [(migrated, rows) for migrated, rows in masks if rows.any()]
+        return self._by_migration
 
     def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: Migrated) -> tuple[AttachedVolume, ...]:
         """The volumes a pod needs attached, each once and in its order.
@@ -277,6 +278,7 @@ class AttachedVolumes:
             self._attached = {driver: np.append(counts, nothing) for driver, counts in self._attached.items()}
             self._limits = {driver: np.append(limits, nothing + NO_LIMIT) for driver, limits in self._limits.items()}
             self.limited, self.migration = np.append(self.limited, none), np.append(self.migration, nothing)
+            self._by_migration = None
 
     def _count_row(self, row: int, cluster: Cluster) -> None:
         store, name = cluster.store, cluster.names[row]
@@ -330,6 +332,7 @@ class AttachedVolumes:
         if migrated not in self._migrations:
             self._migrations.append(migrated)
         self.limited[row], self.migration[row] = False, self._migrations.index(migrated)
+        self._by_migration = None
         if not alone and cluster.names[row]:
             for name, amount in node_allocatable(cluster.node(cluster.names[row])).items():
                 if name.startswith(ATTACHABLE):

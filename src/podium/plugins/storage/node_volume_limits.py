@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask
+from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.store import Store
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
@@ -66,7 +66,7 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
                 statuses.append(error.status)
                 codes[rows] = len(statuses)
             else:
-                codes[rows] = self._judge(volumes, attached, statuses)[rows]
+                self._judge(volumes, rows, attached, codes, statuses)
                 if self.release_rules.limits_need_csi_driver:
                     self._require_drivers(volumes, rows, nodes.cluster, codes, statuses)
         return Verdict.choose(nodes.take(codes), tuple(statuses))
@@ -87,27 +87,33 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
                 if node is None or all(each.name != name for each in node.spec.drivers):
                     codes[row] = len(statuses)
 
-    def _judge(self, volumes: tuple[AttachedVolume, ...], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
-        """A code per row: 0 if the new volumes can be attached, otherwise a place in `statuses`, counted from 1."""
-        codes = np.zeros(len(attached.limited), dtype=np.int64)
+    def _judge(
+        self,
+        volumes: tuple[AttachedVolume, ...],
+        rows: Mask,
+        attached: AttachedVolumes,
+        codes: Ints,
+        statuses: list[Status],
+    ) -> None:
+        """Reject the rows where the new volumes cannot be attached: a place in `statuses`, counted from 1."""
         for driver, count in Counter(volume.driver for volume in volumes).items():
             limits = attached.limits(driver)
             if limits is not None:
                 over = attached.attached(driver) > limits - count
-                users = [rows for volume in volumes if volume.driver == driver and (rows := attached.rows_with(volume))]
+                users = [used for volume in volumes if volume.driver == driver and (used := attached.rows_with(volume))]
                 if users:
                     new = np.full(len(codes), count)
-                    for rows in users:
-                        new[list(rows)] -= 1
+                    for used in users:
+                        new[list(used)] -= 1
                     # Where nothing is new the limit does not matter, not even one that is exceeded.
                     over = (new > 0) & (attached.attached(driver) > limits - new)
-                codes[over] = 1
+                if is_any(over):
+                    codes[over & rows] = 1
         if volumes:
             for row, status in attached.uncountable.items():
-                if attached.limited[row]:
+                if attached.limited[row] and rows[row]:
                     statuses.append(status)
                     codes[row] = len(statuses)
-        return codes
 
     def events_to_register(self) -> Sequence[EventHint]:
         rules = self.release_rules
