@@ -114,6 +114,12 @@ class FeasibleRows:
             rows = np.flatnonzero(mask)
         return rows
 
+    def has(self, row: int) -> bool:
+        """Whether a row is one of them."""
+        if self.are_the_plans:
+            return self._plan.feasible.item(row)
+        return row in self.rows
+
     @property
     def nodes(self) -> Nodes:
         """The nodes; without looking for them when that is all of them."""

@@ -15,7 +15,6 @@ from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine.failed_kinds import FailedKinds
 from podium.engine.feasible_rows import Ranking
-from podium.engine.node_statuses import NodeStatuses
 from podium.engine.plan.plan import Plan, Plans
 from podium.engine.preemption.search import Preemption, outlook
 from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
@@ -280,15 +279,12 @@ class Scheduler:
                 evaluation, extended = self._evaluate(pod, everywhere=True)
                 if evaluation is None:
                     return Decision(pod.key, None), None
-                decision = self._explain(evaluation, extended)
-                if preempt and decision.node is None:
-                    decision = self._preemption.attempt(decision, evaluation, self.framework_of(pod))
-                return decision, evaluation
+                return self._explain(evaluation, extended, preempt), evaluation
         except (InputError, PluginError, ExtenderError) as error:
             return Decision(pod.key, None, error=str(error), node_count=nodes), None
 
-    def _explain(self, evaluation: Evaluation, extended: ExtenderRound) -> Decision:
-        """The decision with every number and reason that led to it."""
+    def _explain(self, evaluation: Evaluation, extended: ExtenderRound, preempt: bool) -> Decision:
+        """The decision with every number and reason that led to it; with `preempt`, what PostFilter makes of it."""
         key, names = evaluation.pod.key, self.cluster.names
         rejected = self._rejected(evaluation, extended)
         feasible = tuple(sorted(names[row] for row in evaluation.feasible.rows))
@@ -308,6 +304,9 @@ class Scheduler:
             "scored_as_returned_by": extended.returned_by,
             "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
         }
+        if not feasible and preempt:
+            framework = self.framework_of(evaluation.pod)
+            found |= self._preemption.attempt(rejected, absent, evaluation, framework)
         if not feasible:
             return Decision(key, None, **found)
         if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
@@ -322,9 +321,9 @@ class Scheduler:
         if by_pre_filter is not None and not self.setup.rules.counts_absent_nodes:
             statuses = dict.fromkeys(self.cluster.rows.values(), by_pre_filter)
         else:
-            by_status = None if extended.rejections or extended.unasked else evaluation.rows_by_status()
-            if by_status is not None:
-                return NodeStatuses(by_status, names)
+            found = None if extended.rejections or extended.unasked else evaluation.node_statuses()
+            if found is not None:
+                return found
             statuses = evaluation.statuses()
         statuses = extended.over(statuses, evaluation.feasible.rows)
         return {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)}
@@ -447,7 +446,7 @@ class Scheduler:
     def _on_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> Evaluation | None:
         """The evaluation of the node that the pod is nominated to, if it fits there: no other node is looked at."""
         row = self.cluster.rows.get(node_name)
-        if row is None or row not in evaluation.feasible.rows:
+        if row is None or not evaluation.feasible.has(row):
             return None
         single = evaluation.only_on(row)
         extended.filter(single)
