@@ -25,8 +25,10 @@ from podium.answers.search_space import (
     SHAPE_AT,
     ConfigurationSpace,
     Document,
+    PolicySpace,
     SearchSpace,
     TunedSettings,
+    V1Alpha2Space,
     has_shape,
 )
 from podium.cluster import Cluster
@@ -466,9 +468,7 @@ def _space(
     chosen = release_of(release)
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
-    # Loaded where an old release is tuned.
-    from podium.answers.search_space import PolicySpace, V1Alpha2Space
-    from podium.releases.policy import is_policy
+    from podium.releases.policy import is_policy  # loaded where an old release is tuned
 
     if config is None or is_policy(config):
         return PolicySpace(config, registry, profile, chosen.name)
