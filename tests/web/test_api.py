@@ -26,6 +26,12 @@ SAME: list[tuple[list[str], str, dict[str, Any]]] = [
     (["simulate", "--seed", "3"], "simulate", {"seed": 3}),
     (["why-not", "payments/audit", "general-a3"], "why-not", {"pod": "payments/audit", "node": "general-a3"}),
     (["capacity", "shop/web"], "capacity", {"pods": ["shop/web"]}),
+    (["capacity", "shop/web", "payments/audit"], "capacity", {"pods": ["shop/web", "payments/audit"]}),
+    (
+        ["capacity", "shop/web", "batch/reindex", "--mix", "3:1"],
+        "capacity",
+        {"pods": ["shop/web", "batch/reindex"], "mix": [3, 1]},
+    ),
     (["drain", "data-a1", "spot-c2"], "drain", {"nodes": ["data-a1", "spot-c2"]}),
     (["fail", "zone=eu-1a", "--no-preempt"], "fail", {"selectors": ["zone=eu-1a"], "preempt": False}),
     (["fail", "--any", "1"], "fail", {"any": "1"}),
@@ -44,7 +50,7 @@ def test_answers_are_those_of_the_command_line(
     assert caller.post(f"/api/v1/{kind}", question).json == expected
 
 
-@pytest.mark.parametrize("place", [2, 3, 4, 7])
+@pytest.mark.parametrize("place", [2, 3, 4, 9])
 def test_a_question_can_be_an_address(place: int, caller: Caller) -> None:
     _, kind, question = SAME[place]
     assert caller.get(f"/api/v1/{kind}", _query(question)).json == caller.post(f"/api/v1/{kind}", question).json

@@ -121,6 +121,7 @@ class Capacity(Question):
     podspec: Manifest | None = None
     """Pods or workloads that are not in the cluster."""
     mix: Annotated[list[Annotated[int, Meta(ge=1, le=1_000_000)]], Meta(max_length=100)] = []
+    """Count several together, so many of each in turn; without it each is counted on its own."""
     at_least: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     limit: Count = 0
     exclude_nodes: Annotated[list[Name], Meta(max_length=10_000)] = []
@@ -322,12 +323,17 @@ def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
     )
     paths: Schema = {}
     for (name, kind), schema in zip(kinds.items(), schemas, strict=True):
+        content: Schema = {"application/json": {"schema": schema}}
+        if issubclass(kind, Question):
+            cluster = "A cluster as YAML or JSON text; the rest of the question is in the query then."
+            content["application/yaml"] = {"schema": {"type": "string", "description": cluster}}
+        parameters, about = _parameters(components[kind.__name__], components), (getdoc(kind) or "").partition("\n")[0]
         paths[f"/api/v1/{name}"] = {
-            "get": _operation(name, kind, {"parameters": _parameters(components[kind.__name__], components)}),
-            "post": _operation(
-                name, kind, {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-            ),
+            "get": _operation(f"get-{name}", about, {"parameters": parameters}),
+            "post": _operation(f"ask-{name}", about, {"requestBody": {"required": True, "content": content}}),
         }
+    about = "How large the served cluster is, its profiles and their weights, its labels and workloads."
+    paths["/api/v1/overview"] = {"get": _operation("get-overview", about, {})}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -344,11 +350,9 @@ def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
     }
 
 
-def _operation(name: str, kind: type[Any], more: Schema) -> Schema:
-    about = (getdoc(kind) or "").partition("\n")[0]
-    method = "ask" if "requestBody" in more else "get"
+def _operation(name: str, about: str, more: Schema) -> Schema:
     return {
-        "operationId": f"{method}-{name}",
+        "operationId": name,
         "summary": about,
         **more,
         "responses": {
