@@ -79,6 +79,24 @@ def test_every_answer_can_be_had_as_a_report(kind: str, caller: Caller) -> None:
     assert answer.body.startswith(b"<!doctype html>")
 
 
+def test_the_pods_of_a_search_can_be_had_as_a_report(caller: Caller) -> None:
+    answer = caller.get("/api/v1/pods", {"search": "payments", "limit": 2, "output": "html"})
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    text = answer.body.decode()
+    assert "pods of 416" in text
+    assert "more are not listed" in text
+    assert "audit-hlrhdd-8klzs" in text
+
+
+def test_a_pod_is_explained_with_other_weights_as_with_their_configuration(caller: Caller) -> None:
+    question = {"pod": "batch/reindex", "tieBreak": "first"}
+    settings = {"weights": {"NodeResourcesBalancedAllocation": 20}, "strategy": "MostAllocated"}
+    config = caller.post("/api/v1/configuration", {"settings": settings}).json
+    turned = caller.post("/api/v1/explain", {**question, "settings": settings}).json
+    assert turned == caller.post("/api/v1/explain", {**question, "config": config}).json
+    assert turned != caller.post("/api/v1/explain", question).json
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("explain", {}, "Object missing required field `pod`"),
     ("explain", {"pod": "nosuch"}, "pod 'nosuch' is not in the input"),
@@ -177,8 +195,10 @@ def test_annotations_and_secrets_are_not_sent(fleet_documents: list[dict[str, An
 def test_the_openapi_document_has_every_question(caller: Caller) -> None:
     document = caller.get("/api/v1/openapi.json").json
     assert document["openapi"] == "3.1.0"
-    assert {"/api/v1/explain", "/api/v1/what-if"} <= set(document["paths"])
+    asked = ("explain", "simulate", "why-not", "capacity", "drain", "fail", "compare", "audit", "what-if", "overview")
+    assert {f"/api/v1/{kind}" for kind in asked} <= set(document["paths"])
     explain = document["paths"]["/api/v1/explain"]
+    assert "application/yaml" in explain["post"]["requestBody"]["content"]
     assert {each["name"] for each in explain["get"]["parameters"]} >= {"pod", "seed", "preempt"}
     assert explain["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/Explain")
 

@@ -53,9 +53,13 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
     from podium.present.html.reports import explanation_page
 
     pod, _ = find_pod(subject.objects, question.pod, None)
+    options = subject.options
+    if question.settings is not None:
+        document = turned(subject, question.settings, question.profile)
+        options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     scheduler = Scheduler(
         subject.cluster,
-        **subject.options,
+        **options,
         tie_break=question.tie_break,
         seed=question.seed,
         assume_volumes=question.assume_volumes,

@@ -25,7 +25,7 @@ from podium.web import questions
 from podium.web.answering import Answered, BusyError, EndedError, Workers, answer
 from podium.web.questions import openapi
 from podium.web.serving import REPORT_POLICY, App, Guard, TooLargeError
-from podium.web.views import Views
+from podium.web.views import Views, pods_page
 from podium.web.what_if import Subject, subject_of
 
 KINDS: dict[str, type[Any]] = {
@@ -105,7 +105,8 @@ def reply_to(kind: str, question: Any, subject: Callable[[], Subject], views: Vi
 def _view(question: Any, views: Views) -> Answered:
     match question:
         case questions.Pods():
-            return Answered(views.pods(question))
+            found = views.pods(question)
+            return Answered(found, lambda: pods_page(found))
         case questions.Decision():
             return Answered(views.decision(question))
         case questions.NodeDetail():

@@ -46,6 +46,8 @@ class Explain(Question):
     tie_break: TieBreak | None = None
     seed: Seed = 0
     assume_volumes: bool = False
+    settings: ScoreSettings | None = None
+    """Decide with other weights."""
 
 
 class Decision(Question):
@@ -241,8 +243,8 @@ class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="cam
     search: Annotated[str, Meta(max_length=600)] = ""
     """Words that all have to occur in the name, namespace, node, workload or reason."""
     offset: Count = 0
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    output: Literal["json"] = "json"
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    output: Output = "json"
 
 
 Asked = Question | Pods

@@ -301,15 +301,16 @@ class Views:
         settings = ScoreSettings(strategy=asked.settings.strategy, disabled=sorted(asked.settings.disabled))
         other = today if settings == ScoreSettings() else self._scored_with(settings)
         turned(self.subject, asked.settings)
-        return moved_pods(today, other, asked.settings.weights, of=len(self._pods))
+        return moved_pods(today, other, asked.settings.weights)
 
     def _scored_with(self, settings: ScoreSettings | None) -> ScoredPods:
         key = msgspec.json.encode(settings)
         found = self._scored.get(key)
         if found is None:
             scheduler = self._scheduler(None, settings)
-            pods = self._scored[b"null"].pods if b"null" in self._scored else pods_by_chance(scheduler)
-            found = self._scored[key] = ScoredPods(scheduler, pods)
+            today = self._scored.get(b"null")
+            pods, count = pods_by_chance(scheduler) if today is None else (today.pods, today.of)
+            found = self._scored[key] = ScoredPods(scheduler, pods, count)
             if len(self._scored) > 3:
                 # Today's came first and stays.
                 del self._scored[list(self._scored)[1]]
@@ -441,6 +442,20 @@ def what_if_page(document: Mapping[str, Any]) -> str:
         _node_section(document["tiles"]),
         good=document["fits"] if steps else None,
     )
+
+
+def pods_page(document: Mapping[str, Any]) -> str:
+    """The pods of a search, with why those wait that do."""
+    pods, pending = document["items"], document["pending"]
+    left_out = document["found"] - len(pods)
+    rows = [
+        (each["namespace"], each["name"], each["node"] or "pending", each["workload"], each["priority"], each["reason"])
+        for each in pods
+    ]
+    headings: list[Heading | str] = ["Namespace", "Pod", "Node", "Workload", Heading("Priority", right=True), "Waits"]
+    words = [f"{counted(document['found'], 'pod')} of {document['pods']:,}.", f"{counted(pending, 'pod')} pending."]
+    note = f"{left_out:,} more are not listed." if left_out else ""
+    return page("Pods", words, section("Pods", scrolling(table(headings, rows)), note=note))
 
 
 def _node_section(tiles: Mapping[str, Any]) -> Markup:

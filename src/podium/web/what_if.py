@@ -355,6 +355,8 @@ class ScoredPods:
 
     scheduler: Scheduler
     pods: Sequence[Pod]
+    of: int
+    """How many pods the scheduler decides in all."""
     scores: list[_Scores] = field(default_factory=list)
 
     def decide_more(self, until: float, most: int) -> None:
@@ -380,23 +382,23 @@ class ScoredPods:
         return _Scores(found.rows, plugins, kept, found.totals, found.best)
 
 
-def pods_by_chance(scheduler: Scheduler) -> list[Pod]:
-    """The pods that the scheduler decides, as many as there is room to keep scores of; those of one seed."""
+def pods_by_chance(scheduler: Scheduler) -> tuple[list[Pod], int]:
+    """Of the pods that the scheduler decides as many as there is room to keep scores of, and how many there are."""
     cluster = scheduler.cluster
     running = (pod for pod, _ in cluster.placed() if not belongs_to_node(pod) and not pod.finished)
     pods = [pod for pod in (*cluster.pending.values(), *running) if pod.spec.scheduler_name in scheduler.frameworks]
     Random(0).shuffle(pods)
     plugins = max((len(framework.score) for framework in scheduler.frameworks.values()), default=1)
-    return pods[: max(MOST_CELLS // max(cluster.node_count * plugins, 1), 20)]
+    return pods[: max(MOST_CELLS // max(cluster.node_count * plugins, 1), 20)], len(pods)
 
 
 def moved_pods(
-    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, of: int, seconds: float = 0.04
+    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, seconds: float = 0.04
 ) -> dict[str, Any]:
     """How many of the pods looked at so far would lose today's node, of kind MovedPods.
 
-    A pod moves when none of the nodes that are best today is among the best with the other weights. `of` is how many
-    pods there are; more of them are decided for `seconds`, so asking again looks at more.
+    A pod moves when none of the nodes that are best today is among the best with the other weights. More pods are
+    decided for `seconds`, so asking again looks at more.
     """
     start, cluster = monotonic(), today.scheduler.cluster
     today.decide_more(start + (seconds if other is today else seconds / 2), len(today.pods))
@@ -413,7 +415,7 @@ def moved_pods(
     return {
         "apiVersion": API_VERSION,
         "kind": "MovedPods",
-        "pods": of,
+        "pods": today.of,
         "sample": len(today.pods),
         "lookedAt": count,
         "moved": len(moves),
