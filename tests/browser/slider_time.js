@@ -1,16 +1,16 @@
 // How long a step of a slider takes until the decision stands, and until the moved pods do, in milliseconds.
 async () => {
   const slider = document.querySelector('input[data-plugin="NodeResourcesFit"]');
-  const looked = () => document.querySelector(".moved").dataset.lookedAt;
+  const answers = () => document.querySelector(".moved").dataset.answers;
   const found = { steps: [], moved: [] };
   for (let weight = 2; weight <= 12; weight++) {
-    const before = looked();
+    const before = answers();
     const start = performance.now();
     slider.value = weight;
     slider.dispatchEvent(new Event("input"));
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
     found.steps.push(performance.now() - start);
-    while (looked() === before) await new Promise((done) => setTimeout(done, 5));
+    while (answers() === before) await new Promise((done) => setTimeout(done, 5));
     found.moved.push(performance.now() - start);
   }
   return found;

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from browser.serving import until, written
 from cli.running import run
 from podium.example.fleet import fleet
@@ -60,6 +62,45 @@ def test_a_decision_is_sorted_filtered_and_explained(fleet_url: str, open_page: 
     page.click("aside .close")
     page.click("section summary >> text=TaintToleration")
     assert page.locator(".names button").first.is_visible()
+
+
+def test_an_opened_node_has_an_address_and_escape_closes_it(fleet_url: str, open_page: Open) -> None:
+    page = ready(open_page(f"{fleet_url}/#/decision?pod={POD}&open=spot-a3"), "decision")
+    page.wait_for_selector('aside[data-node="spot-a3"]')
+    page.keyboard.press("Escape")
+    assert not page.locator("aside").is_visible()
+    assert "open=" not in page.url
+    page.focus(".vt")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('aside[data-node="spot-c2"]')
+    assert "open=spot-c2" in page.url
+    assert "Why not" not in page.inner_text("aside")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.className") == "vt tall"
+
+
+@pytest.mark.parametrize("view", ["pods", "decision", "weights", "cluster", "time", "compare"])
+def test_every_view_can_be_saved_as_a_report_and_as_json(view: str, fleet_url: str, open_page: Open) -> None:
+    from browser.test_looks import VIEWS
+
+    page = ready(open_page(f"{fleet_url}/{VIEWS[view]}"), "decision" if view == "weights" else view)
+    saved = {}
+    for button in ("HTML report", "JSON"):
+        with page.expect_download() as download:
+            page.click(f"button >> text={button}")
+        saved[button] = Path(download.value.path()).read_text()
+    assert saved["HTML report"].startswith("<!doctype html>")
+    assert json.loads(saved["JSON"])["apiVersion"].startswith("podium")
+    if view == "weights":
+        assert "2,040 points" in saved["HTML report"]
+        assert json.loads(saved["JSON"])["feasible"][0]["total"] == 2040
+
+
+def test_what_is_not_there_is_said(fleet_url: str, open_page: Open) -> None:
+    page = ready(open_page(f"{fleet_url}/#/pods?q=nosuchpod"), "pods")
+    assert "No pod has all of these words." in page.inner_text(".vt")
+    page = ready(open_page(f"{fleet_url}/#/decision?pod={POD}&node=nosuchnode"), "decision")
+    assert "No node that fits" in page.inner_text(".vt")
 
 
 def test_sliders_turn_the_decision_and_the_download_does_too(fleet_url: str, open_page: Open, tmp_path: Path) -> None:

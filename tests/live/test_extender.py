@@ -21,7 +21,7 @@ from live.control_plane import ControlPlane, Process, answer_of, free_port
 from live.schedulers import KubeScheduler, configuration, wait_until
 
 NAME = "extended"
-HERE = Path(__file__).parent
+PYTHON_PATH = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
 
 class Extender(Process):
@@ -30,7 +30,7 @@ class Extender(Process):
     def __init__(self, plane: ControlPlane, port: int, *arguments: str | Path) -> None:
         self.port = port
         command = [BIN / "podium", "extender", "--port", str(port), *arguments]
-        super().__init__(command, plane.directory / "extender.log", {"PYTHONPATH": str(HERE)})
+        super().__init__(command, plane.directory / "extender.log", {"PYTHONPATH": PYTHON_PATH})
         plane.schedulers.append(self)
 
     def is_ready(self) -> bool:
@@ -47,7 +47,7 @@ class Extender(Process):
 def printed_entry(port: int, *arguments: str | Path) -> dict[str, Any]:
     """What `--print-config` says to paste."""
     command = [str(BIN / "podium"), "extender", "--port", str(port), "--print-config", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = {**os.environ, "PYTHONPATH": PYTHON_PATH}
     text = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
     entry: dict[str, Any] = yaml.safe_load(text)["extenders"][0]
     return entry

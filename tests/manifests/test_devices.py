@@ -165,7 +165,7 @@ def test_the_slice_is_as_it_was_written() -> None:
     assert found.spec.devices[0].binding_conditions == []
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "DeviceClass": (
         {"selectors": [{"cel": {"expression": "true"}}, {"cel": {"expression": "device.drivr == 'x'"}}]},
         "spec.selectors[1].cel.expression: compilation failed: ERROR: <input>:1:7: undefined field 'drivr'",

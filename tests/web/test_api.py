@@ -26,6 +26,12 @@ SAME: list[tuple[list[str], str, dict[str, Any]]] = [
     (["simulate", "--seed", "3"], "simulate", {"seed": 3}),
     (["why-not", "payments/audit", "general-a3"], "why-not", {"pod": "payments/audit", "node": "general-a3"}),
     (["capacity", "shop/web"], "capacity", {"pods": ["shop/web"]}),
+    (["capacity", "shop/web", "payments/audit"], "capacity", {"pods": ["shop/web", "payments/audit"]}),
+    (
+        ["capacity", "shop/web", "batch/reindex", "--mix", "3:1"],
+        "capacity",
+        {"pods": ["shop/web", "batch/reindex"], "mix": [3, 1]},
+    ),
     (["drain", "data-a1", "spot-c2"], "drain", {"nodes": ["data-a1", "spot-c2"]}),
     (["fail", "zone=eu-1a", "--no-preempt"], "fail", {"selectors": ["zone=eu-1a"], "preempt": False}),
     (["fail", "--any", "1"], "fail", {"any": "1"}),
@@ -44,7 +50,7 @@ def test_answers_are_those_of_the_command_line(
     assert caller.post(f"/api/v1/{kind}", question).json == expected
 
 
-@pytest.mark.parametrize("place", [2, 3, 4, 7])
+@pytest.mark.parametrize("place", [2, 3, 4, 9])
 def test_a_question_can_be_an_address(place: int, caller: Caller) -> None:
     _, kind, question = SAME[place]
     assert caller.get(f"/api/v1/{kind}", _query(question)).json == caller.post(f"/api/v1/{kind}", question).json
@@ -71,6 +77,24 @@ def test_every_answer_can_be_had_as_a_report(kind: str, caller: Caller) -> None:
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "script-src" not in answer.headers["content-security-policy"]
     assert answer.body.startswith(b"<!doctype html>")
+
+
+def test_the_pods_of_a_search_can_be_had_as_a_report(caller: Caller) -> None:
+    answer = caller.get("/api/v1/pods", {"search": "payments", "limit": 2, "output": "html"})
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    text = answer.body.decode()
+    assert "pods of 416" in text
+    assert "more are not listed" in text
+    assert "audit-hlrhdd-8klzs" in text
+
+
+def test_a_pod_is_explained_with_other_weights_as_with_their_configuration(caller: Caller) -> None:
+    question = {"pod": "batch/reindex", "tieBreak": "first"}
+    settings = {"weights": {"NodeResourcesBalancedAllocation": 20}, "strategy": "MostAllocated"}
+    config = caller.post("/api/v1/configuration", {"settings": settings}).json
+    turned = caller.post("/api/v1/explain", {**question, "settings": settings}).json
+    assert turned == caller.post("/api/v1/explain", {**question, "config": config}).json
+    assert turned != caller.post("/api/v1/explain", question).json
 
 
 BAD: list[tuple[str, Any, str]] = [
@@ -171,8 +195,10 @@ def test_annotations_and_secrets_are_not_sent(fleet_documents: list[dict[str, An
 def test_the_openapi_document_has_every_question(caller: Caller) -> None:
     document = caller.get("/api/v1/openapi.json").json
     assert document["openapi"] == "3.1.0"
-    assert {"/api/v1/explain", "/api/v1/what-if"} <= set(document["paths"])
+    asked = ("explain", "simulate", "why-not", "capacity", "drain", "fail", "compare", "audit", "what-if", "overview")
+    assert {f"/api/v1/{kind}" for kind in asked} <= set(document["paths"])
     explain = document["paths"]["/api/v1/explain"]
+    assert "application/yaml" in explain["post"]["requestBody"]["content"]
     assert {each["name"] for each in explain["get"]["parameters"]} >= {"pod", "seed", "preempt"}
     assert explain["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/Explain")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import msgspec
@@ -47,6 +48,7 @@ NODES = [
     make_node("c", labels={"pool": "x", "age": "45"}),
     make_node("d", labels={"pool": "closed"}),
 ]
+SCORES = {"a": 100, "b": 44, "c": 45, "d": 0}
 RUNNING = [make_pod("big", node="a", requests={"cpu": "3"}), make_pod("small", node="b", requests={"cpu": "1"})]
 
 
@@ -106,6 +108,20 @@ def test_prioritize(highest: int, scores: dict[str, int]) -> None:
             "b": 4,
             "c": 5,
         }
+
+
+def test_lists_of_names_are_looked_up_again_when_nodes_come_and_go() -> None:
+    cluster = Cluster.from_objects(NODES)
+    caller = served("Pools", cluster=cluster, highest=100)
+    # More lists than are kept, and each of them twice.
+    for names in [*permutations("abc"), "a", "b", "ab", "ba", "ca", "ac", "cb", "bc", "c", "da", "ad"] * 2:
+        found = post(caller, "prioritize", by_name(make_pod(), *names))
+        assert [(each["Host"], each["Score"]) for each in found] == [(name, SCORES[name]) for name in names]
+    assert post(caller, "prioritize", by_name(make_pod())) == []
+    cluster.remove(NODES[1])
+    cluster.add(make_node("new", labels={"age": "7"}))
+    found = post(caller, "prioritize", by_name(make_pod(), "a", "b", "new"))
+    assert {each["Host"]: each["Score"] for each in found} == {"a": 100, "b": 0, "new": 7}
 
 
 def test_preempt_keeps_nodes_that_pass_without_the_victims() -> None:

@@ -26,7 +26,7 @@ from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
 from podium.rules import Difference, differences, with_rule
-from podium.rules.table import MESSAGES
+from podium.rules.table import MESSAGES, QUEUE
 
 if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def telling_differences(one: Release, other: Release) -> list[Difference]:
-    """The differences that may change where a pod goes; words alone cannot."""
-    return [each for each in differences(one.rules, other.rules) if each.area != MESSAGES]
+    """The differences that may change where a pod goes; words, and when it is tried, cannot."""
+    return [each for each in differences(one.rules, other.rules) if each.area not in (MESSAGES, QUEUE)]
 
 
 def with_one_rule(release: Release, of: Release, difference: Difference) -> Release:

@@ -18,9 +18,6 @@ from podium.engine.release import release_of
 from podium.engine.scheduler import SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Registry
-from podium.releases import provider_policy
-from podium.releases.resource_priorities import RatioArgs
-from podium.releases.rules import RULES, V1_18
 from podium.rules import NEWEST_RULES, Rules
 
 Document = dict[str, Any]
@@ -175,11 +172,15 @@ class PolicySpace:
     """The settings of a Policy, that of the default provider unless given.
 
     The priority that scores free or used resources may become another of its kind; its weight goes by today's name.
+    What old releases have is imported in here: only they load it.
     """
 
     def __init__(
         self, document: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: str
     ) -> None:
+        from podium.releases import provider_policy
+        from podium.releases.rules import RULES, V1_18
+
         self._document: Document = deepcopy(dict(document)) if document is not None else provider_policy(release)
         setup = release_of(release).set_up(self._document, registry=registry)
         names = [each.scheduler_name for each in setup.config.profiles]
@@ -258,6 +259,8 @@ class V1Alpha2Space:
             raise InputError(f"profile {self.profile!r} has no plugin whose weight matters: there is nothing to tune")
 
     def _knobs(self, profile: Profile) -> TunedSettings:
+        from podium.releases.resource_priorities import RatioArgs
+
         weights = {ref.name: ref.weight for ref in profile.points["score"] if ref.name not in LEFT_ALONE}
         scaling = [name for name in weights if name in self.strategies]
         args = profile.args.get(PLUGIN)

@@ -33,10 +33,14 @@ class PluginScores:
     title: str = field(default="", compare=False)
     """The heading of the plugin's scores in a table; empty for its name."""
 
+    def points(self, node: str) -> int:
+        """What the plugin gives a node, times its weight."""
+        # Go's product wraps around, which scores of old releases can make it do.
+        return int64(self.normalized[node] * self.weight)
+
     @property
     def weighted(self) -> dict[str, int]:
-        # Go's product wraps around, which scores of old releases can make it do.
-        return {node: int64(score * self.weight) for node, score in self.normalized.items()}
+        return {node: self.points(node) for node in self.normalized}
 
 
 class Eviction(NamedTuple):
@@ -229,14 +233,17 @@ def ranking(decision: Decision) -> list[str]:
 
 def runner_up(decision: Decision) -> str | None:
     """The best node with a lower total than the chosen one; None if there is none."""
-    best = decision.totals.get(decision.node or "", 0)
-    return next((node for node in ranking(decision) if decision.totals.get(node, best) < best), None)
+    totals = decision.totals
+    best = totals.get(decision.node or "", 0)
+    others = [node for node in decision.feasible if totals.get(node, best) < best]
+    return min(others, key=lambda node: (-totals[node], node), default=None)
 
 
 def lead(decision: Decision, over: str) -> dict[str, int]:
     """By how much each plugin put the chosen node ahead of another, or behind; those that made none are left out."""
     chosen = decision.node or ""
-    points = {one.plugin: one.weighted[chosen] - one.weighted[over] for one in scored(decision)}
+    points = {one.plugin: one.points(chosen) - one.points(over) for one in decision.scores}
+    points |= {name: scores[chosen] - scores[over] for name, scores in decision.extender_scores.items()}
     return {plugin: points[plugin] for plugin in sorted(points, key=lambda name: -abs(points[name])) if points[plugin]}
 
 

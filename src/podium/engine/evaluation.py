@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from copy import copy
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
+from podium.engine.node_statuses import NodeStatuses
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError
@@ -215,11 +215,18 @@ class Evaluation:
         found.update({row: why for row, why in self.overruled.items() if looked_at is None or row in looked_at})
         return found
 
-    def rows_by_status(self) -> list[tuple[Status, Ints]] | None:
-        """What `statuses` says, as the rows that have each status; None where a row's status has to be put together."""
+    def node_statuses(self) -> NodeStatuses | None:
+        """What `statuses` says of the nodes by name; None where a row's status has to be put together."""
         if self.overruled or self.plan.conduct.collects_all_reasons:
             return None
-        return list(self._rejections())
+        kept = self.plan.rejections(self.skipped) if self.looked_at is None else None
+        if kept is not None:
+            return NodeStatuses(kept.codes.copy(), kept.statuses, self.cluster.names)
+        codes, statuses = np.zeros(self.cluster.columns.size, dtype=np.int64), [SUCCESS]
+        for status, rows in self._rejections():
+            codes[rows] = len(statuses)
+            statuses.append(status)
+        return NodeStatuses(codes, statuses, self.cluster.names)
 
     def _rejections(self) -> Iterator[tuple[Status, Ints]]:
         """What each filter rejected of the rows that none before it did, or of all where reasons are collected."""
@@ -262,7 +269,9 @@ class Evaluation:
 
     def only_on(self, row: int) -> Evaluation:
         """The same evaluation as if there were no other node than the one of a feasible row."""
-        single = copy(self)
+        single = Evaluation.__new__(Evaluation)
+        for name in Evaluation.__slots__:
+            setattr(single, name, getattr(self, name))
         single.absent, single.overruled, single.narrowed_by = None, {}, ()
         single.looked_at = np.array([row], dtype=np.int64)
         single.feasible = FeasibleRows(self.plan, self.cluster)

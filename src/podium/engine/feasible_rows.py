@@ -48,6 +48,16 @@ class Ranking(NamedTuple):
         return ties if self.rows is None else self.rows[ties]
 
 
+class ScoredRows(NamedTuple):
+    """The rows that fit a pod, every plugin's scores of them, what all scores come to, and the best rows."""
+
+    rows: Ints
+    scores: list[RowScores]
+    totals: Ints
+    """Per row of `rows`; scores of extenders are in them."""
+    best: Ints
+
+
 def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
     """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
     if len(scores) and bounds is not None:
@@ -113,6 +123,12 @@ class FeasibleRows:
             mask[self._left_out] = False
             rows = np.flatnonzero(mask)
         return rows
+
+    def has(self, row: int) -> bool:
+        """Whether a row is one of them."""
+        if self.are_the_plans:
+            return self._plan.feasible.item(row)
+        return row in self.rows
 
     @property
     def nodes(self) -> Nodes:

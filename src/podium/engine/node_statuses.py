@@ -12,20 +12,24 @@ from podium.framework import Code, Status
 
 
 class NodeStatuses(Mapping[str, Status]):
-    """The status of each node by name, sorted; kept as the rows that have each status."""
+    """The status of each rejected node by name, sorted; kept as a code per row."""
 
-    __slots__ = ("_by_name", "_by_status", "_names")
+    __slots__ = ("_by_name", "_codes", "_count", "_names", "_statuses")
 
-    def __init__(self, by_status: Sequence[tuple[Status, Ints]], names: Sequence[str]) -> None:
-        """Each row has one status; `names` has the names of all rows."""
-        self._by_status, self._names = by_status, tuple(names)
+    def __init__(self, codes: Ints, statuses: Sequence[Status], names: Sequence[str]) -> None:
+        """Code k of a row stands for `statuses[k]`, 0 for a row that was not rejected; `names` has those of all rows.
+
+        Nobody may change the codes afterwards, nor any status that is there already.
+        """
+        self._codes, self._statuses, self._names = codes, statuses, tuple(names)
+        self._count = int(np.count_nonzero(codes))
         self._by_name: dict[str, Status] | None = None
 
     def _read(self) -> dict[str, Status]:
         if self._by_name is None:
-            names = self._names
-            found = {names[row]: status for status, rows in self._by_status for row in rows.tolist()}
-            self._by_name = {name: found[name] for name in sorted(found)}
+            names, codes, statuses = self._names, self._codes.tolist(), self._statuses
+            rejected = sorted([(names[row], code) for row, code in enumerate(codes) if code])
+            self._by_name = {name: statuses[code] for name, code in rejected}
         return self._by_name
 
     def __getitem__(self, name: str) -> Status:
@@ -35,7 +39,7 @@ class NodeStatuses(Mapping[str, Status]):
         return iter(self._read())
 
     def __len__(self) -> int:
-        return sum([len(rows) for _, rows in self._by_status])
+        return self._count
 
     def __repr__(self) -> str:
         return repr(self._read())
@@ -43,15 +47,13 @@ class NodeStatuses(Mapping[str, Status]):
     @property
     def counts(self) -> dict[Status, int]:
         """How many nodes have each status."""
-        counts: dict[Status, int] = {}
-        for status, rows in self._by_status:
-            counts[status] = counts.get(status, 0) + len(rows)
-        return counts
+        numbers = np.bincount(self._codes).tolist()
+        return {self._statuses[code]: number for code, number in enumerate(numbers) if code and number}
 
     def rows_of(self, code: Code) -> Ints:
         """The rows whose status has a code, in ascending order."""
-        found = [rows for status, rows in self._by_status if status.code is code]
-        return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        has_code = np.array([status.code is code for status in self._statuses])
+        return np.flatnonzero(has_code[self._codes])
 
 
 def status_counts(statuses: Mapping[str, Status]) -> Mapping[Status, int]:

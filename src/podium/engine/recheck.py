@@ -64,6 +64,11 @@ class Nominations:
         """The nodes with nominated pods."""
         return list(self._on)
 
+    @property
+    def have_changed(self) -> bool:
+        """Whether nominations came or went since `take_changed`."""
+        return bool(self._changed)
+
     def take_changed(self) -> set[str]:
         """The nodes to which nominations came or went since the last call."""
         changed, self._changed = self._changed, set()
@@ -124,6 +129,8 @@ class RowChangeLog:
     def catch_up(self) -> None:
         """Bring the log up to date; call it before reading it."""
         shared = self._shared_versions()
+        if not (self._reader.is_behind or self._nominations.have_changed or shared != self._shared):
+            return
         rows = self._reader.read()
         if shared != self._shared:
             rows, self._shared = None, shared
@@ -147,28 +154,41 @@ class RowChangeLog:
         self._reader.catch_up()
 
 
-class RowCache(Generic[T]):
-    """One value per row, dropped when the row changes."""
+class RowChangeReader:
+    """Reads which rows changed from where it stopped the last time; at first, all of them."""
 
-    __slots__ = ("_changes", "_epoch", "_reader", "found")
+    __slots__ = ("_changes", "_epoch", "_reader")
 
     def __init__(self, changes: RowChangeLog) -> None:
         self._changes, self._reader, self._epoch = changes, LogReader([changes.log]), -1
-        self.found: dict[int, T] = {}
 
-    def forget_changed(self) -> set[int] | None:
-        """Forget what was found about rows that changed since the last time; those rows, or None for all."""
+    def read(self) -> set[int] | None:
+        """The rows that changed since the last time; None for all."""
         changes = self._changes
         changes.catch_up()
         rows = self._reader.read()
         if self._epoch != changes.epoch:
             rows, self._epoch = None, changes.epoch
-        if rows is None:
+        return None if rows is None else set(rows.tolist())
+
+
+class RowCache(Generic[T]):
+    """One value per row, dropped when the row changes."""
+
+    __slots__ = ("_changed", "found")
+
+    def __init__(self, changes: RowChangeLog) -> None:
+        self._changed = RowChangeReader(changes)
+        self.found: dict[int, T] = {}
+
+    def forget_changed(self) -> set[int] | None:
+        """Forget what was found about rows that changed since the last time; those rows, or None for all."""
+        changed = self._changed.read()
+        if changed is None:
             self.found.clear()
-            return None
-        changed = set(rows.tolist())
-        for row in changed:
-            self.found.pop(row, None)
+        else:
+            for row in changed:
+                self.found.pop(row, None)
         return changed
 
 
@@ -201,6 +221,29 @@ class _Step(NamedTuple):
     results: FilterResults | None
 
 
+class _Steps(NamedTuple):
+    """What runs in trials for pods that share a plan and skip the same filters."""
+
+    all: list[_Step]
+    changing: list[_Step]
+    """Those that pods on the node may change."""
+    followers: list[PreFilterPlugin]
+    """The plugins that are told about every pod that comes or goes."""
+    rows_are_independent: bool
+    goes_by_resources: bool
+    """Whether pods on the node change nothing for the filters but its resources."""
+
+    @classmethod
+    def of(cls, plan: Plan, skipped: frozenset[str]) -> _Steps:
+        running = [plugin for plugin in plan.outline.filter if plugin.name not in skipped]
+        steps = [_Step(each, plan.filter_results(each) if is_fixed(each) else None) for each in running]
+        changing = [step for step in steps if step.results is None]
+        followers = [p for p in plan.outline.pre_filter if p.name not in skipped and _follows_pods(p)]
+        kept = all(plan.filter_results(plugin) is not None for plugin in running)
+        by_resources = all(step.plugin.reads == Aspect.RESOURCES for step in changing)
+        return cls(steps, changing, followers, not followers and kept, by_resources)
+
+
 class Recheck:
     """A pod's filters during trials. What PreFilter decided stands: a plugin that skips goes on skipping, and one that
     left something in the cycle state is told about every pod that comes or goes."""
@@ -215,16 +258,18 @@ class Recheck:
         nominations: Nominations,
     ) -> None:
         self._state, self._pod, self._cluster, self._nominations = state, pod, cluster, nominations
-        running = [plugin for plugin in plan.outline.filter if plugin.name not in skipped]
-        self._steps = [_Step(each, plan.filter_results(each) if is_fixed(each) else None) for each in running]
-        self._changing = [step for step in self._steps if step.results is None]
         self._plan = plan
-        followers = [plugin for plugin in plan.outline.pre_filter if plugin.name not in skipped]
-        self._followers = [plugin for plugin in followers if _follows_pods(plugin)]
-        kept = all(plan.filter_results(plugin) is not None for plugin in running)
-        self.rows_are_independent = not self._followers and kept
+        steps: _Steps | None = plan.memo.get(("steps", skipped))
+        if steps is None:
+            steps = plan.memo["steps", skipped] = _Steps.of(plan, skipped)
+        self._steps, self._changing, self._followers, self._goes_by_resources = (
+            steps.all,
+            steps.changing,
+            steps.followers,
+            steps.goes_by_resources,
+        )
+        self.rows_are_independent = steps.rows_are_independent
         """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
-        self._goes_by_resources = all(step.plugin.reads == Aspect.RESOURCES for step in self._changing)
 
     def reads_resources_only(self, rows: Sequence[int]) -> bool:
         """Whether what the filters say of these rows, whatever pods come or go, follows from the rows' resources."""
@@ -255,6 +300,10 @@ class Recheck:
         for place, status in zip(passing, self._filter(state, [rows[place] for place in passing]), strict=True):
             found[place] = status
         return found
+
+    def has_nominated(self, row: int) -> bool:
+        """Whether the pod yields to pods nominated to a row."""
+        return bool(self._nominations.ahead_of(self._pod, self._cluster.names[row]))
 
     def check_besides_nominated(self, trial: Trial, state: CycleState, rows: Sequence[int]) -> list[Status | None]:
         """What the filters say of each row with the nominated pods on it; None where there are none."""
@@ -392,6 +441,7 @@ class NominatedPodsCheck:
 
     def _rejected(self, recheck: Recheck, rows: list[int]) -> dict[int, Status]:
         """Those of the rows that reject the pod besides the pods nominated to them."""
+        rows = [row for row in rows if recheck.has_nominated(row)]
         if not rows:
             return {}
         with self._changes.trial() as trial:

@@ -9,13 +9,12 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from podium.cluster import Cluster, PodInfo
-from podium.cluster.columns import Ints
+from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine.failed_kinds import FailedKinds
-from podium.engine.feasible_rows import Ranking
-from podium.engine.node_statuses import NodeStatuses
+from podium.engine.feasible_rows import Ranking, ScoredRows
 from podium.engine.plan.plan import Plan, Plans
 from podium.engine.preemption.search import Preemption, outlook
 from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
@@ -202,6 +201,22 @@ class Scheduler:
                 failed.decision = decision
         return decision.error or decision.message
 
+    def score(self, pod: Pod) -> ScoredRows:
+        """The scores of the nodes that fit the pod, as arrays and without reasons; changes nothing.
+
+        No scores where a single node fits and the release scores none then. Raises where a decision reports an error.
+        """
+        before = self.save()
+        try:
+            with PLUGIN_FAULTS:
+                evaluation, extended = self._evaluate(pod, everywhere=False)
+                rows = NO_ROWS if evaluation is None else evaluation.feasible.rows
+                if evaluation is None or len(rows) <= (0 if self.setup.conduct.scores_single_node else 1):
+                    return ScoredRows(rows, [], np.zeros(len(rows), dtype=np.int64), rows)
+                return self._score(evaluation, extended)
+        finally:
+            self.restore(before)
+
     # -- in steps --------------------------------------------------------------------------------------------------
 
     def attempt(self, pod: Pod) -> Attempt:
@@ -283,18 +298,15 @@ class Scheduler:
                 evaluation, extended = self._evaluate(pod, everywhere=True)
                 if evaluation is None:
                     return Decision(pod.key, None), None
-                decision = self._explain(evaluation, extended)
-                if preempt and decision.node is None:
-                    decision = self._preemption.attempt(decision, evaluation, self.framework_of(pod))
-                return decision, evaluation
+                return self._explain(evaluation, extended, preempt), evaluation
         except (InputError, PluginError, ExtenderError) as error:
             return Decision(pod.key, None, error=str(error), node_count=nodes), None
 
-    def _explain(self, evaluation: Evaluation, extended: ExtenderRound) -> Decision:
-        """The decision with every number and reason that led to it."""
+    def _explain(self, evaluation: Evaluation, extended: ExtenderRound, preempt: bool) -> Decision:
+        """The decision with every number and reason that led to it; with `preempt`, what PostFilter makes of it."""
         key, names = evaluation.pod.key, self.cluster.names
         rejected = self._rejected(evaluation, extended)
-        feasible = tuple(sorted(names[row] for row in evaluation.feasible.rows))
+        feasible = tuple(sorted([names[row] for row in evaluation.feasible.rows.tolist()]))
         absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
         if absent is None and len(feasible) + len(rejected) < self.cluster.node_count:
             absent = Status.unresolvable()
@@ -311,6 +323,9 @@ class Scheduler:
             "scored_as_returned_by": extended.returned_by,
             "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
         }
+        if not feasible and preempt:
+            framework = self.framework_of(evaluation.pod)
+            found |= self._preemption.attempt(rejected, absent, evaluation, framework)
         if not feasible:
             return Decision(key, None, **found)
         if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
@@ -325,40 +340,47 @@ class Scheduler:
         if by_pre_filter is not None and not self.setup.rules.counts_absent_nodes:
             statuses = dict.fromkeys(self.cluster.rows.values(), by_pre_filter)
         else:
-            by_status = None if extended.rejections or extended.unasked else evaluation.rows_by_status()
-            if by_status is not None:
-                return NodeStatuses(by_status, names)
+            found = None if extended.rejections or extended.unasked else evaluation.node_statuses()
+            if found is not None:
+                return found
             statuses = evaluation.statuses()
         statuses = extended.over(statuses, evaluation.feasible.rows)
         return {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)}
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
         """Score the feasible nodes and take one, keeping every number."""
-        ranking = self._rank(evaluation, extended)
-        rows, names = evaluation.feasible.rows, self.cluster.names
-        order = sorted(range(len(rows)), key=lambda place: names[rows[place]])
-        nodes = [names[rows[place]] for place in order]
+        found = self._score(evaluation, extended)
+        names = [self.cluster.names[row] for row in found.rows.tolist()]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+        nodes = [names[place] for place in order.tolist()]
 
         def by_node(values: Ints) -> dict[str, int]:
-            return {node: int(values[place]) for node, place in zip(nodes, order, strict=True)}
+            return dict(zip(nodes, values[order].tolist(), strict=True))
 
-        total = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
         titles = {each.plugin.name: each.plugin.title for each in evaluation.plan.outline.listed_scores}
-        scores = []
-        for scored in evaluation.scores(ranking):
-            total += scored.normalized * scored.weight
-            numbers = by_node(scored.raw), by_node(scored.normalized)
-            scores.append(PluginScores(scored.plugin, scored.weight, *numbers, title=titles[scored.plugin]))
-        for values in extended.scores.values():
-            total += values
-        ties = ranking.best
+        scores = [
+            PluginScores(each.plugin, each.weight, by_node(each.raw), by_node(each.normalized), titles[each.plugin])
+            for each in found.scores
+        ]
         return {
-            "node": names[self._tie_break.choose(ties, self.cluster)],
+            "node": self.cluster.names[self._tie_break.choose(found.best, self.cluster)],
             "scores": tuple(scores),
             "extender_scores": {name: by_node(values) for name, values in extended.scores.items()},
-            "totals": by_node(total),
-            "ties": tuple(sorted(names[row] for row in ties)),
+            "totals": by_node(found.totals),
+            "ties": tuple(sorted([self.cluster.names[row] for row in found.best.tolist()])),
         }
+
+    def _score(self, evaluation: Evaluation, extended: ExtenderRound) -> ScoredRows:
+        """Every score of the feasible rows, and what they come to."""
+        ranking = self._rank(evaluation, extended)
+        rows = evaluation.feasible.rows
+        totals = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
+        scores = list(evaluation.scores(ranking))
+        for scored in scores:
+            totals += scored.normalized * scored.weight
+        for values in extended.scores.values():
+            totals += values
+        return ScoredRows(rows, scores, totals, ranking.best)
 
     def _put(self, evaluation: Evaluation, row: int) -> Status:
         """Place the pod and let plugins reserve what it needs; back to where it was if one cannot."""
@@ -450,7 +472,7 @@ class Scheduler:
     def _on_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> Evaluation | None:
         """The evaluation of the node that the pod is nominated to, if it fits there: no other node is looked at."""
         row = self.cluster.rows.get(node_name)
-        if row is None or row not in evaluation.feasible.rows:
+        if row is None or not evaluation.feasible.has(row):
             return None
         single = evaluation.only_on(row)
         extended.filter(single)

@@ -128,7 +128,7 @@ def _why_there(decision: Decision) -> Iterator[str]:
     points, ties = counted(decision.totals[node], "point"), [tie for tie in decision.ties if tie != decision.node]
     goes = f"Pod {decision.pod} goes to {node}"
     among = f"taken among {len(ties) + 1:,} nodes that share them: also {listed(ties, NAMED)}"
-    if not scored(decision):
+    if not decision.scores and not decision.extender_scores:
         yield f"{goes}: nothing scores, so every node that fits is as good."
     elif second is None:
         yield f"{goes} with {points}, {among}."

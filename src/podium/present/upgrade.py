@@ -33,7 +33,7 @@ def to_lines(upgrade: Upgrade, *, width: int = WIDTH, everything: bool = False) 
         lines += [Line(""), *_cause_lines(upgrade, width)]
         lines += [Line(""), *_group_lines("WORKLOAD", upgrade.by_workload(), width, everything)]
         lines += [Line(""), *_group_lines("NODE POOL", upgrade.by_pool(), width, everything)]
-        lines += [Line(""), *_pod_lines(upgrade.changed, width, everything)]
+        lines += [Line(""), *_pod_lines(upgrade, width, everything)]
     if upgrade.replay is not None:
         lines += [Line(""), Line("ALL PODS PLACED FROM SCRATCH", "bold")]
         lines += comparison.to_lines(upgrade.replay, width=width, everything=everything)
@@ -97,8 +97,8 @@ def _group_lines(title: str, groups: Sequence[Group], width: int, everything: bo
     return lines
 
 
-def _pod_lines(pods: Sequence[Changed], width: int, everything: bool) -> Iterator[Line]:
-    order = sorted(pods, key=lambda pod: (pod.kind is not Kind.UNFIT, pod.kind is not Kind.FITS, pod.pod))
+def _pod_lines(upgrade: Upgrade, width: int, everything: bool) -> Iterator[Line]:
+    order = sorted(upgrade.changed, key=lambda pod: (pod.kind is not Kind.UNFIT, pod.kind is not Kind.FITS, pod.pod))
     shown = order if everything else order[:TOP]
     columns = [
         Column("POD", [shortened(pod.pod, width // 3) for pod in shown], right=False),
@@ -109,8 +109,21 @@ def _pod_lines(pods: Sequence[Changed], width: int, everything: bool) -> Iterato
     yield from styled(table(columns), ["bold", *("red" if pod.kind is Kind.UNFIT else "" for pod in shown)])
     if len(shown) < len(order):
         yield Line(f"and {counted(len(order) - len(shown), 'more pod')}", "dim")
-    for message in dict.fromkeys(pod.message for pod in shown if pod.message):
-        yield from wrapped(message, width, style="dim")
+    yield from _message_lines(upgrade, shown, width)
+
+
+def _message_lines(upgrade: Upgrade, pods: Sequence[Changed], width: int) -> Iterator[Line]:
+    """Why pods fit nowhere in one of the releases, each reason once."""
+    by_message: dict[tuple[Kind, str], list[str]] = {}
+    for pod in pods:
+        if pod.message:
+            by_message.setdefault((pod.kind, pod.message), []).append(pod.pod)
+    for place, ((kind, message), names) in enumerate(by_message.items()):
+        if not place:
+            yield Line("")
+        release = upgrade.after if kind is Kind.UNFIT else upgrade.before
+        who = names[0] if len(names) == 1 else f"{names[0]} and {counted(len(names) - 1, 'other')}"
+        yield from wrapped(f"{who} in {release.name}: {message}", width, then="  ", style="dim")
 
 
 def places(nodes: Sequence[str]) -> str:

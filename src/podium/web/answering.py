@@ -22,7 +22,7 @@ from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
 from podium.manifests import load
-from podium.model import Node, Object
+from podium.model import Node, Object, Pod
 from podium.present import capacity as capacity_report
 from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
@@ -53,9 +53,13 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
     from podium.present.html.reports import explanation_page
 
     pod, _ = find_pod(subject.objects, question.pod, None)
+    options = subject.options
+    if question.settings is not None:
+        document = turned(subject, question.settings, question.profile)
+        options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     scheduler = Scheduler(
         subject.cluster,
-        **subject.options,
+        **options,
         tie_break=question.tie_break,
         seed=question.seed,
         assume_volumes=question.assume_volumes,
@@ -99,16 +103,9 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
 
 @answer.register
 def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
-    from podium.present.html.reports import capacity_page
+    from podium.present.html.reports import capacity_page, workload_capacity_page
 
-    objects = subject.objects
-    found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]) for name in question.pods]
-    new: list[Object] = []
-    if question.podspec is not None:
-        posted = load(manifests(question.podspec, "podspec"))
-        found += first_pods(posted, "podspec")
-        new = brought_along(objects, posted)
-    templates = [as_more_of(pod, objects, question.profile) for pod in found]
+    templates, new = _templates(question, subject)
     offers = [_offer(offer) for offer in question.nodes_needed]
     if templates and offers and question.at_least == 1:
         raise InputError("nodesNeeded must know for how many pods: say atLeast")
@@ -118,6 +115,11 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
     cluster = answers.without_nodes(subject.cluster, question.exclude_nodes)
     for obj in new:
         cluster.update(obj)
+    if len(templates) > 1 and not question.mix and not offers:
+        each = [answers.capacity(cluster, template, limit=question.limit, **wishes) for template in templates]
+        return Answered(
+            capacity_report.workload_document(each), lambda: workload_capacity_page(each, at_least=question.at_least)
+        )
     counted, waiting = None, list(cluster.pending.values())
     if templates:
         most = question.limit or (question.at_least if offers else 0)
@@ -128,6 +130,18 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
     needed = answers.nodes_needed(cluster, waiting, offers, **wishes) if offers else None
     document = capacity_report.to_document(counted, needed)
     return Answered(document, lambda: capacity_page(counted, needed, at_least=question.at_least))
+
+
+def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod], list[Object]]:
+    """The pods to make more of, and the objects that come with those that are not in the cluster."""
+    objects = subject.objects
+    found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]) for name in question.pods]
+    new: list[Object] = []
+    if question.podspec is not None:
+        posted = load(manifests(question.podspec, "podspec"))
+        found += first_pods(posted, "podspec")
+        new = brought_along(objects, posted)
+    return [as_more_of(pod, objects, question.profile) for pod in found], new
 
 
 def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:

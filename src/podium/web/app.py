@@ -25,7 +25,7 @@ from podium.web import questions
 from podium.web.answering import Answered, BusyError, EndedError, Workers, answer
 from podium.web.questions import openapi
 from podium.web.serving import REPORT_POLICY, App, Guard, TooLargeError
-from podium.web.views import Views
+from podium.web.views import Views, pods_page
 from podium.web.what_if import Subject, subject_of
 
 KINDS: dict[str, type[Any]] = {
@@ -105,7 +105,8 @@ def reply_to(kind: str, question: Any, subject: Callable[[], Subject], views: Vi
 def _view(question: Any, views: Views) -> Answered:
     match question:
         case questions.Pods():
-            return Answered(views.pods(question))
+            found = views.pods(question)
+            return Answered(found, lambda: pods_page(found))
         case questions.Decision():
             return Answered(views.decision(question))
         case questions.NodeDetail():
@@ -144,6 +145,7 @@ class Server:
     def __init__(self, subject: Subject, workers: Workers) -> None:
         self.subject, self.workers = subject, workers
         self._views: Views | None = None
+        self._overview = b""
         self._thread = ThreadPoolExecutor(1, "engine")
         self._openapi = msgspec.json.encode(openapi(KINDS))
 
@@ -185,21 +187,27 @@ class Server:
         return self._views
 
     async def overview(self, request: Request) -> Response:
-        """What the page asks first."""
+        """What the page asks first; the served cluster stays as it is, and so does this."""
+        if not self._overview:
 
-        def run() -> bytes:
-            return msgspec.json.encode(self._shown().overview())
+            def run() -> bytes:
+                return msgspec.json.encode(self._shown().overview())
 
-        body = await asyncio.get_running_loop().run_in_executor(self._thread, run)
-        return Response(body, media_type=JSON)
+            self._overview = await asyncio.get_running_loop().run_in_executor(self._thread, run)
+        return Response(self._overview, media_type=JSON)
 
     async def document(self, request: Request) -> Response:
         """The OpenAPI document."""
         return Response(self._openapi, media_type=JSON)
 
-    def warm_up(self) -> None:
-        """Work out now what the first page needs."""
-        self._thread.submit(lambda: self._shown().pods(questions.Pods()))
+    def warm_up(self, seconds: float = 3.0) -> None:
+        """Work out what the first page needs, and for some time what the first slider does."""
+
+        def run() -> None:
+            self._shown().prepare(seconds)
+            self._overview = msgspec.json.encode(self._shown().overview())
+
+        self._thread.submit(run).result()
 
     def close(self) -> None:
         """End the thread and the workers."""

@@ -310,7 +310,8 @@ def extender_framework(
         raise InputError(f"--plugin is not for {made.name}, whose plugins a --config names: give that")
     given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
     profiles = [dict(each or {}) for each in given.get("profiles") or [{}]]
-    weights = _weights(made.set_up(document, registry=registry).config.profiles[0].points["score"])
+    today = made.set_up(document, registry=registry).config.profiles[0].points["score"]
+    weights = {ref.name: ref.weight for ref in today}
     profiles[0]["plugins"] = {
         "multiPoint": {
             "disabled": [{"name": "*"}],
@@ -323,10 +324,6 @@ def extender_framework(
     given["profiles"] = profiles[:1]
     setup = made.set_up(given, registry=registry)
     return Framework(setup.config.profiles[0], setup.registry)
-
-
-def _weights(refs: Iterable[Any]) -> dict[str, int]:
-    return {ref.name: ref.weight for ref in refs}
 
 
 JSON = "application/json"

@@ -46,6 +46,8 @@ class Explain(Question):
     tie_break: TieBreak | None = None
     seed: Seed = 0
     assume_volumes: bool = False
+    settings: ScoreSettings | None = None
+    """Decide with other weights."""
 
 
 class Decision(Question):
@@ -121,6 +123,7 @@ class Capacity(Question):
     podspec: Manifest | None = None
     """Pods or workloads that are not in the cluster."""
     mix: Annotated[list[Annotated[int, Meta(ge=1, le=1_000_000)]], Meta(max_length=100)] = []
+    """Count several together, so many of each in turn; without it each is counted on its own."""
     at_least: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     limit: Count = 0
     exclude_nodes: Annotated[list[Name], Meta(max_length=10_000)] = []
@@ -240,8 +243,8 @@ class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="cam
     search: Annotated[str, Meta(max_length=600)] = ""
     """Words that all have to occur in the name, namespace, node, workload or reason."""
     offset: Count = 0
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    output: Literal["json"] = "json"
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    output: Output = "json"
 
 
 Asked = Question | Pods
@@ -322,12 +325,17 @@ def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
     )
     paths: Schema = {}
     for (name, kind), schema in zip(kinds.items(), schemas, strict=True):
+        content: Schema = {"application/json": {"schema": schema}}
+        if issubclass(kind, Question):
+            cluster = "A cluster as YAML or JSON text; the rest of the question is in the query then."
+            content["application/yaml"] = {"schema": {"type": "string", "description": cluster}}
+        parameters, about = _parameters(components[kind.__name__], components), (getdoc(kind) or "").partition("\n")[0]
         paths[f"/api/v1/{name}"] = {
-            "get": _operation(name, kind, {"parameters": _parameters(components[kind.__name__], components)}),
-            "post": _operation(
-                name, kind, {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-            ),
+            "get": _operation(f"get-{name}", about, {"parameters": parameters}),
+            "post": _operation(f"ask-{name}", about, {"requestBody": {"required": True, "content": content}}),
         }
+    about = "How large the served cluster is, its profiles and their weights, its labels and workloads."
+    paths["/api/v1/overview"] = {"get": _operation("get-overview", about, {})}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -344,11 +352,9 @@ def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
     }
 
 
-def _operation(name: str, kind: type[Any], more: Schema) -> Schema:
-    about = (getdoc(kind) or "").partition("\n")[0]
-    method = "ask" if "requestBody" in more else "get"
+def _operation(name: str, about: str, more: Schema) -> Schema:
     return {
-        "operationId": f"{method}-{name}",
+        "operationId": name,
         "summary": about,
         **more,
         "responses": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from time import monotonic
 from typing import Any
@@ -46,7 +46,7 @@ from podium.wording import counted
 def decision_table(explained: Explained) -> dict[str, Any]:
     """What `explain` says, of kind DecisionTable: `nodes` best first, and every other list in that order."""
     decision = explained.decision
-    nodes = ranking(decision)
+    nodes, totals = ranking(decision), decision.totals
     return {
         "apiVersion": API_VERSION,
         "kind": "DecisionTable",
@@ -65,7 +65,7 @@ def decision_table(explained: Explained) -> dict[str, Any]:
         "ties": list(decision.ties),
         "runnerUp": _runner_up(decision),
         "nodes": nodes,
-        "totals": [decision.totals.get(node, 0) for node in nodes],
+        "totals": [totals.get(node, 0) for node in nodes],
         "plugins": _plugins(decision, nodes),
         "rejected": _rejected(explained.decision.rejected, explained.details),
         "notLookedAtBecause": list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else [],
@@ -88,8 +88,8 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
             "plugin": scores.plugin,
             "title": scores.title or scores.plugin,
             "weight": scores.weight,
-            "raw": [scores.raw[node] for node in nodes],
-            "normalised": [scores.normalized[node] for node in nodes],
+            "raw": list(map(scores.raw.__getitem__, nodes)),
+            "normalised": list(map(scores.normalized.__getitem__, nodes)),
         }
         for scores in decision.scores
     ]
@@ -151,6 +151,18 @@ class Views:
         self._schedulers: OrderedDict[bytes, Scheduler] = OrderedDict()
         self._scored: OrderedDict[bytes, ScoredPods] = OrderedDict()
 
+    def prepare(self, seconds: float) -> None:
+        """Spend some time on what the first page and the first slider need."""
+        self._find_reasons(seconds / 2)
+        if self._can_turn:
+            today = self._scored_with(None)
+            today.decide_more(monotonic() + seconds / 2, len(today.pods))
+
+    @property
+    def _can_turn(self) -> bool:
+        """Whether weights can be turned: old releases have a configuration of their own."""
+        return not self.subject.release.is_old
+
     # -- the cluster and its pods ----------------------------------------------------------------------------------
 
     def overview(self) -> dict[str, Any]:
@@ -165,7 +177,7 @@ class Views:
             "pending": len(cluster.pending),
             "release": self.subject.release.name,
             "releases": [*OLD_RELEASES, *RELEASE_NAMES],
-            "canTurn": not self.subject.release.is_old,
+            "canTurn": self._can_turn,
             "profiles": [
                 {
                     "name": name,
@@ -183,24 +195,29 @@ class Views:
 
     def pods(self, asked: questions.Pods) -> dict[str, Any]:
         """The pods that have all the words of a search, those that wait first, each with why it waits."""
-        words = asked.search.lower().split()
-        cluster = self.subject.cluster
-        known = self._find_reasons()
-        found = [pod for pod, text in zip(self._pods, self._texts, strict=True) if self._has(pod, text, words)]
+        known = self._find_reasons(REASONS_SECONDS)
+        found = self._search(asked.search.lower().split())
         shown = found[asked.offset : asked.offset + asked.limit]
         return {
             "apiVersion": API_VERSION,
             "kind": "PodList",
             "found": len(found),
             "pods": len(self._pods),
-            "pending": len(cluster.pending),
+            "pending": len(self.subject.cluster.pending),
             "complete": known,
             "items": [{**msgspec.to_builtins(pod), "reason": self._reason(pod)} for pod in shown],
         }
 
-    def _has(self, pod: Listed, text: str, words: list[str]) -> bool:
-        missing = [word for word in words if word not in text]
-        return not missing or (pod.node is None and all(word in self._reason(pod).lower() for word in missing))
+    def _search(self, words: list[str]) -> list[Listed]:
+        if not words:
+            return self._pods
+        waiting = len(self.subject.cluster.pending)
+        reasons = [self._reason(pod).lower() for pod in self._pods[:waiting]]
+        texts = [f"{text} {reason}" for text, reason in zip(self._texts, reasons, strict=False)] + self._texts[waiting:]
+        places: Iterable[int] = range(len(texts))
+        for word in words:
+            places = [place for place in places if word in texts[place]]
+        return [self._pods[place] for place in places]
 
     def _reason(self, pod: Listed) -> str:
         """Why a pod waits, as far as that is known; nothing of one that runs."""
@@ -212,9 +229,9 @@ class Views:
     def _kind(self, pod: Pod) -> tuple[PodInfo, str]:
         return self.subject.cluster.info_of(pod), pod.spec.scheduler_name
 
-    def _find_reasons(self) -> bool:
+    def _find_reasons(self, seconds: float) -> bool:
         """Find out for a while why pods wait, one of each kind; whether all is known."""
-        until = monotonic() + REASONS_SECONDS
+        until = monotonic() + seconds
         scheduler = self._scheduler(None, None)
         for pod in self.subject.cluster.pending.values():
             kind = self._kind(pod)
@@ -284,15 +301,16 @@ class Views:
         settings = ScoreSettings(strategy=asked.settings.strategy, disabled=sorted(asked.settings.disabled))
         other = today if settings == ScoreSettings() else self._scored_with(settings)
         turned(self.subject, asked.settings)
-        return moved_pods(today, other, asked.settings.weights, of=len(self._pods))
+        return moved_pods(today, other, asked.settings.weights)
 
     def _scored_with(self, settings: ScoreSettings | None) -> ScoredPods:
         key = msgspec.json.encode(settings)
         found = self._scored.get(key)
         if found is None:
             scheduler = self._scheduler(None, settings)
-            pods = self._scored[b"null"].pods if b"null" in self._scored else pods_by_chance(scheduler)
-            found = self._scored[key] = ScoredPods(scheduler, pods)
+            today = self._scored.get(b"null")
+            pods, count = pods_by_chance(scheduler) if today is None else (today.pods, today.of)
+            found = self._scored[key] = ScoredPods(scheduler, pods, count)
             if len(self._scored) > 3:
                 # Today's came first and stays.
                 del self._scored[list(self._scored)[1]]
@@ -424,6 +442,20 @@ def what_if_page(document: Mapping[str, Any]) -> str:
         _node_section(document["tiles"]),
         good=document["fits"] if steps else None,
     )
+
+
+def pods_page(document: Mapping[str, Any]) -> str:
+    """The pods of a search, with why those wait that do."""
+    pods, pending = document["items"], document["pending"]
+    left_out = document["found"] - len(pods)
+    rows = [
+        (each["namespace"], each["name"], each["node"] or "pending", each["workload"], each["priority"], each["reason"])
+        for each in pods
+    ]
+    headings: list[Heading | str] = ["Namespace", "Pod", "Node", "Workload", Heading("Priority", right=True), "Waits"]
+    words = [f"{counted(document['found'], 'pod')} of {document['pods']:,}.", f"{counted(pending, 'pod')} pending."]
+    note = f"{left_out:,} more are not listed." if left_out else ""
+    return page("Pods", words, section("Pods", scrolling(table(headings, rows)), note=note))
 
 
 def _node_section(tiles: Mapping[str, Any]) -> Markup:

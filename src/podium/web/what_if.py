@@ -11,7 +11,7 @@ from functools import singledispatch
 from itertools import islice
 from random import Random
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,13 +22,12 @@ from podium.answers.capacity import add_nodes
 from podium.answers.disruption import UNSCHEDULABLE, checked, cordon
 from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
-from podium.cluster.columns import Ints
+from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import KubeSchedulerConfiguration
 from podium.config.profiles import MULTI_POINT
 from podium.engine import Scheduler, simulate
-from podium.engine.decision import Decision
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
-from podium.errors import InputError
+from podium.errors import InputError, PodiumError
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load, workload_of
 from podium.manifests.yaml_documents import yaml_documents
@@ -325,36 +324,29 @@ MOST_CELLS = 40_000_000
 MOST_NAMED = 100
 
 
-@dataclass(slots=True)
-class _Scores:
-    """One pod's scores on the nodes that fit it."""
+class _Scores(NamedTuple):
+    """One pod's scores on the rows that fit it, with today's weights."""
 
-    nodes: tuple[str, ...]
-    plugins: tuple[str, ...]
-    weights: Ints
+    rows: Ints
+    plugins: Sequence[tuple[str, int]]
+    """Each with its weight."""
     normalised: NDArray[np.int8]
-    """[plugin, node]"""
-    totals: NDArray[np.int64]
+    """[plugin, row]"""
+    totals: Ints
+    best: Ints
+    """The rows that share the highest total."""
 
-    @classmethod
-    def of(cls, decision: Decision) -> _Scores:
-        nodes = decision.feasible
-        weights = np.array([scores.weight for scores in decision.scores], dtype=np.int64)
-        table = [[scores.normalized[node] for node in nodes] for scores in decision.scores]
-        kept = np.array(table, dtype=np.int8).reshape(len(table), len(nodes) if table else 0)
-        totals = np.array([decision.totals.get(node, 0) for node in nodes], dtype=np.int64)
-        return cls(nodes, tuple(scores.plugin for scores in decision.scores), weights, kept, totals)
-
-    def best(self, weights: Mapping[str, int]) -> frozenset[str]:
-        """The nodes that share the highest total with these weights, or with today's where none is given."""
-        if not self.nodes:
-            return frozenset()
+    def best_with(self, weights: Mapping[str, int]) -> Ints:
+        """The rows that share the highest total with these weights, and today's where none is given."""
         totals = self.totals
-        for plugin, today, scores in zip(self.plugins, self.weights.tolist(), self.normalised, strict=True):
+        for (plugin, today), scores in zip(self.plugins, self.normalised, strict=True):
             more = weights.get(plugin, today) - today
             if more:
-                totals = totals + scores.astype(np.int64) * more
-        return frozenset(self.nodes[place] for place in np.flatnonzero(totals == totals.max()))
+                totals = totals + np.multiply(scores, more, dtype=np.int64)
+        return self.best if totals is self.totals else self.rows[totals == totals.max()]
+
+
+NOWHERE = _Scores(NO_ROWS, (), np.zeros((0, 0), dtype=np.int8), NO_ROWS, NO_ROWS)
 
 
 @dataclass(slots=True)
@@ -363,63 +355,79 @@ class ScoredPods:
 
     scheduler: Scheduler
     pods: Sequence[Pod]
+    of: int
+    """How many pods the scheduler decides in all."""
     scores: list[_Scores] = field(default_factory=list)
 
     def decide_more(self, until: float, most: int) -> None:
         """Decide pods until a time, or until there are `most`."""
         while len(self.scores) < min(most, len(self.pods)) and (monotonic() < until or not self.scores):
-            self.scores.append(_Scores.of(self._decide(self.pods[len(self.scores)])))
+            self.scores.append(self._decide(self.pods[len(self.scores)]))
 
-    def _decide(self, pod: Pod) -> Decision:
-        """The decision about a pod as if it did not run yet."""
+    def _decide(self, pod: Pod) -> _Scores:
+        """The scores of a pod as if it did not run yet."""
         cluster = self.scheduler.cluster
         held = cluster.end(pod)
         try:
-            return self.scheduler.decide(replace(pod, spec=replace(pod.spec, node_name="")))
+            found = self.scheduler.score(replace(pod, spec=replace(pod.spec, node_name="")))
+        except PodiumError:
+            # A pod that cannot be decided goes nowhere, whatever the weights.
+            return NOWHERE
         finally:
             cluster.add(pod)
             for claim in held:
                 cluster.update(claim)
+        plugins = [(scores.plugin, scores.weight) for scores in found.scores]
+        kept = np.array([scores.normalized for scores in found.scores], dtype=np.int8)
+        return _Scores(found.rows, plugins, kept, found.totals, found.best)
 
 
-def pods_by_chance(scheduler: Scheduler) -> list[Pod]:
-    """The pods that the scheduler decides, as many as there is room to keep scores of; those of one seed."""
+def pods_by_chance(scheduler: Scheduler) -> tuple[list[Pod], int]:
+    """Of the pods that the scheduler decides as many as there is room to keep scores of, and how many there are."""
     cluster = scheduler.cluster
     running = (pod for pod, _ in cluster.placed() if not belongs_to_node(pod) and not pod.finished)
     pods = [pod for pod in (*cluster.pending.values(), *running) if pod.spec.scheduler_name in scheduler.frameworks]
     Random(0).shuffle(pods)
     plugins = max((len(framework.score) for framework in scheduler.frameworks.values()), default=1)
-    return pods[: max(MOST_CELLS // max(cluster.node_count * plugins, 1), 20)]
+    return pods[: max(MOST_CELLS // max(cluster.node_count * plugins, 1), 20)], len(pods)
 
 
 def moved_pods(
-    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, of: int, seconds: float = 0.05
+    today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, seconds: float = 0.04
 ) -> dict[str, Any]:
     """How many of the pods looked at so far would lose today's node, of kind MovedPods.
 
-    A pod moves when none of the nodes that are best today is among the best with the other weights. `of` is how many
-    pods there are; more of them are decided for `seconds`, so asking again looks at more.
+    A pod moves when none of the nodes that are best today is among the best with the other weights. More pods are
+    decided for `seconds`, so asking again looks at more.
     """
-    start = monotonic()
-    today.decide_more(start + seconds / 2, len(today.pods))
+    start, cluster = monotonic(), today.scheduler.cluster
+    today.decide_more(start + (seconds if other is today else seconds / 2), len(today.pods))
     other.decide_more(start + seconds, len(today.scores))
-    count = min(len(today.scores), len(other.scores))
-    moves = []
-    for place in range(count):
-        before, after = today.scores[place].best({}), other.scores[place].best(weights)
-        if before != after and not before & after:
-            moves.append(
-                {"pod": today.pods[place].key, "before": min(before, default=None), "after": min(after, default=None)}
-            )
+    count, moves = 0, []
+    is_best = np.zeros(len(cluster.names), dtype=np.bool_)
+    for pod, before, scores in zip(today.pods, today.scores, other.scores, strict=False):
+        after = scores.best_with(weights)
+        is_best[before.best] = True
+        if (len(before.best) or len(after)) and not is_best[after].any():
+            moves.append((pod.key, before.best, after))
+        is_best[before.best] = False
+        count += 1
     return {
         "apiVersion": API_VERSION,
         "kind": "MovedPods",
-        "pods": of,
+        "pods": today.of,
         "sample": len(today.pods),
         "lookedAt": count,
         "moved": len(moves),
-        "moves": sorted(moves, key=lambda move: str(move["pod"]))[:MOST_NAMED],
+        "moves": [
+            {"pod": pod, "before": _first_name(cluster, before), "after": _first_name(cluster, after)}
+            for pod, before, after in sorted(moves, key=lambda move: move[0])[:MOST_NAMED]
+        ],
     }
+
+
+def _first_name(cluster: Cluster, rows: Ints) -> str | None:
+    return min((cluster.names[row] for row in rows.tolist()), default=None)
 
 
 PACKING = tuple(zip(SHAPE_AT, (0, 5, 10), strict=True))

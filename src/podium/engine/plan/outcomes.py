@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.columns import Codes, Ints, LogReader, is_any, lowest
+from podium.cluster.columns import ROW_ASPECTS, Codes, Ints, LogReader, is_any, lowest
 from podium.cluster.nodes import ResourceStates
 from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
-from podium.framework import ScorePlugin
+from podium.framework import SUCCESS, ScorePlugin
 
 INFEASIBLE = -(1 << 60)
 """Less than any total, and small enough to be added up a few times."""
@@ -210,6 +210,71 @@ class StateOutcomes:
         )
         self.may_have_errors, self.may_be_invalid = _may_fail(self._filters, self._scores)
         return outcome
+
+
+class Rejections:
+    """Why filters that keep results reject each row: a code for what the first of them, in order, says that does."""
+
+    MOST_BY_ROW = 64
+    """Up to this many rows are looked at one by one."""
+
+    def __init__(self, filters: Sequence[FilterResults], cluster: Cluster) -> None:
+        self._filters, self._cluster = filters, cluster
+        self._reader = LogReader(cluster.logs_of(ROW_ASPECTS))
+        self._versions = (-1, -1)
+        self._known: dict[tuple[int, int], int] = {}
+        """By the place of a filter and its own code."""
+        self.codes: Ints = NO_VALUES
+        """Of every row: 0 if no filter rejects it."""
+        self.statuses = [SUCCESS]
+        """What the codes stand for. It only grows."""
+
+    @property
+    def may_have_errors(self) -> bool:
+        """Whether a filter was seen to fail."""
+        return any(results.may_have_errors for results in self._filters)
+
+    def catch_up(self) -> None:
+        """Bring `codes` up to date with the cluster."""
+        cluster = self._cluster
+        versions = cluster.store.version, cluster.node_set_version
+        rows = self._reader.unread() if versions == self._versions else None
+        if rows is not None and not len(rows):
+            return
+        for results in self._filters:
+            results.catch_up()
+        if rows is None or len(rows) > self.MOST_BY_ROW:
+            self._find_all()
+        else:
+            for row in set(rows.tolist()):
+                self.codes[row] = self._find(row)
+        # Not before: a plugin that fails is to be asked again.
+        self._reader.catch_up()
+        self._versions = versions
+
+    def _find(self, row: int) -> int:
+        for place, results in enumerate(self._filters):
+            own = results.values.item(row)
+            if own:
+                return self._code(place, own)
+        return 0
+
+    def _find_all(self) -> None:
+        self.codes = np.zeros(self._cluster.columns.size, dtype=np.int64)
+        undecided = np.flatnonzero(self._cluster.columns.alive)
+        for place, results in enumerate(self._filters):
+            values = results.values[undecided]
+            for own in set(values.tolist()) - {0}:
+                self.codes[undecided[values == own]] = self._code(place, own)
+            undecided = undecided[values == 0]
+
+    def _code(self, place: int, own: int) -> int:
+        code = self._known.get((place, own))
+        if code is None:
+            code = self._known[place, own] = len(self.statuses)
+            results = self._filters[place]
+            self.statuses.append(results.describe(own)._replace(plugin=results.plugin.name))
+        return code
 
 
 def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple[bool, bool]:

@@ -14,8 +14,17 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, PodInfo
 from podium.cluster.columns import Ints, LogReader, Mask, is_any, lowest, once
 from podium.cluster.nodes import Groups, Representatives
-from podium.engine.plan.outcomes import INFEASIBLE, RowOutcomes, StateOutcomes, WeightedScores
-from podium.engine.plan.results import NO_VALUES, FilterResults, Outline, Part, PreOutcome, ReadAspects, ScoreResults
+from podium.engine.plan.outcomes import INFEASIBLE, Rejections, RowOutcomes, StateOutcomes, WeightedScores
+from podium.engine.plan.results import (
+    FEW_NODES,
+    NO_VALUES,
+    FilterResults,
+    Outline,
+    Part,
+    PreOutcome,
+    ReadAspects,
+    ScoreResults,
+)
 from podium.engine.release import Conduct
 from podium.framework import Framework, Plugin
 from podium.framework.fast_paths import ForSomePods
@@ -66,11 +75,28 @@ class Plan:
         self._feasible_in: dict[int, Representatives] = {}
         self._feasible_rows: Ints | None = None
         self._varying_scores: list[Weighted] | None = None
+        self.memo: dict[Hashable, Any] = {}
+        """What the engine worked out from the plan's outline and parts."""
 
     def filter_results(self, plugin: Plugin) -> FilterResults | None:
         """What is kept of a plugin's Filter; None if it runs for every pod."""
         part = self.parts.get(plugin.name)
         return None if part is None else part.filter
+
+    def rejections(self, skipped: frozenset[str]) -> Rejections | None:
+        """Why each row is rejected, for a pod for which these plugins skip Filter.
+
+        None where a filter runs for every pod, or was seen to fail.
+        """
+        found: Rejections | None = self.memo.get(("rejections", skipped))
+        if found is None:
+            running = [plugin for plugin in self.outline.filter if plugin.name not in skipped]
+            filters = [results for plugin in running if (results := self.filter_results(plugin)) is not None]
+            if len(filters) < len(running):
+                return None
+            found = self.memo["rejections", skipped] = Rejections(filters, self._cluster)
+        found.catch_up()
+        return None if found.may_have_errors else found
 
     def score_results(self, plugin: Plugin) -> ScoreResults | None:
         """What is kept of a plugin's raw scores; None if it runs for every pod."""
@@ -123,7 +149,12 @@ class Plan:
         elif len(rows) == 1:
             self._merge_one(rows.item(0))
         elif len(rows):
-            self._merge(rows)
+            # Pods that were evicted together were on one node.
+            few = set(rows.tolist()) if len(rows) <= FEW_NODES else ()
+            if len(few) == 1:
+                self._merge_one(*few)
+            else:
+                self._merge(rows)
         # Not before: a plugin that fails is to be asked again.
         if kept.version != self._rows_version:
             self._rows_reader.catch_up()

@@ -108,9 +108,18 @@ class Results:
         """Ask the plugin about one node; takes a fraction of the time that arrays of one take."""
         raise NotImplementedError
 
+    @property
+    def by_node(self) -> bool:
+        """Whether the plugin can be asked about one node at a time."""
+        raise NotImplementedError
+
     def record(self, nodes: Nodes) -> Ints:
         """Ask the plugin for values to keep next to those it gave for other nodes at other times."""
         return self.evaluate(nodes)
+
+    def record_node(self, node: NodeInfo) -> int:
+        """What `record` gives for one node."""
+        return self.evaluate_node(node)
 
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
@@ -136,7 +145,10 @@ class Results:
         if missing:
             self.values = np.concatenate([self.values, np.zeros(missing, dtype=np.int64)])
         rows = rows[self._cluster.columns.alive[rows]]
-        if len(rows):
+        if self.by_node and len(rows) <= FEW_NODES:
+            for row in rows.tolist():
+                self.values[row] = self.record_node(NodeInfo(self._cluster, row))
+        elif len(rows):
             self.values[rows] = self.record(Nodes(self._cluster, rows))
 
 
@@ -154,13 +166,26 @@ class FilterResults(Results):
     def evaluate(self, nodes: Nodes) -> Ints:
         return self._ask(nodes).codes
 
+    @property
+    def by_node(self) -> bool:
+        return filters_by_node(self.plugin)
+
     def evaluate_node(self, node: NodeInfo) -> int:
+        return int(self._ask_node(node) != SUCCESS)
+
+    def _ask_node(self, node: NodeInfo) -> Status:
         status = self.plugin.filter_node(self._state, self._pod, node)
-        if status is SUCCESS:
+        if status is not SUCCESS:
+            status = checked_status(self.plugin.name, status)
+            self.may_have_errors = self.may_have_errors or status.code is Code.ERROR
+        return status
+
+    def record_node(self, node: NodeInfo) -> int:
+        status = self._ask_node(node)
+        if status == SUCCESS:
             return 0
-        status = checked_status(self.plugin.name, status)
-        self.may_have_errors = self.may_have_errors or status.code is Code.ERROR
-        return int(status != SUCCESS)
+        own = self._statuses.setdefault(status, len(self._statuses) + 1)
+        return -own if status.code is Code.ERROR else own
 
     def record(self, nodes: Nodes) -> Ints:
         # Codes mean something within one verdict only, so those to be kept are exchanged for codes of our own.
@@ -200,6 +225,10 @@ class ScoreResults(Results):
             # Seen as unsigned, a negative score is a large one.
             self.may_be_invalid = highest(raw.view(np.uint64)) > MAX_NODE_SCORE
         return raw
+
+    @property
+    def by_node(self) -> bool:
+        return scores_by_node(self.plugin)
 
     def evaluate_node(self, node: NodeInfo) -> int:
         score = self.plugin.score_node(self._state, self._pod, node)

@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from podium.engine.preemption.choice import (
     potential_rows,
     why_not_eligible,
 )
-from podium.engine.recheck import Nominations, Recheck, RowCache, RowChangeLog, recheck_of
+from podium.engine.recheck import Nominations, Recheck, RowChangeLog, RowChangeReader, recheck_of
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, SelectorError
 from podium.extenders import Extender
@@ -99,24 +98,24 @@ Kinds = NDArray[np.int8]
 
 def stop_at(kinds: Kinds, enough: int) -> int | None:
     """How many rows are looked at until there are enough candidates, one of them good; None if there are not."""
-    is_good = kinds == GOOD
-    if not is_any(is_good):
+    places = (kinds >= VIOLATING).nonzero()[0]
+    if len(places) < max(enough, 1):
         return None
-    found = (kinds >= VIOLATING).cumsum()
-    if found.item(-1) < enough:
-        return None
-    return max(int(found.searchsorted(enough)), int(is_good.argmax())) + 1
+    first_good = int((kinds == GOOD).argmax())
+    return max(places.item(max(enough, 1) - 1), first_good) + 1 if kinds.item(first_good) == GOOD else None
 
 
-class KnownDryRuns(RowCache[DryRun]):
-    """The outcomes for rows that did not change since, for pods of one kind, with columns to search and choose by."""
+class KnownDryRuns:
+    """The outcomes for rows that did not change since, for pods of one kind, as columns to search and choose by."""
 
-    __slots__ = ("by_state", "costs", "kinds")
+    __slots__ = ("_changed", "by_state", "costs", "kinds", "outcomes")
 
     MOST_STATES = 1 << 12
 
     def __init__(self, changes: RowChangeLog) -> None:
-        super().__init__(changes)
+        self._changed = RowChangeReader(changes)
+        self.outcomes: NDArray[np.object_] = np.zeros(0, dtype=np.object_)
+        """Of every row that is not UNKNOWN, its DryRun."""
         self.kinds: Kinds = np.zeros(0, dtype=np.int8)
         """Of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
         self.costs: Costs = np.zeros((len(CRITERIA), 0))
@@ -126,8 +125,9 @@ class KnownDryRuns(RowCache[DryRun]):
 
     def catch_up(self, size: int) -> None:
         """Forget the rows that changed, and make room for as many as there are."""
-        changed, missing = self.forget_changed(), size - len(self.kinds)
+        changed, missing = self._changed.read(), size - len(self.kinds)
         if missing > 0:
+            self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.object_)])
             self.kinds = np.concatenate([self.kinds, np.zeros(missing, dtype=np.int8)])
             self.costs = np.concatenate([self.costs, np.zeros((len(CRITERIA), missing))], axis=1)
         if changed is None:
@@ -137,7 +137,7 @@ class KnownDryRuns(RowCache[DryRun]):
 
     def note(self, row: int, outcome: DryRun) -> None:
         """Note the outcome for a row."""
-        self.found[row] = outcome
+        self.outcomes[row] = outcome
         if type(outcome) is Candidate:
             self.kinds[row] = VIOLATING if outcome.pdb_violations else GOOD
             self.costs[:, row] = outcome.costs
@@ -239,13 +239,11 @@ class DryRuns:
         recheck, states = self.recheck, self._cluster.resource_states
         if not recheck.reads_resources_only([*orders]):
             return {row: row for row in orders}
-        of_row, names, nominations = states.read(), self._cluster.names, self._nominations
+        of_row = states.read()
         keys: dict[int, Hashable] = {}
         for row, order in orders.items():
-            if nominations and nominations.ahead_of(self._pod, names[row]):
-                keys[row] = row
-            else:
-                keys[row] = states.epoch, of_row.item(row), *[one.placed.info.resources for one in order]
+            resources = [one.placed.info.resources for one in order]
+            keys[row] = row if recheck.has_nominated(row) else (states.epoch, of_row.item(row), *resources)
         return keys
 
     def _try(self, orders: Mapping[int, list[_Spared]]) -> dict[int, Evicted]:
@@ -404,12 +402,9 @@ class Search:
             self._rng.setstate(before)
         places = np.concatenate([np.flatnonzero(kinds == GOOD), np.flatnonzero(kinds == VIOLATING)])
         if not len(places):
-            said = [memory.found[row] for row in others.tolist()]
-            without_victims = [NO_VICTIMS] * (len(rows) - len(others))
-            return None, without_victims + [status for status in said if isinstance(status, Status)]
+            return None, [NO_VICTIMS] * (len(rows) - len(others)) + memory.outcomes[others].tolist()
         found = others[places]
-        listed = [outcome for row in found.tolist() if isinstance(outcome := memory.found[row], Candidate)]
-        return Candidates(listed, found, memory.costs[:, found]), []
+        return Candidates(memory.outcomes[found].tolist(), found, memory.costs[:, found]), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
         """Why evicting pods helps nowhere, in the words of a pod that fits nowhere."""
@@ -488,31 +483,35 @@ class Preemption:
     def restore(self, saved: Any) -> None:
         self._rng.setstate(saved)
 
-    def attempt(self, decision: Decision, evaluation: Evaluation, framework: Framework) -> Decision:
-        """The decision about a pod that fits nowhere, with what PostFilter made of it."""
+    def attempt(
+        self, rejected: Mapping[str, Status], absent: Status | None, evaluation: Evaluation, framework: Framework
+    ) -> dict[str, Any]:
+        """What PostFilter makes of a pod that fits nowhere, as fields of the decision.
+
+        `rejected` says why each node does not fit, `absent` why those do not that no filter looked at.
+        """
         if not framework.post_filter:
-            return replace(decision, clears_nomination=True)
+            return {"clears_nomination": True}
         cluster, pod = evaluation.cluster, evaluation.pod
         search = Search(
             evaluation, self._nominations, self._extenders, self._tie_break, self._rng, self._changes, self._memories
         )
         state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
-        absent = decision.absent or Status.unresolvable()
-        statuses = decision.rejected
+        statuses = rejected
         if len(statuses) < cluster.node_count and cluster.rules.counts_absent_nodes:
-            statuses = {name: decision.rejected.get(name, absent) for name in cluster.rows}
+            others = absent or Status.unresolvable()
+            statuses = {name: rejected.get(name, others) for name in cluster.rows}
         result = run_post_filter(framework, state, pod, statuses)
         chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
-        return replace(
-            decision,
-            post_filter_message=result.status.message,
-            nominated=result.nominated_node or None,
-            clears_nomination=result.nominated_node == "",
-            victims=self._deleted(chosen, cluster.rules) if chosen else (),
-            changes=result.changes,
-            candidates=search.candidates,
-            chosen_by=search.chosen_by,
-        )
+        return {
+            "post_filter_message": result.status.message,
+            "nominated": result.nominated_node or None,
+            "clears_nomination": result.nominated_node == "",
+            "victims": self._deleted(chosen, cluster.rules) if chosen else (),
+            "changes": result.changes,
+            "candidates": search.candidates,
+            "chosen_by": search.chosen_by,
+        }
 
     @staticmethod
     def _deleted(chosen: Candidate, rules: Rules) -> tuple[str, ...]:

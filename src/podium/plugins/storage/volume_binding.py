@@ -71,6 +71,8 @@ class CapacityScorer:
 
     def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool = True) -> Ints:
         """The mean over storage classes, per row: of matched volumes, or with `provisions` of those to be made."""
+        if not found.to_match and not found.to_provision:
+            return np.zeros(cluster.columns.size, dtype=np.int64)  # all claims are bound
         score = self._mean(_matched_amounts(found, storage, cluster.columns.size), cluster.columns.size)
         has_match = np.zeros(cluster.columns.size, dtype=np.bool_)
         for serials in found.matched:

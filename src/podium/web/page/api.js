@@ -1,4 +1,5 @@
 // Questions to the server. What it says about a question that cannot be answered is the message of the error.
+import { el, save } from "./dom.js";
 
 /** The answer to a question, as data. */
 export async function ask(kind, question, signal) {
@@ -6,10 +7,12 @@ export async function ask(kind, question, signal) {
   return response.json();
 }
 
-/** The answer to a question as the HTML report. */
-export async function report(kind, question) {
-  const response = await post(kind, { ...question, output: "html" });
-  return response.text();
+/** Buttons that save what a view shows, as the HTML report and as JSON; `question()` is what the view asked. */
+export function reports(name, kind, question, complain) {
+  const html = async () => save(`${name}.html`, await (await post(kind, { ...question(), output: "html" })).text(), "text/html");
+  const json = async () => save(`${name}.json`, JSON.stringify(await ask(kind, question()), null, 1));
+  return el("span", { class: "buttons" }, [["HTML report", html], ["JSON", json]].map(([title, saved]) =>
+    el("button", { type: "button", onclick: () => saved().catch(complain) }, title)));
 }
 
 async function post(kind, question, signal) {

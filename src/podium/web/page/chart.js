@@ -1,10 +1,10 @@
 // Lines over time, drawn as SVG.
 import { el, number, svg } from "./dom.js";
 
-const WIDE = 900;
+const WIDE = 560;
 const HIGH = 170;
-const LEFT = 54;
-const BOTTOM = 22;
+const LEFT = 50;
+const BOTTOM = 24;
 
 /** A chart of lines: [{name, class, values}] over `times`; `percent` for shares. Returns {root, mark(time)}. */
 export function chart({ title, times, lines, percent }) {

@@ -1,8 +1,8 @@
 // Two releases or two configurations side by side: what moves, and which plugin is responsible.
 import { note, readSettings } from "./address.js";
-import { ask, report } from "./api.js";
+import { ask, reports } from "./api.js";
 import { table } from "./cluster.js";
-import { counted, el, labelled, number, save, select } from "./dom.js";
+import { amount, counted, el, labelled, number, select } from "./dom.js";
 import { sent } from "./weights.js";
 import { VirtualTable } from "./virtual_table.js";
 
@@ -35,15 +35,16 @@ export async function compareView(view, params, { about, complain, signal }) {
   async function run() {
     complain(null);
     note({ what, a: first.value, b: second.value, replay: replay.checked, c1: what === "configs" ? configs[0].value : "", c2: what === "configs" ? configs[1].value : "", run: true });
-    const found = await ask("compare", question(), signal);
-    show(found);
+    const asked = question();
+    show(await ask("compare", asked, signal), asked);
   }
 
-  function show(found) {
+  function show(found, asked) {
     const names = [found.before.name, found.after.name];
     const measures = Object.keys(found.before.measures);
     const moves = new VirtualTable({
       label: "Pods that move",
+      empty: "Every pod goes where it did.",
       columns: [{ title: "Pod", least: 10, share: 1.5 }, { title: names[0], least: 8 }, { title: names[1], least: 8 }, { title: "Plugin", least: 8 }, { title: "Why", least: 10, share: 1.6 }],
       row: (place) => {
         const move = found.moves[place];
@@ -52,13 +53,10 @@ export async function compareView(view, params, { about, complain, signal }) {
       open: (place) => { location.hash = `#/decision?pod=${encodeURIComponent(found.moves[place].pod)}`; },
     });
     shown.replaceChildren(
-      el("p", { class: "lead" }, `${counted(found.moves.length, "pod")} ${found.moves.length === 1 ? "goes" : "go"} elsewhere with ${names[1]} than with ${names[0]}.`),
+      el("div", { class: "bar" }, el("p", { class: "lead grow" }, `${counted(found.moves.length, "pod")} ${found.moves.length === 1 ? "goes" : "go"} elsewhere with ${names[1]} than with ${names[0]}.`), reports("comparison", "compare", () => asked, complain)),
       moves.root,
-      table("Measures", ["", ...names], measures.map((name) => [name, text(found.before.measures[name]), text(found.after.measures[name])])) ?? "",
+      table("Measures", ["", ...[...names, "Change"].map((name) => ({ text: name, class: "number" }))], measures.map((name) => measured(name, found.before.measures[name], found.after.measures[name]))) ?? "",
       table("Pending", ["Pod", ...names], [...new Set([...Object.keys(found.before.pending), ...Object.keys(found.after.pending)])].slice(0, 200).map((pod) => [pod, found.before.pending[pod] ?? "placed", found.after.pending[pod] ?? "placed"])) ?? "",
-      el("div", { class: "bar" },
-        el("button", { type: "button", onclick: () => save("comparison.json", JSON.stringify(found, null, 1)) }, "JSON"),
-        el("button", { type: "button", onclick: async () => save("comparison.html", await report("compare", question()), "text/html") }, "HTML report")),
     );
     moves.setCount(found.moves.length);
     shown.dataset.ready = "1";
@@ -69,11 +67,21 @@ export async function compareView(view, params, { about, complain, signal }) {
     el("div", { class: "bar" },
       labelled("Compare", select([["releases", "two releases"], ["configs", "two configurations"], ...(hasSettings ? [["settings", "other weights"]] : [])], what, (name) => { what = name; drawFields(); })),
       labelled("Place running pods anew, too", replay),
-      el("button", { type: "button", onclick: () => run().catch(complain) }, "Compare")),
+      el("button", { type: "button", class: "main", onclick: () => run().catch(complain) }, "Compare")),
     fields, shown,
   );
   drawFields();
   if (params.get("run")) await run();
+}
+
+/** A row of the measures: its name in words, both values and the difference. */
+function measured(name, before, after) {
+  const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const change = typeof before === "number" && typeof after === "number" ? after - before : 0;
+  const resource = /^(?:stranded|largest)(Cpu|Memory)$/.exec(name)?.[1].toLowerCase();
+  const said = (value) => (resource ? amount(resource, value) : text(value));
+  const cells = [said(before), said(after), Math.abs(change) < 0.0005 ? "" : `${change > 0 ? "+" : "−"}${said(Math.abs(change))}`];
+  return [words, ...cells.map((cell) => ({ text: cell, class: "number" }))];
 }
 
 const text = (value) => (typeof value === "number" ? number(Math.round(value * 1000) / 1000) : JSON.stringify(value));

@@ -1,10 +1,10 @@
 // One decision: nodes by plugins, the winner in words, what rejected the others, and other weights to play with.
 import { addressTo, note, readSettings, writeSettings } from "./address.js";
-import { addressOf, ask, report } from "./api.js";
-import { counted, el, labelled, number, save, select, shade } from "./dom.js";
+import { ask, reports } from "./api.js";
+import { counted, el, labelled, number, select, shade } from "./dom.js";
 import { nodePanel } from "./node_panel.js";
 import { VirtualTable } from "./virtual_table.js";
-import { weightsPanel } from "./weights.js";
+import { sent, weightsPanel } from "./weights.js";
 
 const FORMS = [["weighted", "weighted"], ["normalised", "normalised"], ["raw", "raw"]];
 const MOST_NAMED = 300;
@@ -22,12 +22,13 @@ export async function decisionView(view, params, { about, complain, signal }) {
   const words = el("div", { class: "lead", "aria-live": "polite" });
   const rejected = el("section", {});
   const aside = el("aside", { class: "panel", hidden: true, "aria-label": "Node" });
-  const table = new VirtualTable({ label: `Scores of ${pod}`, columns: [], row: (place) => row(place), open: (place) => open(order[place]), height: "tall" });
+  const table = new VirtualTable({ label: `Scores of ${pod}`, columns: [], row: (place) => row(place), open: (place) => open(order[place]), height: "tall", empty: "No node that fits the pod." });
   let data = null;
   let totals = [];
   let order = [];
   let spans = [];
 
+  const isTurned = () => Object.keys(state.settings.weights).length > 0 || hasBase(state.settings);
   const question = () => ({ pod, ...(hasBase(state.settings) ? { settings: base(state.settings) } : {}) });
 
   async function load() {
@@ -119,8 +120,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
   }
 
   function sentences() {
-    const turned = Object.keys(state.settings.weights).length || hasBase(state.settings);
-    if (!turned || !data.plugins.length) return data.words;
+    if (!isTurned() || !data.plugins.length) return data.words;
     const { winner, total, ties } = best_();
     const second = data.nodes.map((node, place) => [totals[place], node]).filter(([each]) => each < total).sort((a, b) => b[0] - a[0])[0];
     const found = [`With these weights pod ${data.pod} goes to ${winner} with ${counted(total, "point")}${second ? `, ${number(total - second[0])} more than ${second[1]}` : ""}.`];
@@ -138,7 +138,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
   }
 
   const open = (place) => openNode(data.nodes[place]);
-  const openNode = (node) => nodePanel(aside, { node, pod, settings: { ...state.settings } }, signal).catch(complain);
+  const openNode = (node) => nodePanel(aside, { node, pod, settings: { ...state.settings }, chosen: best_().winner }, signal).catch(complain);
 
   function turn(settings, needsServer) {
     state.settings = settings;
@@ -157,9 +157,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
       labelled("Scores", select(FORMS, state.form, (form) => { state.form = form; note({ form }); show(); })),
       labelled("Nodes", filter),
       el("span", { class: "grow" }),
-      el("a", { href: addressOf("explain", { pod }, "html"), target: "_blank", rel: "noopener" }, "HTML report"),
-      el("a", { href: addressOf("explain", { pod }), target: "_blank", rel: "noopener" }, "JSON"),
-      el("button", { type: "button", onclick: async () => save("decision.html", await report("explain", { pod }), "text/html") }, "Save report")),
+      reports("decision", "explain", () => ({ pod, tieBreak: "first", ...(isTurned() ? { settings: sent(state.settings) } : {}) }), complain)),
     table.root,
     aside,
     rejected,
@@ -167,6 +165,7 @@ export async function decisionView(view, params, { about, complain, signal }) {
   const profile = about.profiles.find((each) => each.name === params.get("profile")) ?? about.profiles[0];
   if (about.canTurn && profile) view.append(weightsPanel({ profile, settings: state.settings, turn, complain, signal }));
   await load();
+  if (params.get("open")) await openNode(params.get("open"));
 }
 
 /** The part of the settings that changes the scores themselves, which the server has to work out. */

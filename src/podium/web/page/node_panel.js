@@ -1,18 +1,25 @@
 // A node: what it has, what runs on it and, for a pod, how each score came about.
-import { addressTo } from "./address.js";
+import { addressTo, note } from "./address.js";
 import { addressOf, ask } from "./api.js";
 import { amount, counted, el, number } from "./dom.js";
 
 const MOST_PODS = 200;
 
-/** Fill the panel with a node and show it. */
-export async function nodePanel(panel, { node, pod, settings }, signal) {
+/** Fill the panel with a node and show it; the node stands in the address until the panel is closed. */
+export async function nodePanel(panel, { node, pod, settings, chosen }, signal) {
+  const from = document.activeElement;
   const turned = settings && (Object.keys(settings.weights).length || settings.strategy || settings.disabled.length);
   const question = { node, ...(pod ? { pod } : {}), ...(turned ? { settings: { weights: settings.weights, disabled: settings.disabled, ...(settings.strategy ? { strategy: settings.strategy } : {}) } } : {}) };
   const found = await ask("node", question, signal);
-  const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => { panel.hidden = true; } }, "×");
+  const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: leave }, "×");
+  function leave() {
+    panel.hidden = true;
+    note({ open: "" });
+    if (from?.isConnected) from.focus();
+  }
+  panel.onkeydown = (event) => { if (event.key === "Escape") leave(); };
   const rejected = found.rejected ? el("p", { class: "bad" }, `Rejected by ${found.rejected.plugin}: ${found.rejected.reasons.join(", ")}`) : null;
-  const whyNot = pod ? el("p", {}, el("a", { href: addressOf("why-not", { pod, node }, "html"), target: "_blank", rel: "noopener" }, `Why not ${node}?`), " finds the smallest changes that would send the pod there.") : null;
+  const whyNot = pod && node !== chosen ? el("p", {}, el("a", { href: addressOf("why-not", { pod, node }, "html"), target: "_blank", rel: "noopener" }, `Why not ${node}?`), " finds the smallest changes that would send the pod there.") : null;
   panel.replaceChildren(...[
     el("div", { class: "bar" }, el("h2", {}, found.node), el("span", { class: "grow" }), close),
     rejected, whyNot,
@@ -30,6 +37,7 @@ export async function nodePanel(panel, { node, pod, settings }, signal) {
   ].filter(Boolean));
   panel.hidden = false;
   panel.dataset.node = found.node;
+  note({ open: found.node });
   close.focus();
 }
 

@@ -1,10 +1,11 @@
 // The pods of the cluster, those that wait first.
 import { go, note } from "./address.js";
-import { ask } from "./api.js";
+import { ask, reports } from "./api.js";
 import { counted, el, number } from "./dom.js";
 import { VirtualTable } from "./virtual_table.js";
 
 const PAGE = 200;
+const MOST_SAVED = 10000;
 
 /** A list of pods with a search; a pod opens its decision. */
 export async function podsView(view, params, { complain, signal }) {
@@ -19,13 +20,14 @@ export async function podsView(view, params, { complain, signal }) {
   const item = (place) => pages.get(Math.floor(place / PAGE))?.[place % PAGE];
   const table = new VirtualTable({
     label: "Pods",
+    empty: "No pod has all of these words.",
     columns: [
       { title: "Namespace", least: 7.5, share: 0.8 },
       { title: "Pod", least: 9, share: 1.4 },
-      { title: "Node", least: 7 },
-      { title: "Workload", least: 7 },
+      { title: "Node", least: 7, share: 0.8 },
+      { title: "Workload", least: 7, share: 0.9 },
       { title: "Priority", least: 8, share: 0.4, right: true },
-      { title: "Why it waits", least: 10, share: 2.6 },
+      { title: "If it waits: why", least: 10, share: 3.4 },
     ],
     row: (place) => {
       const pod = item(place);
@@ -38,7 +40,7 @@ export async function podsView(view, params, { complain, signal }) {
     },
     open: (place) => { const pod = item(place); if (pod) go("decision", { pod: `${pod.namespace}/${pod.name}` }); },
   });
-  view.append(el("h1", {}, "Pods"), el("div", { class: "bar" }, field, said), table.root);
+  view.append(el("h1", {}, "Pods"), el("div", { class: "bar" }, field, said, el("span", { class: "grow" }), reports("pods", "pods", () => ({ search, limit: MOST_SAVED }), complain)), table.root);
 
   const asked = new Set();
   async function fetchPage(page) {

@@ -1,6 +1,8 @@
 // Nodes as tiles, by group, coloured and numbered by how much of a resource is in use.
 import { amount, counted, el, number, shade } from "./dom.js";
 
+const MOST_WITH_NAMES = 200;
+
 /** Tiles of nodes; `pick(node)` is called for the one that is chosen. */
 export class Tiles {
   constructor({ pick }) {
@@ -30,6 +32,7 @@ export class Tiles {
       });
       return el("section", { class: "group" }, el("h3", { "data-group": group }, group || "(no such label)"), el("div", { class: "tile-row" }, tiles));
     });
+    this.root.classList.toggle("named", data.nodes.length <= MOST_WITH_NAMES);
     this.root.replaceChildren(...parts);
     this.root.querySelector(".tile")?.setAttribute("tabindex", 0);
     this.colour(resource);
@@ -65,14 +68,16 @@ export class Tiles {
     if (!tile) return;
     const cordoned = tile.hasAttribute("data-cordoned");
     tile.className = `tile ${shade(share)}`;
-    tile.textContent = cordoned ? `⊘${text}` : text;
+    const said = cordoned ? `⊘${text}` : text;
+    tile.replaceChildren(...(this.data.nodes.length <= MOST_WITH_NAMES ? [el("span", { class: "tile-name" }, node), el("span", {}, said)] : [said]));
     const about = `${node}: ${detail}${cordoned ? ", cordoned" : ""}${tile.hasAttribute("data-new") ? ", new" : ""}`;
     tile.title = about;
     tile.setAttribute("aria-label", about);
   }
 
-  chosen(tile) {
-    if (tile.dataset?.node) this.pick(tile.dataset.node);
+  chosen(target) {
+    const tile = target.closest(".tile");
+    if (tile?.dataset.node) this.pick(tile.dataset.node);
   }
 
   key(event) {

@@ -1,8 +1,8 @@
 // The player for a timeline: queue and utilisation over time, what happened, and the nodes following a scrubber.
 import { note } from "./address.js";
-import { ask, report } from "./api.js";
+import { ask, reports } from "./api.js";
 import { chart, clock } from "./chart.js";
-import { counted, el, labelled, save } from "./dom.js";
+import { counted, el, labelled } from "./dom.js";
 import { Tiles } from "./tiles.js";
 
 const MOST_IN_ADDRESS = 20000;
@@ -12,6 +12,7 @@ const SHOWN = 14;
 export async function timeView(view, params, { complain, signal }) {
   const events = el("textarea", { rows: 8, class: "code", "aria-label": "Events, one JSON object a line", spellcheck: "false" }, params.get("events") ?? "");
   const until = el("input", { type: "number", min: 0, value: params.get("until") ?? "", "aria-label": "Until, in seconds", placeholder: "until nothing happens" });
+  const input = el("details", { open: true });
   const shown = el("div", {});
   let playing = null;
   let found = null;
@@ -35,19 +36,17 @@ export async function timeView(view, params, { complain, signal }) {
     events.value = lines.map((line) => JSON.stringify(line)).join("\n");
   }
 
-  async function savedReport() {
-    save("timeline.html", await report("timeline", question()), "text/html");
-  }
-
   async function run() {
     complain(null);
     clearInterval(playing);
     note({ events: events.value.length < MOST_IN_ADDRESS ? events.value : "", until: until.value, t: "" });
-    found = await ask("timeline", question(), signal);
-    show();
+    const asked = question();
+    found = await ask("timeline", asked, signal);
+    input.open = false;
+    show(asked);
   }
 
-  function show() {
+  function show(asked) {
     const { samples } = found;
     const times = samples.map((sample) => sample.time);
     const used = (resource) => samples.map((sample) => (sample.allocatable[resource] ? sample.requested[resource] / sample.allocatable[resource] : 0));
@@ -59,7 +58,7 @@ export async function timeView(view, params, { complain, signal }) {
     ];
     const end = found.end || 1;
     const tiles = new Tiles({ pick: () => {} });
-    tiles.set(found.tiles, "cpu");
+    tiles.set(found.tiles, "");
     const most = Math.max(1, found.mostPods);
     const scrubber = el("input", { type: "range", class: "scrubber", min: 0, max: end, step: Math.max(end / 1000, 0.01), value: 0, "aria-label": "Moment", oninput: () => { at(Number(scrubber.value)); noteMoment(); } });
     const now = el("output", {});
@@ -106,10 +105,10 @@ export async function timeView(view, params, { complain, signal }) {
     }
 
     shown.replaceChildren(
-      el("div", { class: "lead" }, found.words.map((text, place) => el("p", { class: place ? "" : found.unplaced ? "bad" : "good" }, text))),
-      ...charts.map((each) => each.root),
+      el("div", { class: "bar" }, el("div", { class: "lead grow" }, found.words.map((text, place) => el("p", { class: place ? "" : found.unplaced ? "bad" : "good" }, text))), reports("timeline", "timeline", () => asked, complain)),
       el("div", { class: "bar" }, play, scrubber, now),
       el("div", { class: "split" }, el("section", {}, el("h3", {}, "Pods on each node"), tiles.root), el("section", {}, el("h3", {}, "What happened"), happened)),
+      el("div", { class: "charts" }, charts.map((each) => each.root)),
       found.warnings.length ? el("ul", {}, found.warnings.map((text) => el("li", {}, text))) : "",
     );
     at(Number(params.get("t") ?? 0));
@@ -118,17 +117,16 @@ export async function timeView(view, params, { complain, signal }) {
 
   view.append(
     el("h1", {}, "Time"),
+    input,
+    shown,
+  );
+  input.append(el("summary", {}, "Events"),
     el("p", { class: "dim" }, "One event a line: ", el("code", {}, '{"time": 60, "event": "drain", "object": {"kind": "Node", "metadata": {"name": "…"}}}'), ". Pods come and go, nodes fail; the scheduler decides as always."),
     events,
     el("div", { class: "bar" },
-      el("button", { type: "button", onclick: () => run().catch(complain) }, "Run"),
+      el("button", { type: "button", class: "main", onclick: () => run().catch(complain) }, "Run"),
       el("button", { type: "button", onclick: () => example().catch(complain) }, "An example for this cluster"),
-      labelled("Until, s", until),
-      el("span", { class: "grow" }),
-      el("button", { type: "button", onclick: () => savedReport().catch(complain) }, "HTML report"),
-      el("button", { type: "button", onclick: () => found && save("timeline.json", JSON.stringify(found, null, 1)) }, "JSON")),
-    shown,
-  );
+      labelled("Until, in seconds", until)));
   if (events.value) await run();
 }
 

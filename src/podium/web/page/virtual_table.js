@@ -9,11 +9,13 @@ const SPARE = 12;
  * when a heading is chosen.
  * row(place): a list of cells, each text or {text, class, title}, or null for one that is not known yet.
  * open(place): called for a click or Enter.
+ * empty: what is said where there are no rows.
  */
 export class VirtualTable {
-  constructor({ label, columns, row, open, height }) {
+  constructor({ label, columns, row, open, height, empty }) {
     this.row = row;
     this.open = open;
+    this.empty = empty ?? "Nothing.";
     this.count = 0;
     this.active = 0;
     this.head = el("div", { class: "vt-head", role: "row" });
@@ -47,7 +49,7 @@ export class VirtualTable {
     this.count = count;
     this.active = Math.min(this.active, Math.max(count - 1, 0));
     this.root.setAttribute("aria-rowcount", count + 1);
-    this.body.style.height = `${count * ROW}px`;
+    this.body.style.height = `${Math.max(count, 1) * ROW}px`;
     this.draw();
   }
 
@@ -65,6 +67,7 @@ export class VirtualTable {
       row.style.top = `${place * ROW}px`;
       rows.push(row);
     }
+    if (!this.count) rows.push(el("p", { class: "vt-empty dim" }, this.empty));
     this.body.replaceChildren(...rows);
   }
 

@@ -8,7 +8,8 @@ const HIGHEST = 20;
 
 /** A panel whose sliders call `turn` with the settings, and which says how many pods of the cluster would move. */
 export function weightsPanel({ profile, settings, turn, complain, signal }) {
-  let asking = new AbortController();
+  let isAsking = false;
+  let isStale = false;
   const said = el("p", { class: "moved", "aria-live": "polite" });
   const moves = el("ul", { class: "moves" });
 
@@ -20,24 +21,30 @@ export function weightsPanel({ profile, settings, turn, complain, signal }) {
     follow();
   }
 
-  /** Ask how many pods would move, again and again until all of the sample were looked at. */
+  /** Ask how many pods would move until all of the sample were looked at; one question at a time, the newest settings next. */
   async function follow() {
-    asking.abort();
-    asking = new AbortController();
-    const mine = asking;
-    signal.addEventListener("abort", () => mine.abort());
+    isStale = true;
+    if (isAsking) return;
+    isAsking = true;
     try {
-      for (;;) {
-        const found = await ask("moved", { settings: sent(settings) }, mine.signal);
-        const sample = found.lookedAt < found.pods ? ` of ${number(found.lookedAt)} looked at, by chance out of ${number(found.pods)}` : "";
-        said.textContent = `${counted(found.moved, "pod")}${sample} would go elsewhere than with today's weights.`;
-        said.dataset.lookedAt = String(found.lookedAt);
-        moves.replaceChildren(...found.moves.slice(0, 8).map((move) => el("li", {}, el("a", { href: `#/decision?pod=${encodeURIComponent(move.pod)}` }, move.pod), ` ${move.before ?? "nowhere"} → ${move.after ?? "nowhere"}`)));
-        if (found.lookedAt >= found.sample || mine.signal.aborted) return;
+      while (isStale && !signal.aborted) {
+        isStale = false;
+        const found = await ask("moved", { settings: sent(settings) }, signal);
+        isStale ||= found.lookedAt < found.sample;
+        tellMoved(found);
       }
     } catch (error) {
-      if (error.name !== "AbortError") complain(error);
+      complain(error);
+    } finally {
+      isAsking = false;
     }
+  }
+
+  function tellMoved(found) {
+    const sample = found.lookedAt < found.pods ? ` of ${number(found.lookedAt)} looked at, by chance out of ${number(found.pods)},` : "";
+    said.textContent = `${counted(found.moved, "pod")}${sample} would go elsewhere than with today's weights.`;
+    said.dataset.answers = String(Number(said.dataset.answers ?? 0) + 1);
+    moves.replaceChildren(...found.moves.slice(0, 8).map((move) => el("li", {}, el("a", { href: `#/decision?pod=${encodeURIComponent(move.pod)}` }, move.pod), ` ${move.before ?? "nowhere"} → ${move.after ?? "nowhere"}`)));
   }
 
   function slider(plugin, today) {
