@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, PluginRef
 from podium.engine import Decision, Scheduler
-from podium.engine.release import CURRENT, AnyRelease
-from podium.framework import Code, Framework, Registry, Status
+from podium.engine.scheduler import SchedulerOptions
+from podium.framework import Code, Framework, Status
 from podium.framework.suggested_change import Change, RejectedPod, T, Trial, edit_pod, evict, evictable
 from podium.model import (
     Affinity,
@@ -45,12 +45,12 @@ class Situation:
         cluster: Cluster,
         pod: Pod,
         config: KubeSchedulerConfiguration,
-        registry: Registry,
-        release: AnyRelease = CURRENT,
+        options: SchedulerOptions,
     ) -> None:
+        """`config` is what the configuration of the options comes to, and what changes of it start from."""
         self.cluster = cluster.fork()
         self.cluster.end(pod)
-        self.pod, self.config, self.registry, self.release = pod, config, registry, release
+        self.pod, self.config, self.options = pod, config, options
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
         self.decisions = 0
@@ -66,7 +66,7 @@ class Situation:
         for config, scheduler in self._schedulers:
             if config is self.config:
                 return scheduler
-        made = Scheduler(self.cluster, self.config, registry=self.registry, release=self.release, tie_break="first")
+        made = Scheduler(self.cluster, replace_data(self.options, config=self.config, tie_break="first"))
         for _, scheduler in self._schedulers[1:]:
             scheduler.close()
         self._schedulers = [*self._schedulers[:1], (self.config, made)]

@@ -18,15 +18,13 @@ from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
-from podium.engine.select import TieBreak
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import Registry, Status
+from podium.framework import Status
 from podium.manifests import Objects, workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.pod import belongs_to_node
-from podium.plugins import IN_TREE
 from podium.rules import Difference, differences, with_rule
 from podium.rules.table import MESSAGES, QUEUE
 
@@ -276,6 +274,7 @@ NAMES = (
 def compare(
     before: Way,
     after: Way,
+    given: SchedulerOptions | None = None,
     *,
     replay: bool = False,
     on_decided: Callable[[], object] = lambda: None,
@@ -285,9 +284,10 @@ def compare(
 
     With `replay` the running pods are taken off their nodes first and placed again along with them, except for those
     that go with their nodes. Unless asked otherwise the smallest name wins a tie, so that no pod moves by chance.
-    `on_decided` is called after every decision: one for each pod each way, and as many again if pods move.
+    `on_decided` is called after every decision: one for each pod each way, and as many again if pods move. `given`
+    and `keywords` hold for both ways; each way has a configuration and a release of its own.
     """
-    options = SchedulerOptions.steady(None, **keywords)
+    options = SchedulerOptions.steady(given, **keywords)
     runs = _Run(before, options, replay, on_decided), _Run(after, options, replay, on_decided)
     first, second = (run.place() for run in runs)
     one, other = first.nodes, second.nodes
@@ -491,19 +491,20 @@ def compare_timelines(
     events: TimelineEvents,
     *,
     until: float | None = None,
-    registry: Registry = IN_TREE,
-    tie_break: TieBreak | str = "first",
-    seed: int = 0,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> TimelineComparison:
-    """Let the events happen both ways, up to `until` seconds, and say what each comes to."""
+    """Let the events happen both ways, up to `until` seconds, and say what each comes to.
+
+    Unless asked otherwise the smallest name wins a tie.
+    """
     # Here and not above: most answers need no simulated time.
     from podium.autoscaling import Autoscaler
     from podium.timeline import Timeline
 
-    options: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
+    options = SchedulerOptions.steady(None, **keywords)
 
     def numbers(way: TimelineWay) -> dict[str, float]:
-        timeline = Timeline(way.objects, events, way.config, release=way.release, **options)
+        timeline = Timeline(way.objects, events, replace_data(options, config=way.config, release=way.release))
         with closing(timeline):
             if way.node_groups is not None:
                 Autoscaler(timeline, way.node_groups)

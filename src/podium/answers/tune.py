@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from multiprocessing import get_context
 from time import monotonic
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 
 from podium.answers.compare import Comparison, Way, compare, ready
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
@@ -32,15 +32,15 @@ from podium.answers.search_space import (
     has_shape,
 )
 from podium.cluster import Cluster
+from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler, Simulation, simulate
-from podium.engine.release import CURRENT, AnyRelease, release_of
+from podium.engine.release import release_of
+from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import ExtenderError, InputError, PluginError, PodiumError
-from podium.framework import Registry
 from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
-from podium.plugins import IN_TREE
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -136,22 +136,16 @@ class TrialRunner:
     """With the pods to place pending."""
     space: SearchSpace
     objective: Objective
-    registry: Registry
-    release: AnyRelease
-    tie_break: str
-    seed: int
+    options: SchedulerOptions
+    """The configuration aside, which each try has of its own."""
+
+    def options_with(self, settings: TunedSettings) -> SchedulerOptions:
+        """The options of a scheduler with these settings."""
+        return replace(self.options, config=self.space.config(settings))
 
     def run(self, settings: TunedSettings) -> TrialOutcome:
-        """Place the pods with the settings turned so."""
-        simulation = simulate(
-            self.cluster,
-            config=self.space.config(settings),
-            registry=self.registry,
-            release=self.release,
-            tie_break=self.tie_break,
-            seed=self.seed,
-            messages=False,
-        )
+        """Place the pods with these settings."""
+        simulation = simulate(self.cluster, config=self.options_with(settings), messages=False)
         pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
         return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
 
@@ -168,7 +162,7 @@ def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
     more pods than are looked at, nor of an old release, which knows priorities in place of plugins.
     """
     today, space = bench.space.today, bench.space
-    if len(bench.cluster.pending) > MOST_LOOKED_AT or release_of(bench.release).is_old:
+    if len(bench.cluster.pending) > MOST_LOOKED_AT or release_of(bench.options.release).is_old:
         return ()
     told: set[str] = set()
     others = [each for each in space.strategies if today.strategy and each != today.strategy and not has_shape(each)]
@@ -182,9 +176,7 @@ def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
 def telling_plugins(bench: TrialRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
     """The plugins, and extenders by URL, that score two nodes differently for some pod; `known` are some of them."""
     telling, wanted = set(known), set(settings.weights)
-    options: dict[str, Any] = {"registry": bench.registry, "release": bench.release, "seed": bench.seed}
-    config = bench.space.config(settings)
-    with closing(Scheduler(bench.cluster.fork(), config, tie_break=bench.tie_break, **options)) as scheduler:
+    with closing(Scheduler(bench.cluster.fork(), bench.options_with(settings))) as scheduler:
         for pod in in_queue_order(bench.cluster.pending.values(), scheduler):
             decision = _placed(pod, scheduler)
             if decision is None or pod.spec.scheduler_name != bench.space.profile:
@@ -394,19 +386,16 @@ class Tuning:
 def tune(
     cluster: Cluster,
     objective: str | Objective = "fewest-nodes",
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | SchedulerOptions | None = None,
     *,
     profile: str | None = None,
     replay: bool = False,
     trials: int | None = None,
     seconds: float | None = None,
-    seed: int = 0,
     jobs: int | None = 1,
     workers: Workers | None = None,
-    registry: Registry = IN_TREE,
-    release: AnyRelease = CURRENT,
-    tie_break: str = "first",
     on_tried: Callable[[], object] = lambda: None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Tuning:
     """Search the weights and the scoring strategy of a profile, the first unless named, for the smallest objective.
 
@@ -421,15 +410,15 @@ def tune(
     """
     _check_budget(trials, seconds, jobs)
     optuna = _optuna()
-    space = _space(config, registry, profile, release)
+    options = SchedulerOptions.steady(config, **keywords)
+    space = _space(options, profile)
     function = objective_named(objective) if isinstance(objective, str) else objective
     pods = ready(cluster, replay)
     if not pods.pending:
         raise InputError("there is nothing to place: no pod is pending; --replay places the running ones anew")
-    settings: dict[str, Any] = {"registry": registry, "tie_break": tie_break, "seed": seed}
-    bench = TrialRunner(cluster=pods, space=space, objective=function, release=release, **settings)
+    bench = TrialRunner(cluster=pods, space=space, objective=function, options=options)
     left_out = idle_plugins(bench)
-    search = _Search(optuna, space, left_out, seed)
+    search = _Search(optuna, space, left_out, options.seed)
     deadline = None if seconds is None else monotonic() + seconds
     most = trials if trials is not None else TRIALS if seconds is None else None
     found = []
@@ -442,10 +431,10 @@ def tune(
             on_tried()
     best = min(found, key=lambda trial: trial.rank)
     comparison = compare(
-        Way(cluster=cluster, config=space.config(space.today), release=release, name="today's configuration"),
-        Way(cluster=cluster, config=space.config(best.settings), release=release, name="the tuned one"),
+        Way(cluster=cluster, config=space.config(space.today), release=options.release, name="today's configuration"),
+        Way(cluster=cluster, config=space.config(best.settings), release=options.release, name="the tuned one"),
+        options,
         replay=replay,
-        **settings,
     )
     name = objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
     if best.number and len(left_out) < len(space.today.weights):
@@ -461,11 +450,11 @@ def _runs(bench: TrialRunner, jobs: int | None, workers: Workers | None) -> Abst
     return trial_workers(bench, cores() if jobs is None else jobs)
 
 
-def _space(
-    config: Mapping[str, Any] | None, registry: Registry, profile: str | None, release: AnyRelease
-) -> SearchSpace:
+def _space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
     """The settings of a configuration, or of the default one of a release."""
-    chosen = release_of(release)
+    config, registry, chosen = options.config, options.registry, release_of(options.release)
+    if isinstance(config, KubeSchedulerConfiguration):
+        raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
     if not chosen.is_old:
         return ConfigurationSpace(config, registry, profile, chosen.rules)
     from podium.releases.policy import is_policy  # loaded where an old release is tuned
@@ -529,7 +518,7 @@ class _Search:
 
 
 def _told(tried: TrialOutcome, today: Trial) -> float:
-    """What the search is told: one that leaves more to wish for than today's is as bad as can be."""
+    """What the search is told: a trial that leaves more important pods pending than today's gets the worst value."""
     return tried.value if tried.pending <= today.pending else float("inf")
 
 

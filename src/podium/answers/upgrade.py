@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import replace as replace_data
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
@@ -20,13 +21,12 @@ from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapePoint
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
-from podium.engine.scheduler import Config
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import ConfigError, ExtenderError, InputError, PluginError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Node, Pod
 from podium.model.pod import is_static
-from podium.plugins import IN_TREE
 from podium.rules import Difference, differences
 
 
@@ -283,26 +283,28 @@ def _grouped(pods: Iterable[Changed], names: Callable[[Changed], list[str]]) -> 
 
 def upgrade(
     cluster: Cluster,
-    config: Config = None,
+    config: Config | SchedulerOptions = None,
     *,
     before: AnyRelease,
     after: AnyRelease = CURRENT,
-    registry: Registry = IN_TREE,
     replay: bool = False,
     on_decided: Callable[[], object] = lambda: None,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> Upgrade:
     """Decide every pod by both releases, and say what changes and which difference between them is the cause.
 
     `config` is a document, as each release reads it in its own way; where the new one refuses it, the defaults of that
     release decide. Pods of static manifests are left out. The cluster stays as it is. With `replay` all pods are also
-    placed from scratch by both releases. `on_decided` is called after every pod, once for each release.
+    placed from scratch by both releases. `on_decided` is called after every pod, once for each release. Of the options,
+    `release` plays no part, as there are two, nor does `tie_break`, but for `replay`: all best nodes are compared.
     """
+    options = SchedulerOptions.of(config, **keywords)
     old, new = release_of(before), release_of(after)
     if old.is_old or new.is_old:
         raise InputError("an upgrade is from v1.29 or a later release to another of these")
-    changes = configuration_changes(config, old, new, registry)
-    trial = _Trial(cluster.fork(), registry)
-    sides = (_Side(old, config), _Side(new, None if changes.refused else config))
+    changes = configuration_changes(options.config, old, new, options.registry)
+    trial = _Trial(cluster.fork(), options)
+    sides = (_Side(old, options.config), _Side(new, None if changes.refused else options.config))
     decided_before, decided_after = (trial.decide(side, trial.pods, on_decided) for side in sides)
     changed = [key for key in trial.pods if _kind(decided_before[key], decided_after[key]) is not None]
     causes = _find_causes(trial, sides, changed, decided_before)
@@ -314,7 +316,7 @@ def upgrade(
         tuple(_changed(trial, key, decided_before, decided_after, causes[key], messages) for key in changed),
         sum(decided_before[key] != decided_after[key] for key in trial.pods) - len(changed),
         changes,
-        _replayed(cluster, sides, registry) if replay else None,
+        _replayed(cluster, sides, options) if replay else None,
     )
 
 
@@ -345,8 +347,8 @@ class _AllBest:
 class _Trial:
     """A copy of the cluster, on which pods are taken off their nodes one by one and decided."""
 
-    def __init__(self, cluster: Cluster, registry: Registry) -> None:
-        self.cluster, self._registry = cluster, registry
+    def __init__(self, cluster: Cluster, options: SchedulerOptions) -> None:
+        self.cluster, self._options = cluster, options
         running = {pod.key: (pod, node) for pod, node in cluster.placed() if not is_static(pod)}
         self.pods: dict[str, tuple[Pod, str | None]] = {
             **running,
@@ -382,7 +384,8 @@ class _Trial:
         return found
 
     def _scheduler(self, side: _Side, best: _AllBest) -> Scheduler:
-        return Scheduler(self.cluster, side.config, registry=self._registry, release=side.release, tie_break=best)
+        options = replace_data(self._options, config=side.config, release=side.release, tie_break=best)
+        return Scheduler(self.cluster, options)
 
     def _alone(self, key: str, ask: Callable[[Pod], Any]) -> Any:
         """Ask about a pod while it is off its node; afterwards it is where it was."""
@@ -475,7 +478,7 @@ def _changed(
     )
 
 
-def _replayed(cluster: Cluster, sides: tuple[_Side, _Side], registry: Registry) -> Comparison:
+def _replayed(cluster: Cluster, sides: tuple[_Side, _Side], options: SchedulerOptions) -> Comparison:
     """All pods placed from scratch by both releases."""
     ways = [Way(cluster=cluster, config=side.config, release=side.release, name=side.release.name) for side in sides]
-    return compare(ways[0], ways[1], replay=True, registry=registry)
+    return compare(ways[0], ways[1], options, replay=True)

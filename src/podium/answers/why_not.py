@@ -4,13 +4,13 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from dataclasses import replace as replace_data
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
@@ -20,12 +20,11 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import scored
-from podium.engine.release import CURRENT, AnyRelease, release_of
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
-from podium.framework import Registry, Status
+from podium.framework import Status
 from podium.framework.suggested_change import Change
 from podium.model import Pod
-from podium.plugins import IN_TREE
 
 MOST_CHANGES = 4
 """How many changes a suggestion has at most."""
@@ -54,16 +53,15 @@ class Suggestion:
         self,
         cluster: Cluster,
         pod: Pod,
-        config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
-        registry: Registry = IN_TREE,
-        release: AnyRelease = CURRENT,
+        config: Config | SchedulerOptions = None,
+        **keywords: Unpack[SchedulerKeywords],
     ) -> tuple[Cluster, Pod, KubeSchedulerConfiguration]:
         """The cluster, the pod and the configuration with the changes made; those given stay as they are.
 
         The pod is not on a node of that cluster, whether or not it was before.
         """
-        settings = release_of(release).set_up(config, registry=registry).config
-        situation = Situation(cluster, pod, settings, registry, release)
+        options = SchedulerOptions.of(config, **keywords)
+        situation = Situation(cluster, pod, options.set_up().config, options)
         for change in self.changes:
             change.apply(situation)
         return situation.cluster, situation.pod, situation.config
@@ -121,7 +119,7 @@ def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Su
             suffices = wins(situation.decide(), node)
         if suffices:
             return _checked(situation, node, rest)
-    fresh = Situation(situation.cluster, situation.pod, situation.config, situation.registry, situation.release)
+    fresh = Situation(situation.cluster, situation.pod, situation.config, situation.options)
     with fresh.with_changes(changes):
         decision = fresh.decide()
     fresh.close()
@@ -186,28 +184,26 @@ def why_not(
     cluster: Cluster,
     pod: Pod,
     node: str,
-    config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None,
+    config: Config | SchedulerOptions = None,
     *,
-    registry: Registry = IN_TREE,
-    release: AnyRelease = CURRENT,
     profile: str | None = None,
-    tie_break: str | None = "first",
-    seed: int = 0,
     most: int = MOST,
+    **keywords: Unpack[SchedulerKeywords],
 ) -> WhyNot:
     """Why the pod does not go to the node, and up to `most` suggestions; the cluster stays as it is.
 
     A pod that runs already is decided again as if it did not run yet. A suggestion makes the node win outright, so it
-    holds whatever breaks ties; None for `tie_break` breaks them as the release does.
+    holds whatever breaks ties. Unless given, `tie_break` is `first`; None breaks ties as the release does.
     """
     node = find_node(cluster, node)
     pod = undecided(pod, profile)
-    with closing(Scheduler(cluster, config, registry=registry, release=release)) as scheduler:
+    made = SchedulerOptions.of if "tie_break" in keywords else SchedulerOptions.steady
+    options = made(config, **keywords)
+    with closing(Scheduler(cluster, options)) as scheduler:
         scheduler.framework_of(pod)
         settings = scheduler.config
-    ways: dict[str, Any] = {"registry": registry, "release": release}
-    with closing(Situation(cluster, pod, _until_one_rejects(settings), **ways)) as situation:
-        with closing(Scheduler(situation.cluster, settings, tie_break=tie_break, seed=seed, **ways)) as scheduler:
+    with closing(Situation(cluster, pod, _until_one_rejects(settings), options)) as situation:
+        with closing(Scheduler(situation.cluster, replace_data(options, config=settings))) as scheduler:
             decision = scheduler.decide(pod)
         if decision.node == node:
             return WhyNot(pod.key, node, decision, (), ())

@@ -18,7 +18,7 @@ from podium.engine.feasible_rows import Ranking, ScoredRows
 from podium.engine.plan.plan import Plan, Plans
 from podium.engine.preemption.search import Preemption, outlook
 from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
-from podium.engine.release import CURRENT, AnyRelease, Options, release_of
+from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
@@ -77,6 +77,10 @@ class SchedulerOptions:
         options = cls.of(config, **keywords)
         return options if options.tie_break is not None else replace(options, tie_break="first")
 
+    def set_up(self) -> Setup:
+        """What a scheduler with these options runs with: configuration, plugins, and the ways of its release."""
+        return release_of(self.release).set_up(self.config, options=self.options, registry=self.registry)
+
 
 class Scheduler:
     """Decides pods on a cluster as kube-scheduler would.
@@ -93,10 +97,9 @@ class Scheduler:
     ) -> None:
         """`keywords` are the fields of `SchedulerOptions`: registry, release, tie_break, seed and so on."""
         self.options = options = SchedulerOptions.of(config, **keywords)
-        release = release_of(options.release)
         # How the old releases preempt is not there.
-        self._is_old = release.is_old
-        self.setup = setup = release.set_up(options.config, options=options.options, registry=options.registry)
+        self._is_old = release_of(options.release).is_old
+        self.setup = setup = options.set_up()
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
         settings = ignoring(setup.config, STORAGE_PLUGINS) if options.assume_volumes else setup.config
         self.cluster, self.config, conduct = cluster, settings, setup.conduct
