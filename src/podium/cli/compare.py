@@ -28,10 +28,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-Files = Annotated[
-    list[str],
-    typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
-]
+@dataclass(frozen=True, kw_only=True)
+class SourceOfBoth(options.Source):
+    """Where the objects of both ways come from."""
+
+    files: Annotated[
+        list[str],
+        typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
+    ] = field(default_factory=list)
+
+
 Configs = Annotated[
     list[str],
     typer.Option(
@@ -66,9 +72,7 @@ FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 
 
 def compare(
-    files: Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: SourceOfBoth = SourceOfBoth(),
     configs: Configs = [],
     clusters: Clusters = [],
     releases: ManyReleases = [],
@@ -83,7 +87,6 @@ def compare(
     seed: options.Seed = 0,
     plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Place what is pending in two ways, with two configurations, on two clusters or as two releases would.
 
@@ -109,7 +112,7 @@ def compare(
 
     conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
-    before, after = _ways((files, kubeconfig, context), configs, clusters, releases, registry, verbose=verbose)
+    before, after = _ways(source, configs, clusters, releases, registry)
     pods = sum(_pod_count(way, replay) for way in (before, after))
     with progress("placing pods", 2 * pods) as advance:
         comparison = answers.compare(
@@ -127,15 +130,13 @@ def compare(
 
 
 def _ways(
-    source: tuple[Sequence[str], str | None, str | None],
+    source: options.Source,
     configs: Sequence[str],
     clusters: Sequence[str],
     releases: Sequence[str],
     registry: Registry,
-    *,
-    verbose: bool,
 ) -> tuple[Way, Way]:
-    """The two ways that the options ask for; `source` is files, or a kubeconfig and a context."""
+    """The two ways that the options ask for."""
     from podium.answers import Way
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
@@ -143,7 +144,6 @@ def _ways(
     from podium.errors import InputError
     from podium.manifests import expand_workloads
 
-    files, kubeconfig, context = source
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
     releases_of = [release_of(name or CURRENT).name for name in _sides(releases, alone and not configs)]
@@ -152,8 +152,8 @@ def _ways(
     ways = []
     for cluster, config, release in zip(_sides(clusters, False), configs_of, releases_of, strict=True):
         if cluster not in known:
-            objects = expand_workloads(read_objects([*([cluster] if cluster else []), *files], kubeconfig, context))
-            mention(objects, verbose=verbose)
+            objects = expand_workloads(read_objects(_with_file(source, cluster)))
+            mention(objects, verbose=source.verbose)
             known[cluster] = objects, Cluster.from_objects(objects)
         objects, built = known[cluster]
         settings = read_config(config, objects, registry, release)
@@ -165,12 +165,14 @@ def _ways(
     return ways[0], ways[1]
 
 
+def _with_file(source: options.Source, file: str | None) -> options.Source:
+    return replace(source, files=[file, *source.files]) if file else source
+
+
 class _Sides(NamedTuple):
     """What the command line gives for the two ways of a timeline."""
 
-    files: Sequence[str]
-    kubeconfig: str | None
-    context: str | None
+    source: options.Source
     configs: Sequence[str]
     clusters: Sequence[str]
     releases: Sequence[str]
@@ -231,8 +233,8 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
     for side in (0, 1):
         chosen = {option: _sides(values, alone == option and not twice)[side] for option, values in given.items()}
         config, cluster, release, groups = chosen.values()
-        files = [*([cluster] if cluster else []), *sides.files]
-        objects = read_objects(files, sides.kubeconfig, sides.context) if files or sides.kubeconfig else Objects()
+        source = _with_file(sides.source, cluster)
+        objects = read_objects(source) if source.files or source.kubeconfig else Objects()
         unnamed = {"--node-groups": "no node groups", "--release": CURRENT}.get(alone) or _unnamed(objects)
         release = release_of(release or CURRENT).name
         ways.append(
@@ -337,9 +339,12 @@ def upgrade(
 
     conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(options.Source(files=files)))
     mention(objects, verbose=verbose)
-    before, after = choose_release(from_, None, objects), choose_release(to, feature_gates, objects)
+    before, after = (
+        choose_release(options.OfRelease(release=name, feature_gates=gates), objects)
+        for name, gates in ((from_, None), (to, feature_gates))
+    )
     cluster = Cluster.from_objects(objects)
     pods = len(cluster.pending) + sum(1 for _ in cluster.placed())
     with progress("deciding pods", 2 * pods) as advance:
@@ -393,10 +398,44 @@ def releases(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Searching(options.DecidingSteadily):
+    """Which scheduler decides while its weights are searched."""
+
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much a search may try, and where."""
+
+    trials: Annotated[
+        int | None, typer.Option("--trials", metavar="N", help="How many configurations to try; 100 unless --seconds.")
+    ] = None
+    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="How long to try.")] = None
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="How many to try at once; one per processor unless given.")
+    ] = None
+    dask: options.Dask = None
+
+    @property
+    def most(self) -> int | None:
+        """How many configurations to try at the most; None for as many as the time allows."""
+        from podium.answers.tune import TRIALS
+
+        return self.trials if self.trials is not None or self.seconds is not None else TRIALS
+
+    def workers(self) -> AbstractContextManager[Workers | None]:
+        """Those of a Dask cluster, if one was named."""
+        if self.dask is None:
+            return nullcontext()
+        if self.jobs is not None:
+            raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
+        return _dask_cluster(self.dask)
+
+
 def tune(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     objective: Annotated[
         str | None,
         typer.Option(
@@ -413,27 +452,14 @@ def tune(
     node_groups: simulate.NodeGroups = None,
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
-    trials: Annotated[
-        int | None, typer.Option("--trials", metavar="N", help="How many configurations to try; 100 unless --seconds.")
-    ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="How long to try.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="How many to try at once; one per processor unless given.")
-    ] = None,
-    dask: options.Dask = None,
-    config: options.Config = None,
+    budget: Budget = Budget(),
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
     ] = None,
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    tie_break: options.Ties = options.TieBreak.FIRST,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: Searching = Searching(),
 ) -> int:
     """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
 
@@ -444,7 +470,6 @@ def tune(
     wait is searched for. Exit code 1 if nothing better was found.
     """
     from podium import answers
-    from podium.answers.tune import TRIALS
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
     from podium.cluster import Cluster
@@ -466,26 +491,21 @@ def tune(
         pods = Cluster.from_objects(expand_workloads(objects))
         search = partial(answers.tune, pods, objective or "fewest-nodes", replay=replay)
     if out is not None and out != "-" and not Path(out).parent.is_dir():
-        # A long search is not to end in vain.
+        # Found out now, not after a long search.
         raise InputError("no such file or directory", out)
-    most = trials if trials is not None or seconds is not None else TRIALS
-    if dask is not None and jobs is not None:
-        raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
+    most = budget.most
     with (
-        nullcontext() if dask is None else _dask_cluster(dask) as workers,
+        budget.workers() as workers,
         progress("trying configurations", None if most is None else most + 1) as advance,
     ):
         found = search(
             _document(config, objects, registry, chosen),
             profile=profile,
             trials=most,
-            seconds=seconds,
-            seed=seed,
-            jobs=jobs,
+            seconds=budget.seconds,
+            jobs=budget.jobs,
             workers=workers,
-            registry=registry,
-            release=chosen,
-            tie_break=tie_break.value,
+            **deciding.keywords(registry, chosen),
             on_tried=advance,
         )
     if out is not None and found.improves:
