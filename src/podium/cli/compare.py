@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
@@ -96,7 +97,7 @@ def compare(
     """
     groups = node_groups[0] if node_groups else None
     if _is_timeline((events, until, groups), {"--html": html is not None, "--replay": replay}):
-        sides = _Sides(files, kubeconfig, context, configs, clusters, releases, node_groups)
+        sides = _Sides(source, configs, clusters, releases, node_groups)
         return _compare_timelines(
             sides,
             (events, until),
@@ -481,10 +482,10 @@ def tune(
     if objective is not None and ":" in objective:
         # By its full name, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
-    registry = registry_with(plugins)
-    objects = read_objects(files, kubeconfig, context) if files or kubeconfig or not is_timeline else Objects()
-    mention(objects, verbose=verbose)
-    chosen = choose_release(release, feature_gates, objects)
+    registry = registry_with(deciding.plugins)
+    objects = read_objects(source) if source.files or source.kubeconfig or not is_timeline else Objects()
+    mention(objects, verbose=source.verbose)
+    chosen = choose_release(deciding, objects)
     if is_timeline:
         search = _timeline_search(objects, (events, until, node_groups), objective)
     else:
@@ -499,7 +500,7 @@ def tune(
         progress("trying configurations", None if most is None else most + 1) as advance,
     ):
         found = search(
-            _document(config, objects, registry, chosen),
+            _document(deciding.config, objects, registry, chosen),
             profile=profile,
             trials=most,
             seconds=budget.seconds,
