@@ -14,7 +14,7 @@ from podium.live.client import ApiClient, ApiError
 from podium.live.kubeconfig import Access
 from podium.manifests import Objects
 from podium.manifests.checks import check
-from podium.manifests.decode import CLUSTER_SCOPED, GROUPS, Entry, decode
+from podium.manifests.decode import CLUSTER_SCOPED, GROUP_OF, Entry, decode
 from podium.manifests.defaults import StoredPods, default_object
 from podium.manifests.files import Document
 from podium.manifests.loading import assemble
@@ -56,9 +56,7 @@ def _plural(kind: str) -> str:
     return IRREGULAR.get(kind) or f"{name}{'es' if name.endswith('s') else 's'}"
 
 
-_GROUP_OF = {kind: group for group, kinds in GROUPS.items() if group != "extensions" for kind in kinds}
-
-RESOURCES = {kind: Resource(kind, type_, _GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
+RESOURCES = {kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
 """Every kind that scheduling reads, by its name."""
 
 WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
