@@ -313,6 +313,24 @@ def test_bad_kubeconfig_is_one_clear_line(case: str, plane: ControlPlane, run: R
     assert "a-secret" not in result.stderr
 
 
+WITHOUT_START = ("expired token", "wrong CA", "server down", "nobody")
+
+
+@pytest.mark.parametrize("case", WITHOUT_START)
+@pytest.mark.parametrize("command", [("run", "--port", "0"), ("shadow",)], ids=["run", "shadow"])
+def test_who_follows_a_cluster_does_not_start_in_vain(
+    command: tuple[str, ...], case: str, plane: ControlPlane, run: Run
+) -> None:
+    path, problem = bad_kubeconfigs(plane)[case]
+
+    result = run(*command, "--kubeconfig", path)
+
+    assert result.returncode == 2
+    assert result.stderr.startswith("podium: ")
+    assert result.stderr.count("\n") == 1
+    assert problem in result.stderr
+
+
 def test_half_a_response_is_one_clear_line(plane: ControlPlane, run: Run) -> None:
     with half_a_response() as url:
         result = run("explain", "web", "--kubeconfig", plane.kubeconfig("half", server=url, token="x"))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podium.live.client import ApiClient, ApiError
+from podium.live.client import GONE, PAGE, ApiClient, ApiError
 from podium.live.kubeconfig import Access
 from podium.manifests import Objects
 from podium.manifests.checks import check
@@ -128,12 +128,21 @@ class Lists:
                 return []
 
     async def _decoded(self, resource: Resource) -> list[Object]:
+        try:
+            return await self._pages(resource, PAGE)
+        except ApiError as error:
+            if error.code != GONE:
+                raise
+            # It took so long that the server forgot what it began with: as kubectl does, all at once then.
+            return await self._pages(resource, 0)
+
+    async def _pages(self, resource: Resource, limit: int) -> list[Object]:
         decoder, found = ObjectDecoder(resource), list[Object]()
-        async for page in self._client.pages(resource.path):
+        async for page in self._client.pages(resource.path, limit=limit):
             items = page.items or []
             found += map(decoder.decode, items)
-            self.counts[resource.kind] += len(items)
             self._on_page(len(items))
+        self.counts[resource.kind] = len(found)
         return found
 
 
