@@ -261,6 +261,7 @@ def shadow(
     from podium.cli.output import remark
     from podium.errors import InputError
     from podium.live.shadow import run_shadow
+    from podium.wording import counted
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen, "default-scheduler")
@@ -278,8 +279,8 @@ def shadow(
                 file.write(json.dumps(compared.to_dict()) + "\n")
 
         def begun(found: Shadow) -> None:
-            nodes, waiting = found.cluster.node_count, len(found.cluster.pending)
-            remark(f"context {access.context}: following {nodes} nodes, {waiting} pods wait")
+            nodes, waiting = counted(found.cluster.node_count, "node"), counted(len(found.cluster.pending), "pod")
+            remark(f"context {access.context}: following {nodes}, with {waiting} waiting")
 
         found = run_shadow(
             access,
