@@ -7,6 +7,24 @@ from podium.framework import Registry
 from podium.plugins import IN_TREE
 from user_plugins import USER_PLUGINS
 
+DEFAULT_FILTERS = [
+    "NodeName",
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "NodeDeclaredFeatures",
+]
+"""The default filters, in the order of the profile."""
+
 _SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 40, "score": 3}, {"utilization": 100, "score": 8}]
 
 

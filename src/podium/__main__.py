@@ -46,7 +46,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _leave(number: int, frame: object) -> None:
-    """Leave at once: an import that is interrupted halfway would be reported by whoever waits for it."""
+    """Leave at once: the importer of a module that is interrupted halfway would report that."""
     os._exit(EXIT_INTERRUPTED)
 
 

@@ -1,6 +1,4 @@
-"""What is kept in memory: a dictionary of limited size, and the garbage collector held back while many objects
-are made.
-"""
+"""A dictionary of limited size, and context managers that pause or slow down the garbage collector."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             if not gc.get_freeze_count():
-                # Puts all there is among the old objects, without the look at each of them that comes next otherwise.
+                # Moves all objects to the oldest generation, so that the next collection does not scan them.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -28,7 +26,7 @@ def collector_paused() -> Iterator[None]:
 
 @contextmanager
 def collector_relaxed() -> Iterator[None]:
-    """Garbage collection a hundred times rarer meanwhile: deciding makes many objects and hardly any garbage."""
+    """Collect garbage a hundred times less often meanwhile: deciding makes many objects and hardly any garbage."""
     young, *older = gc.get_threshold()
     gc.set_threshold(100 * young, *older)
     try:

@@ -1,4 +1,4 @@
-"""Numbers and lists of names inside sentences."""
+"""Numbers and lists of names as they stand in sentences: `1 pod`, `2 pods`, `a, b and 3 more`."""
 
 from __future__ import annotations
 

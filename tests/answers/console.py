@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from cli.running import run
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -39,6 +41,16 @@ def write_files(page: Path, folder: Path) -> None:
         named = _FILE.match(block)
         if named:
             (folder / named[1]).write_text(block)
+
+
+def folder_of(page: Path, factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that a page shows, and with those that its first console block writes."""
+    path = factory.mktemp(page.stem)
+    write_files(page, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        assert [output for _, output in outputs(blocks(page, "console")[0])] == [""]
+    return path
 
 
 def outputs(block: str) -> Iterator[tuple[Step, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .console import blocks, outputs, steps, write_files
+from .console import blocks, folder_of, outputs, steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "answers.md"
 CONSOLE = blocks(PAGE, "console")
@@ -16,14 +16,7 @@ ELLIPSIS = doctest.ELLIPSIS
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that the page shows."""
-    path = tmp_path_factory.mktemp("docs")
-    write_files(PAGE, path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(path)
-        # The first block writes the cluster that all others read.
-        assert [output for _, output in outputs(CONSOLE[0])] == [""]
-    return path
+    return folder_of(PAGE, tmp_path_factory)
 
 
 @pytest.mark.parametrize("block", CONSOLE[1:], ids=[next(steps(block)).command for block in CONSOLE[1:]])

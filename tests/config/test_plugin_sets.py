@@ -5,25 +5,9 @@ from __future__ import annotations
 import pytest
 
 from podium.config import EXTENSION_POINTS, PluginRef, default_config, parse_config
+from profiles import DEFAULT_FILTERS as FILTERS
 
 from .documents import IN_TREE, document, errors_of, names_at, off, on, parsed, paths_of, the_profile, with_plugins
-
-FILTERS = [
-    "NodeName",
-    "NodeUnschedulable",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DynamicResources",
-    "NodeDeclaredFeatures",
-]
 
 DEFAULT_WEIGHTS = {
     "TaintToleration": 3,

@@ -9,6 +9,7 @@ from podium.config import parse_config
 from podium.errors import ConfigError, PodiumError
 from podium.framework import FilterPlugin, Framework, Plugin, PreFilterPlugin, Registry, ReservePlugin, ScorePlugin
 from podium.plugins import IN_TREE
+from profiles import DEFAULT_FILTERS
 
 
 class Mine(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin):
@@ -42,22 +43,7 @@ def enabled(point: str, *plugins: Fields, disabled: tuple[str, ...] = ()) -> Fie
 def test_the_default_profile_in_kube_schedulers_order() -> None:
     default = framework()
     assert names(default.queue_sort) == ["PrioritySort"]
-    assert names(default.filter) == [
-        "NodeName",
-        "NodeUnschedulable",
-        "TaintToleration",
-        "NodeAffinity",
-        "NodePorts",
-        "NodeResourcesFit",
-        "VolumeRestrictions",
-        "NodeVolumeLimits",
-        "VolumeBinding",
-        "VolumeZone",
-        "PodTopologySpread",
-        "InterPodAffinity",
-        "DynamicResources",
-        "NodeDeclaredFeatures",
-    ]
+    assert names(default.filter) == DEFAULT_FILTERS
     weights = {weighted.plugin.name: weighted.weight for weighted in default.score}
     assert weights["TaintToleration"] == 3
     assert weights["NodeResourcesFit"] == 1

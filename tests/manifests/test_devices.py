@@ -103,7 +103,7 @@ WRONG = {
     ),
     "a device twice": (
         device_slice({"name": "a"}, {"name": "a"}),
-        "spec.devices: device 'a' is there 2 times; give every device a name of its own",
+        "spec.devices: device 'a' is there twice; give every device a name of its own",
     ),
     "a request twice": (
         document("ResourceClaim", {"devices": {"requests": [{"name": "r", "exactly": {}}] * 2}}),

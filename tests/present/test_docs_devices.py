@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from answers.console import blocks, outputs, steps
+from answers.console import blocks, folder_of, outputs, steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "devices.md"
 CONSOLE = blocks(PAGE, "console")
@@ -14,12 +14,7 @@ CONSOLE = blocks(PAGE, "console")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the cluster that the first block writes and all others read."""
-    path = tmp_path_factory.mktemp("devices")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(path)
-        assert [output for _, output in outputs(CONSOLE[0])] == [""]
-    return path
+    return folder_of(PAGE, tmp_path_factory)
 
 
 @pytest.mark.parametrize("block", CONSOLE[1:], ids=[next(steps(block)).command for block in CONSOLE[1:]])

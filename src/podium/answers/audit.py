@@ -1,4 +1,4 @@
-"""Where running pods would go if they were scheduled now: which would stay, which drifted, which no longer fit."""
+"""Decides running pods again: which would stay, which drifted, which no longer fit."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def audit(
 ) -> Audit:
     """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.
 
-    A DaemonSet's pod has no other node to go to: all there is to find out is whether it fits. `on_decided` is called
+    A DaemonSet's pod has no other node to go to: only whether it fits is checked. `on_decided` is called
     after each pod; `keywords` are the fields of `SchedulerOptions`.
     """
     staying = _Staying()

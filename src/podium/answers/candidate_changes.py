@@ -1,5 +1,5 @@
-"""What of a pod's spec keeps it from nodes, the changes that may send it to one, and the situation on which each
-is tried.
+"""Changes that may send a pod to a node, the `Situation` on which each is tried, and what in a spec keeps a pod off
+nodes.
 """
 
 from __future__ import annotations

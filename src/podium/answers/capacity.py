@@ -351,7 +351,7 @@ class _Search:
         return _plus(base, place, high)
 
     def _greedy(self) -> list[Counts]:
-        """Node by node the one that places most pods for its price; nothing if that comes to no good end."""
+        """Node by node the one that places most pods for its price; nothing if that way never places them all."""
         counts: Counts = (0,) * len(self._templates)
         left = self._left(counts)
         while left > self._goal and not self._is_tired:

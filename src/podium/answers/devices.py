@@ -1,4 +1,4 @@
-"""The devices of a cluster: which there are, who has them, and what is left."""
+"""The devices of a cluster: which ones exist, which pods hold them, and what is free."""
 
 from __future__ import annotations
 

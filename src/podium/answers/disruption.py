@@ -1,6 +1,4 @@
-"""What happens when nodes are drained or fail: where their pods go, which stay pending, and which nodes it would
-be worst to lose.
-"""
+"""Drains or fails nodes: where their pods go, which stay pending, and which nodes it would be worst to lose."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ class Disrupted:
     reason: str = ""
     """Why it goes nowhere."""
     constraints: tuple[SpecConstraint, ...] = ()
-    """What of its spec keeps it from other nodes, while it is pending."""
+    """The parts of its spec that keep it from other nodes, while it is pending."""
     preempted_by: str = ""
     """The pod it has to make room for; empty for the pods of the nodes themselves."""
 
@@ -209,7 +207,7 @@ def drain(
     """Cordon the nodes and evict their pods one by one as far as budgets allow; the cluster stays as it is.
 
     A pod is evicted once its budget allows it, and its successor counts for the budget as soon as it has a node. What
-    is blocked is tried again for as long as that leads anywhere. Pods that were pending before take no part.
+    is blocked is tried again as long as another pod was moved. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
     flags = drain_flags(cluster, nodes)
@@ -245,7 +243,7 @@ def fail(
 ) -> Disruption:
     """Take the nodes away and place their pods anew in queue order; the cluster stays as it is.
 
-    Nobody asks budgets; those that are violated are reported. Pods that were pending before take no part.
+    Budgets do not stop a failure; violated ones are reported. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
     impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()

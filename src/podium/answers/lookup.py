@@ -1,4 +1,4 @@
-"""Finds the nodes and pods that a user names: by name, by the beginning of a name, by label, or by workload."""
+"""Finds the nodes and pods that a user names: by name, prefix, label or workload."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class Recreation:
     ) -> None:
         """`on_gone` is called for each pod that has left its node and is not made anew yet, `on_decided` once it is.
 
-        Unless it has to `explain`, nobody finds out why pods stay pending, which takes time.
+        Without `explain` it does not find out why pods stay pending, which takes time.
         """
         self.scheduler, self._preempt, self._explain = scheduler, preempt, explain
         self._on_gone, self._on_decided = on_gone, on_decided

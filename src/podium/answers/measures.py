@@ -186,7 +186,7 @@ def in_domains(nodes: Mapping[str, int], domain_of: Mapping[str, str]) -> Counte
 def evenness(counts: Iterable[int], domain_count: int) -> float:
     """How evenly pods are spread over domains: 1 as evenly as can be, 0 when all are in one.
 
-    It goes by the fullest domain, which takes most away when it fails: how many it has beyond what one must have.
+    It counts what the fullest domain, whose failure takes most away, has beyond the least possible.
     """
     counts = list(counts)
     pods, most = sum(counts), max(counts, default=0)

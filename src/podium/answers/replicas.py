@@ -1,4 +1,4 @@
-"""Pods placed by an answer: more pods of a workload, each with a name and claims of its own, and pods put back."""
+"""Makes and places the pods that an answer needs: more replicas of a workload, with their own names and claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of workloads: what becomes of their pods, at once or step by step as controllers roll them out."""
+"""What a changed workload does to its pods, at once or step by step as its controller rolls the change out."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from podium.answers.rollout_controllers import (
 )
 from podium.cluster import Cluster
 from podium.engine import Placement, Scheduler, Simulation
-from podium.engine.release import CURRENT, release_of
-from podium.engine.scheduler import Config, SchedulerKeywords
+from podium.engine.release import release_of
+from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order, requested_by_node, simulation_of
 from podium.manifests import Objects, expand_workloads, workload_of
 from podium.manifests.apply import Applied
@@ -180,7 +180,9 @@ def _title(obj: Object) -> str:
 # -- step by step --------------------------------------------------------------------------------------------------
 
 
-def rollout(objects: Objects, config: Config = None, **keywords: Unpack[SchedulerKeywords]) -> Rollout:
+def rollout(
+    objects: Objects, config: Config | SchedulerOptions = None, **keywords: Unpack[SchedulerKeywords]
+) -> Rollout:
     """Roll out the changes in `objects.applied`, in steps of what controllers do before they wait for ready pods.
 
     In each step the controllers delete and make pods, those are decided while the deleted ones still hold their place,
@@ -197,10 +199,10 @@ def rollout(objects: Objects, config: Config = None, **keywords: Unpack[Schedule
     requested = requested_by_node(cluster)
     for applied in rolled_out:
         cluster.update(applied.after)
-    release = release_of(keywords.get("release", CURRENT))
-    with closing(Scheduler(cluster, config, **keywords)) as scheduler:
+    options = SchedulerOptions.of(config, **keywords)
+    with closing(Scheduler(cluster, options)) as scheduler:
         stage = RolloutStage(start, scheduler)
-        several = release.name == SEVERAL_AT_ONCE_FROM
+        several = release_of(options.release).name == SEVERAL_AT_ONCE_FROM
         controllers = [_controller(applied, stage, several_at_once=several) for applied in rolled_out]
         steps = stage.run(controllers)
         placements = stage.placements()

@@ -1,6 +1,4 @@
-"""The plugin weights and the scoring strategy that suit a cluster and its pods best, tried in several processes
-at once.
-"""
+"""Searches the plugin weights and the scoring strategy that suit a cluster best, in several processes at once."""
 
 from __future__ import annotations
 

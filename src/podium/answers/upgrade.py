@@ -1,5 +1,5 @@
-"""What changes when the scheduler of a cluster becomes another release: which pods, and what of the
-configuration.
+"""What an upgrade of kube-scheduler changes: which pods go elsewhere or no longer fit, and which settings mean
+something else.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ class Autoscaler:
         return True
 
     def _unschedulable(self) -> Iterator[Pod]:
-        """The pods that were tried in vain, are not to get a node by preemption, and are worth a node."""
+        """The pods that fit nowhere, are not to get a node by preemption, and are worth a new node."""
         loop = self._timeline.loop
         for queued in loop.queue:
             pod = loop.pods[queued.pod.key]

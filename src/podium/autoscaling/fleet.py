@@ -1,5 +1,5 @@
-"""The nodes of all groups, what they cost and how full they are; which pods may move, and would they fit with
-other nodes.
+"""The nodes of all groups: what they cost, how full they are, which of their pods may move, and whether those fit
+elsewhere.
 """
 
 from __future__ import annotations

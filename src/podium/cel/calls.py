@@ -1,5 +1,5 @@
-"""The closures that calls and lookups such as `device.attributes["gpu.example.com"].?model` compile to, and the
-cost they add up.
+"""Compiles calls and lookups such as `device.attributes["gpu.example.com"].?model` to closures that also count the
+cost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Static types of CEL, and functions declared with them: signature, what they do, and what a call costs."""
+"""The static types of CEL, and the declarations of functions: signature, implementation and cost of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values an expression works with at run time, their types, and when they are equal or less.
+"""The values of an expression at run time, their types, and how they are compared.
 
 bool, int, float, str, bytes, None, list and dict stand for themselves; `Uint` keeps uint apart from int. A map with
 bool keys holds `BOOL_KEYS` in their place, because Python takes True for 1 and CEL does not.

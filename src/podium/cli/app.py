@@ -8,9 +8,10 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -23,7 +24,7 @@ from podium.errors import ExtenderWarning, PodiumError
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 TRACEBACK = "PODIUM_TRACEBACK"
-"""The variable that asks for the traceback of an error nobody foresaw, as a user's plugin may raise."""
+"""The variable that asks for the traceback of an unexpected error, such as a user's plugin may raise."""
 
 # Where typer keeps the root of its usage errors depends on its version; a bad parameter is one in all of them.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -121,7 +122,7 @@ class Commands(TyperGroup):
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read our output has seen enough; what is still buffered has nowhere to go.
+            # The reader closed the pipe; what is still buffered has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_BROKEN_PIPE
         return result
@@ -206,6 +207,35 @@ READING_OPTIONS = {
 }
 
 
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options of its groups in place of the parameters that stand for them."""
+    own = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
+    }
+
+    @wraps(command)
+    def with_groups(**arguments: Any) -> Any:
+        for name, group in groups.items():
+            arguments[name] = group(**{each.name: arguments.pop(each.name) for each in fields(group)})
+        return command(**arguments)
+
+    expanded = [
+        option
+        for name, one in own.parameters.items()
+        for option in (_options_of(groups[name]) if name in groups else [one.replace(kind=one.KEYWORD_ONLY)])
+    ]
+    vars(with_groups)["__signature__"] = own.replace(parameters=expanded)
+    return with_groups
+
+
+def _options_of(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for each in fields(group):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
+
+
 def reading(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the options that say how to read what it is given."""
 
@@ -233,27 +263,35 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options
 
 
-app.command(cls=Command)(reading(explain.explain))
-app.command(cls=Command)(reading(simulate.simulate))
-app.command(cls=Command)(reading(explain.why_not))
-app.command(cls=Command)(reading(capacity.capacity))
-app.command(cls=Command)(reading(compare.compare))
-app.command(cls=Command)(reading(compare.upgrade))
-app.command(cls=Command)(reading(disruption.drain))
-app.command(cls=Command)(reading(disruption.fail))
-app.command(cls=Command)(reading(disruption.audit))
-app.command(cls=Command)(reading(capacity.devices))
-app.command(cls=Command)(reading(compare.tune))
-app.command(cls=Command)(reading(live.dump))
-app.command(cls=Command)(live.shadow)
-app.command(cls=Command)(live.run)
-app.command(cls=Command)(reading(serve.serve))
-app.command(cls=Command)(reading(serve.extender))
-app.command(cls=Command)(sweep.sweep)
-app.command("import", cls=Command)(sweep.import_trace)
-app.command(cls=Command)(recorded.decide)
-app.command(cls=Command)(recorded.verify)
-app.command(cls=Command)(recorded.bench)
-app.command(cls=Command)(compare.releases)
-app.command(cls=Command)(recorded.demo)
-app.command(cls=Command)(recorded.example)
+READ_OBJECTS: tuple[Callable[..., Any], ...] = (
+    explain.explain,
+    simulate.simulate,
+    explain.why_not,
+    capacity.capacity,
+    compare.compare,
+    compare.upgrade,
+    disruption.drain,
+    disruption.fail,
+    disruption.audit,
+    capacity.devices,
+    sweep.tune,
+    live.dump,
+    serve.serve,
+    serve.extender,
+)
+READ_OTHER_INPUT: tuple[Callable[..., Any], ...] = (
+    live.shadow,
+    live.run,
+    sweep.sweep,
+    sweep.import_trace,
+    recorded.decide,
+    recorded.verify,
+    recorded.bench,
+    compare.releases,
+    recorded.demo,
+    recorded.example,
+)
+for command in READ_OBJECTS:
+    app.command(cls=Command)(reading(grouped(command)))
+for command in READ_OTHER_INPUT:
+    app.command("import" if command is sweep.import_trace else None, cls=Command)(grouped(command))

@@ -4,7 +4,8 @@ devices are left.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -13,6 +14,7 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import Capacity, NodesNeeded, NodeTemplate
+    from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
     from podium.model import Pod
 
@@ -28,10 +30,10 @@ def _output(text: str) -> str:
     return text
 
 
-def capacity(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is to be found out, as the options say."""
+
     pods: Annotated[
         list[str],
         typer.Argument(
@@ -40,22 +42,22 @@ def capacity(
             help="A file or directory with pods and workloads, or the name of one in the input; several are counted "
             "each on its own, one row for each, unless --mix is given. None, with --nodes-needed, for what is pending.",
         ),
-    ] = [],
+    ] = field(default_factory=list)
     podspec: Annotated[
         list[str], typer.Option("--podspec", metavar="FILE", help="The same as POD, for users of cluster-capacity.")
-    ] = [],
+    ] = field(default_factory=list)
     mix: Annotated[
         str, typer.Option("--mix", metavar="3:1", help="Count several together: so many of each POD come in turn.")
-    ] = "",
+    ] = ""
     at_least: Annotated[
         int, typer.Option("--at-least", metavar="N", min=1, help="Exit code 1 if fewer than N pods fit, of any POD.")
-    ] = 1,
+    ] = 1
     limit: Annotated[
         int, typer.Option("--max-limit", metavar="N", min=0, help="Stop after N pods; 0 for no limit.")
-    ] = 0,
+    ] = 0
     exclude: Annotated[
         list[str], typer.Option("--exclude-nodes", metavar="NODE,...", help="As if these nodes were not there.")
-    ] = [],
+    ] = field(default_factory=list)
     nodes: Annotated[
         list[str],
         typer.Option(
@@ -63,67 +65,59 @@ def capacity(
             metavar="FILE[=PRICE]",
             help="How many nodes like this it takes to fit --at-least N pods; several for the cheapest mix.",
         ),
-    ] = [],
-    config: options.Config = None,
-    profile: options.Profile = None,
+    ] = field(default_factory=list)
+    profile: options.Profile = None
+
+    def read(self, objects: Objects) -> tuple[Asked, Objects]:
+        """The same with everything read that is named, and the objects with what that brings along."""
+        from podium.cli.inputs import read_node, read_templates
+        from podium.errors import InputError
+
+        templates, objects = read_templates((*self.pods, *self.podspec), objects, self.profile)
+        nodes = [read_node(text) for text in self.nodes]
+        excluded = [name for text in self.exclude for name in text.split(",") if name]
+        if nodes and self.at_least > MOST_PODS:
+            raise InputError(
+                f"--at-least {self.at_least:,} is more than the {MOST_PODS:,} pods that --nodes-needed can place"
+            )
+        if templates and nodes and self.at_least == 1:
+            raise InputError("--nodes-needed must know for how many pods: say --at-least N")
+        if not templates and not nodes:
+            raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
+        return Asked(templates, _read_mix(self.mix), self.at_least, self.limit, nodes, excluded), objects
+
+
+def capacity(
+    source: options.Source = options.Source(),
+    wanted: Wanted = Wanted(),
     output: Annotated[
         str,
         typer.Option("-o", "--output", parser=_output, metavar="|".join(OUTPUTS), help="What to write to stdout."),
     ] = Format.TABLE,
     everything: options.All = False,
-    tie_break: options.Ties = options.TieBreak.FIRST,
-    seed: options.Seed = 0,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: options.DecidingSteadily = options.DecidingSteadily(),
 ) -> int:
     """Find out how many more pods fit, where, and what stops the next one.
 
     Of a chart, a directory or file of several workloads, each is counted on its own. Nothing is evicted, and pods that
     are pending already take no room. Exit code 1 if fewer fit than asked for.
     """
-    from podium.cli.inputs import (
-        choose_release,
-        mention,
-        read_config,
-        read_node,
-        read_objects,
-        read_templates,
-        registry_with,
-    )
+    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
-    from podium.errors import InputError
 
-    registry = registry_with(plugins)
-    objects = read_objects(files, kubeconfig, context)
-    mention(objects, verbose=verbose)
-    chosen = choose_release(release, feature_gates, objects)
-    templates, objects = read_templates((*pods, *podspec), objects, profile)
-    asked = Asked(
-        templates=templates,
-        mix=_read_mix(mix),
-        at_least=at_least,
-        limit=limit,
-        nodes=[read_node(text) for text in nodes],
-        excluded=[name for text in exclude for name in text.split(",") if name],
-    )
-    if nodes and at_least > MOST_PODS:
-        raise InputError(f"--at-least {at_least:,} is more than the {MOST_PODS:,} pods that --nodes-needed can place")
-    if asked.templates and nodes and at_least == 1:
-        raise InputError("--nodes-needed must know for how many pods: say --at-least N")
-    if not asked.templates and not nodes:
-        raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
-    settings = {"config": read_config(config, objects, registry, chosen), "registry": registry}
-    wishes = {"release": chosen, "tie_break": tie_break.value, "seed": seed}
-    if len(asked.templates) > 1 and not mix and not nodes and output != CLUSTER_CAPACITY:
-        return _each_alone(asked, objects, {**settings, **wishes}, output, html)
-    answer, needed = _answers(asked, objects, {**settings, **wishes})
-    if not write_report(html, lambda: _page(answer, needed, at_least)):
-        priced = any("=" in text for text in nodes)
-        _show(answer, needed, output, at_least=at_least, everything=everything, priced=priced)
-    fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
+    registry = registry_with(deciding.plugins)
+    objects = read_objects(source)
+    mention(objects, verbose=source.verbose)
+    asked, objects = wanted.read(objects)
+    settings = scheduler_options(deciding, objects, registry)
+    if len(asked.templates) > 1 and not wanted.mix and not wanted.nodes and output != CLUSTER_CAPACITY:
+        return _each_alone(asked, objects, settings, output, html)
+    answer, needed = _answers(asked, objects, settings)
+    if not write_report(html, lambda: _page(answer, needed, wanted.at_least)):
+        priced = any("=" in text for text in wanted.nodes)
+        _show(answer, needed, output, at_least=wanted.at_least, everything=everything, priced=priced)
+    fits = answer.count >= wanted.at_least if answer is not None else needed is not None and not needed.pods
     return 0 if fits else 1
 
 
@@ -138,7 +132,7 @@ class Asked(NamedTuple):
     excluded: list[str]
 
 
-def _answers(asked: Asked, objects: Objects, settings: dict[str, Any]) -> tuple[Capacity | None, NodesNeeded | None]:
+def _answers(asked: Asked, objects: Objects, settings: SchedulerOptions) -> tuple[Capacity | None, NodesNeeded | None]:
     """How many fit, if there are pods to place; how many nodes the others need, or what is pending, if asked."""
     from itertools import islice
 
@@ -149,16 +143,16 @@ def _answers(asked: Asked, objects: Objects, settings: dict[str, Any]) -> tuple[
     answer, waiting = None, list(cluster.pending.values())
     if asked.templates:
         most = asked.limit or (asked.at_least if asked.nodes else 0)
-        answer = answers.capacity(cluster, asked.templates, mix=asked.mix, limit=most, **settings)
+        answer = answers.capacity(cluster, asked.templates, settings, mix=asked.mix, limit=most)
         cluster, waiting = answer.cluster, []
         if asked.nodes:
             more = answers.pods_of(asked.templates, answer.mix, answer.cluster)
             waiting = [pod for _, pod in islice(more, max(asked.at_least - answer.count, 0))]
-    needed = answers.nodes_needed(cluster, waiting, asked.nodes, **settings) if asked.nodes else None
+    needed = answers.nodes_needed(cluster, waiting, asked.nodes, settings) if asked.nodes else None
     return answer, needed
 
 
-def _each_alone(asked: Asked, objects: Objects, settings: dict[str, Any], output: str, html: str | None) -> int:
+def _each_alone(asked: Asked, objects: Objects, settings: SchedulerOptions, output: str, html: str | None) -> int:
     """Count every workload as if the others were not asked about; exit code 1 if one of them has too little room."""
     from podium import answers
     from podium.cli.output import emit, text_width, write_report
@@ -167,7 +161,7 @@ def _each_alone(asked: Asked, objects: Objects, settings: dict[str, Any], output
     from podium.present.html.reports import workload_capacity_page
 
     cluster = answers.without_nodes(Cluster.from_objects(objects), asked.excluded)
-    found = [answers.capacity(cluster, template, limit=asked.limit, **settings) for template in asked.templates]
+    found = [answers.capacity(cluster, template, settings, limit=asked.limit) for template in asked.templates]
     if not write_report(html, lambda: workload_capacity_page(found, at_least=asked.at_least)):
         form = Format(output)
         emit(
@@ -225,14 +219,10 @@ def _show(
 
 
 def devices(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="List every device, also those that are free.")] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    verbose: options.Verbose = False,
+    deciding: options.OfRelease = options.OfRelease(),
 ) -> None:
     """List the devices that claims can ask for: by node and class, who holds them, and what is free.
 
@@ -244,9 +234,9 @@ def devices(
     from podium.cluster import Cluster
     from podium.present.devices import to_document, to_lines, to_rows
 
-    objects = read_objects(files, kubeconfig, context)
-    mention(objects, verbose=verbose)
-    found = find(Cluster.from_objects(objects), choose_release(release, feature_gates, objects).rules)
+    objects = read_objects(source)
+    mention(objects, verbose=source.verbose)
+    found = find(Cluster.from_objects(objects), choose_release(deciding, objects).rules)
     emit(
         output,
         lines=lambda: to_lines(found, width=text_width(output), everything=everything),

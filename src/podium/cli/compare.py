@@ -1,15 +1,9 @@
-"""`podium compare`, `podium upgrade`, `podium releases` and `podium tune`: the same pods placed in two ways, and
-better weights.
-"""
+"""`podium compare`, `podium upgrade` and `podium releases`: the same pods placed in two ways."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
@@ -18,20 +12,24 @@ from podium.cli import options, simulate
 from podium.cli.output import Format, Output, fail_if
 
 if TYPE_CHECKING:
-    from podium.answers import Comparison, Condition, TimelineTuning, Tuning, Upgrade, Way
+    from podium.answers import Comparison, Condition, Upgrade, Way
     from podium.answers.compare import TimelineWay
-    from podium.engine.release import Release
     from podium.framework import Registry
     from podium.manifests import Objects
-    from podium.sweep import Workers
 
 T = TypeVar("T")
 
 
-Files = Annotated[
-    list[str],
-    typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
-]
+@dataclass(frozen=True, kw_only=True)
+class SourceOfBoth(options.Source):
+    """Where the objects of both ways come from."""
+
+    files: Annotated[
+        list[str],
+        typer.Option("-f", "--filename", metavar="FILE", help="The cluster; with --cluster, what both have besides."),
+    ] = field(default_factory=list)
+
+
 Configs = Annotated[
     list[str],
     typer.Option(
@@ -66,9 +64,7 @@ FailIf = Annotated[list[str], fail_if("pending > before.pending", MEASURES)]
 
 
 def compare(
-    files: Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: SourceOfBoth = SourceOfBoth(),
     configs: Configs = [],
     clusters: Clusters = [],
     releases: ManyReleases = [],
@@ -83,7 +79,6 @@ def compare(
     seed: options.Seed = 0,
     plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Place what is pending in two ways, with two configurations, on two clusters or as two releases would.
 
@@ -92,8 +87,8 @@ def compare(
     Exit code 1 if a --fail-if holds, else 0.
     """
     groups = node_groups[0] if node_groups else None
-    if _is_timeline((events, until, groups), {"--html": html is not None, "--replay": replay}):
-        sides = _Sides(files, kubeconfig, context, configs, clusters, releases, node_groups)
+    if is_timeline((events, until, groups), {"--html": html is not None, "--replay": replay}):
+        sides = _Sides(source, configs, clusters, releases, node_groups)
         return _compare_timelines(
             sides,
             (events, until),
@@ -109,7 +104,7 @@ def compare(
 
     conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
-    before, after = _ways((files, kubeconfig, context), configs, clusters, releases, registry, verbose=verbose)
+    before, after = _ways(source, configs, clusters, releases, registry)
     pods = sum(_pod_count(way, replay) for way in (before, after))
     with progress("placing pods", 2 * pods) as advance:
         comparison = answers.compare(
@@ -127,15 +122,13 @@ def compare(
 
 
 def _ways(
-    source: tuple[Sequence[str], str | None, str | None],
+    source: options.Source,
     configs: Sequence[str],
     clusters: Sequence[str],
     releases: Sequence[str],
     registry: Registry,
-    *,
-    verbose: bool,
 ) -> tuple[Way, Way]:
-    """The two ways that the options ask for; `source` is files, or a kubeconfig and a context."""
+    """The two ways that the options ask for."""
     from podium.answers import Way
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
@@ -143,7 +136,6 @@ def _ways(
     from podium.errors import InputError
     from podium.manifests import expand_workloads
 
-    files, kubeconfig, context = source
     _check_axes({"--config": configs, "--cluster": clusters, "--release": releases})
     alone = len(clusters) < 2 and len(configs) < 2 and len(releases) < 2
     releases_of = [release_of(name or CURRENT).name for name in _sides(releases, alone and not configs)]
@@ -152,8 +144,8 @@ def _ways(
     ways = []
     for cluster, config, release in zip(_sides(clusters, False), configs_of, releases_of, strict=True):
         if cluster not in known:
-            objects = expand_workloads(read_objects([*([cluster] if cluster else []), *files], kubeconfig, context))
-            mention(objects, verbose=verbose)
+            objects = expand_workloads(read_objects(_with_file(source, cluster)))
+            mention(objects, verbose=source.verbose)
             known[cluster] = objects, Cluster.from_objects(objects)
         objects, built = known[cluster]
         settings = read_config(config, objects, registry, release)
@@ -165,12 +157,14 @@ def _ways(
     return ways[0], ways[1]
 
 
+def _with_file(source: options.Source, file: str | None) -> options.Source:
+    return replace(source, files=[file, *source.files]) if file else source
+
+
 class _Sides(NamedTuple):
     """What the command line gives for the two ways of a timeline."""
 
-    files: Sequence[str]
-    kubeconfig: str | None
-    context: str | None
+    source: options.Source
     configs: Sequence[str]
     clusters: Sequence[str]
     releases: Sequence[str]
@@ -231,8 +225,8 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
     for side in (0, 1):
         chosen = {option: _sides(values, alone == option and not twice)[side] for option, values in given.items()}
         config, cluster, release, groups = chosen.values()
-        files = [*([cluster] if cluster else []), *sides.files]
-        objects = read_objects(files, sides.kubeconfig, sides.context) if files or sides.kubeconfig else Objects()
+        source = _with_file(sides.source, cluster)
+        objects = read_objects(source) if source.files or source.kubeconfig else Objects()
         unnamed = {"--node-groups": "no node groups", "--release": CURRENT}.get(alone) or _unnamed(objects)
         release = release_of(release or CURRENT).name
         ways.append(
@@ -247,6 +241,21 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
     if twice and len({*given[twice]}) == 1:
         raise InputError(f"both ways are the same: {given[twice][0]}; name two that differ")
     return ways[0], ways[1]
+
+
+def is_timeline(timeline: Sequence[str | None], others: Mapping[str, bool]) -> bool:
+    """Whether a timeline is asked for by its events; `timeline` also has when it stops, and its node groups."""
+    from podium.errors import InputError
+
+    events, until, node_groups = timeline
+    if events is None:
+        if until is not None or node_groups is not None:
+            raise InputError(f"{'--until' if until else '--node-groups'} needs --timeline EVENTS")
+        return False
+    for name, is_given in others.items():
+        if is_given:
+            raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
+    return True
 
 
 def _check_axes(given: Mapping[str, Sequence[str]]) -> None:
@@ -337,9 +346,12 @@ def upgrade(
 
     conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(files))
+    objects = expand_workloads(read_objects(options.Source(files=files)))
     mention(objects, verbose=verbose)
-    before, after = choose_release(from_, None, objects), choose_release(to, feature_gates, objects)
+    before, after = (
+        choose_release(options.OfRelease(release=name, feature_gates=gates), objects)
+        for name, gates in ((from_, None), (to, feature_gates))
+    )
     cluster = Cluster.from_objects(objects)
     pods = len(cluster.pending) + sum(1 for _ in cluster.placed())
     with progress("deciding pods", 2 * pods) as advance:
@@ -390,176 +402,4 @@ def releases(
         lines=lambda: release_lines(release, width=text_width(output)),
         document=lambda: release_document(release),
         rows=lambda: release_rows(release),
-    )
-
-
-def tune(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            "--objective",
-            metavar="NAME|MODULE:FUNCTION",
-            help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
-            "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
-            "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
-            "longest_wait, p95_wait, end, or a function of a TimelineResult.",
-        ),
-    ] = None,
-    events: simulate.Events = None,
-    until: simulate.Until = None,
-    node_groups: simulate.NodeGroups = None,
-    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
-    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
-    trials: Annotated[
-        int | None, typer.Option("--trials", metavar="N", help="How many configurations to try; 100 unless --seconds.")
-    ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="How long to try.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="How many to try at once; one per processor unless given.")
-    ] = None,
-    dask: options.Dask = None,
-    config: options.Config = None,
-    profile: Annotated[
-        str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
-    ] = None,
-    output: Output = Format.TABLE,
-    everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    tie_break: options.Ties = options.TieBreak.FIRST,
-    plugins: options.Plugins = [],
-    html: options.Html = None,
-    verbose: options.Verbose = False,
-) -> int:
-    """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
-
-    No configuration is better that leaves more pods pending, or more important ones. Weights that cannot matter, as a
-    plugin scores all nodes alike for every pod, are left as they are. Shows what would change compared with today's
-    configuration, and why; if nothing is better, nothing is written. For an old release it searches the weights of
-    priorities, and finds a Policy. With --timeline the events happen with each configuration, and the lowest cost or
-    wait is searched for. Exit code 1 if nothing better was found.
-    """
-    from podium import answers
-    from podium.answers.tune import TRIALS
-    from podium.cli.inputs import choose_release, mention, read_objects, registry_with
-    from podium.cli.output import progress, write_report, write_text
-    from podium.cluster import Cluster
-    from podium.errors import InputError
-    from podium.manifests import Objects, expand_workloads
-    from podium.present.text import to_yaml
-
-    is_timeline = _is_timeline((events, until, node_groups), {"--html": html is not None, "--replay": replay})
-    if objective is not None and ":" in objective:
-        # By its full name, as a process may start elsewhere.
-        sys.path.insert(0, os.getcwd())
-    registry = registry_with(plugins)
-    objects = read_objects(files, kubeconfig, context) if files or kubeconfig or not is_timeline else Objects()
-    mention(objects, verbose=verbose)
-    chosen = choose_release(release, feature_gates, objects)
-    if is_timeline:
-        search = _timeline_search(objects, (events, until, node_groups), objective)
-    else:
-        pods = Cluster.from_objects(expand_workloads(objects))
-        search = partial(answers.tune, pods, objective or "fewest-nodes", replay=replay)
-    if out is not None and out != "-" and not Path(out).parent.is_dir():
-        # A long search is not to end in vain.
-        raise InputError("no such file or directory", out)
-    most = trials if trials is not None or seconds is not None else TRIALS
-    if dask is not None and jobs is not None:
-        raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
-    with (
-        nullcontext() if dask is None else _dask_cluster(dask) as workers,
-        progress("trying configurations", None if most is None else most + 1) as advance,
-    ):
-        found = search(
-            _document(config, objects, registry, chosen),
-            profile=profile,
-            trials=most,
-            seconds=seconds,
-            seed=seed,
-            jobs=jobs,
-            workers=workers,
-            registry=registry,
-            release=chosen,
-            tie_break=tie_break.value,
-            on_tried=advance,
-        )
-    if out is not None and found.improves:
-        write_text(out, f"{to_yaml(found.document)}\n")
-    if not isinstance(found, answers.Tuning) or not write_report(html, lambda: _tune_page(found)):
-        _tune_show(found, output, out=out, everything=everything)
-    return 0 if found.improves else 1
-
-
-def _is_timeline(timeline: Sequence[str | None], others: Mapping[str, bool]) -> bool:
-    """Whether a timeline is asked for by its events; `timeline` also has when it stops, and its node groups."""
-    from podium.errors import InputError
-
-    events, until, node_groups = timeline
-    if events is None:
-        if until is not None or node_groups is not None:
-            raise InputError(f"{'--until' if until else '--node-groups'} needs --timeline EVENTS")
-        return False
-    for name, is_given in others.items():
-        if is_given:
-            raise typer.BadParameter("cannot be used with --timeline", param_hint=name)
-    return True
-
-
-def _timeline_search(
-    objects: Objects, timeline: Sequence[str | None], objective: str | None
-) -> Callable[..., Tuning | TimelineTuning]:
-    """`tune_timeline` of what the command line gives."""
-    from podium.answers import tune_timeline
-    from podium.autoscaling import read_node_groups
-    from podium.timeline import read_timeline
-
-    events, until, node_groups = timeline
-    return partial(
-        tune_timeline,
-        objects,
-        read_timeline(events or "-"),
-        objective,
-        until=None if until is None else simulate.seconds(until),
-        node_groups=None if node_groups is None else read_node_groups(node_groups),
-    )
-
-
-def _dask_cluster(address: str) -> AbstractContextManager[Workers]:
-    from podium.sweep import dask_cluster
-
-    return dask_cluster(address)
-
-
-def _document(file: str | None, objects: Objects, registry: Registry, release: Release) -> dict[str, Any] | None:
-    """The configuration as it stands in its file, else among the objects; None if there is neither."""
-    from podium.cli.inputs import check_config, find_config
-    from podium.releases import provider_policy
-
-    given = find_config(file, objects, release)
-    check_config(given, registry, release)
-    if given.options is not None:
-        return provider_policy(release.name, given.options)
-    return None if given.document is None else dict(given.document)
-
-
-def _tune_page(found: Tuning) -> str:
-    from podium.present.html.reports import tuning_page
-
-    return tuning_page(found)
-
-
-def _tune_show(found: Tuning | TimelineTuning, output: Format, *, out: str | None, everything: bool) -> None:
-    from podium.cli.output import emit, text_width
-    from podium.present.tuning import to_document, to_lines, to_rows
-
-    emit(
-        output,
-        lines=lambda: to_lines(found, out=out, width=text_width(output), everything=everything),
-        document=lambda: to_document(found),
-        rows=lambda: to_rows(found),
     )

@@ -1,11 +1,11 @@
-"""`podium drain`, `podium fail` and `podium audit`: what becomes of running pods when nodes go, and where they
-would go now.
+"""`podium drain`, `podium fail` and `podium audit`: where running pods go when nodes are lost, and where they would go
+now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,23 +42,15 @@ FailIf = Annotated[list[str], fail_if("pending > 0", MEASURES)]
 
 
 def drain(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     nodes: Nodes = [],
     selectors: Selectors = [],
-    config: options.Config = None,
     preempt: Preempt = True,
     fail_when: FailIf = [],
     output: Output = Format.TABLE,
     everything: Everything = False,
-    tie_break: options.Ties = options.TieBreak.FIRST,
-    seed: options.Seed = 0,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: options.DecidingSteadily = options.DecidingSteadily(),
 ) -> int:
     """Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block.
 
@@ -72,9 +64,7 @@ def drain(
     if not nodes and not selectors:
         raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
     conditions = read_conditions(fail_when, NAMES)
-    wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
-    asked = (release, feature_gates)
-    cluster, settings = _read(files, kubeconfig, context, config, plugins, asked, wishes, verbose=verbose)
+    cluster, settings = _read(source, deciding, preempt=preempt)
     nodes = answers.find_nodes(cluster, [*nodes, *selectors])
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
@@ -83,9 +73,7 @@ def drain(
 
 
 def fail(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     nodes: Nodes = [],
     selectors: Selectors = [],
     worst: Annotated[
@@ -95,18 +83,12 @@ def fail(
     most: Annotated[
         int, typer.Option("--most", metavar="N", min=1, help="How many sets of nodes to try for --any.")
     ] = 2_000,
-    config: options.Config = None,
     preempt: Preempt = True,
     fail_when: FailIf = [],
     output: Output = Format.TABLE,
     everything: Everything = False,
-    tie_break: options.Ties = options.TieBreak.FIRST,
-    seed: options.Seed = 0,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: options.DecidingSteadily = options.DecidingSteadily(),
 ) -> int:
     """Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are violated.
 
@@ -120,9 +102,7 @@ def fail(
     if bool(nodes or selectors) == (worst is not None):
         raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
     conditions = read_conditions(fail_when, NAMES)
-    wishes = {"tie_break": tie_break.value, "seed": seed, "preempt": preempt}
-    asked = (release, feature_gates)
-    cluster, settings = _read(files, kubeconfig, context, config, plugins, asked, wishes, verbose=verbose)
+    cluster, settings = _read(source, deciding, preempt=preempt)
     case: WorstCase | None = None
     if worst is not None:
         case = _worst(cluster, worst, settings, most)
@@ -158,28 +138,14 @@ def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstC
         return answers.worst_domain(cluster, what, settings, on_tried=advance)
 
 
-def _read(
-    files: Sequence[str],
-    kubeconfig: str | None,
-    context: str | None,
-    config: str | None,
-    plugins: Sequence[str],
-    asked: tuple[str, str | None],
-    wishes: dict[str, Any],
-    *,
-    verbose: bool,
-) -> tuple[Cluster, Settings]:
-    """The cluster, and what to decide with; `asked` are the release and its feature gates."""
+def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) -> tuple[Cluster, Settings]:
+    """The cluster, and what to decide with."""
     from podium.answers import Settings
-    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import read_cluster
     from podium.cluster import Cluster
 
-    registry = registry_with(plugins)
-    objects = read_objects(files, kubeconfig, context)
-    mention(objects, verbose=verbose)
-    chosen = choose_release(*asked, objects)
-    settings = read_config(config, objects, registry, chosen)
-    return Cluster.from_objects(objects), Settings(config=settings, registry=registry, release=chosen, **wishes)
+    objects, settings = read_cluster(source, deciding)
+    return Cluster.from_objects(objects), Settings(**vars(settings), preempt=preempt)
 
 
 def _show(
@@ -217,18 +183,12 @@ AuditFailIf = Annotated[list[str], fail_if("agreement < 95%", AUDIT_MEASURES)]
 
 
 def audit(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
-    config: options.Config = None,
+    source: options.Source = options.Source(),
     fail_when: AuditFailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod, not the first ten.")] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: options.Deciding = options.Deciding(),
 ) -> int:
     """Decide every running pod again, and say which are where they would go now, which drifted, which no longer fit.
 
@@ -236,19 +196,15 @@ def audit(
     """
     from podium import answers
     from podium.answers.audit import NAMES
-    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import read_cluster
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
 
     conditions = read_conditions(fail_when, NAMES)
-    registry = registry_with(plugins)
-    objects = read_objects(files, kubeconfig, context)
-    mention(objects, verbose=verbose)
-    chosen = choose_release(release, feature_gates, objects)
-    settings = read_config(config, objects, registry, chosen)
+    objects, settings = read_cluster(source, deciding)
     cluster = Cluster.from_objects(objects)
     with progress("deciding pods again", sum(1 for _ in cluster.placed())) as advance:
-        found = answers.audit(cluster, settings, registry=registry, release=chosen, on_decided=advance)
+        found = answers.audit(cluster, settings, on_decided=advance)
     if not write_report(html, lambda: _page(found)):
         _audit_show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=bool(found.values["unfit"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from podium.cli.output import EXIT_BAD_INPUT, Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import WhyNot
+    from podium.model import Pod
     from podium.present.explanation import Explained
 
 
@@ -23,30 +25,19 @@ def explain(
             help="The pod's name, namespace/name, or a workload such as deploy/web.",
         ),
     ],
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     from_scheduler: Annotated[
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
     ] = None,
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
-    config: options.Config = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
     every_node: options.All = False,
     per_node: Annotated[bool, typer.Option("--nodes", help="Show rejections node by node, not by reason.")] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    cache: options.EquivalenceCache = True,
     preempt: Annotated[bool, typer.Option("--preempt", help="Show where evicting which pods would make room.")] = False,
-    tie_break: options.TiesOfRelease = None,
-    seed: options.Seed = 0,
-    sampling: options.Sampled = options.Sampling.ALL,
-    assume_volumes: options.AssumeVolumes = False,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
 ) -> int:
     """Explain why a pod goes to its node, or fits on none.
 
@@ -60,39 +51,27 @@ def explain(
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value)
     from podium.answers.lookup import find_pod, pods_of_workload
-    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
+    from podium.engine.release import release_of
     from podium.errors import InputError
     from podium.present.explanation import explain_pod
 
-    registry = registry_with(plugins)
-    found, objects = find_pod(read_objects(files, kubeconfig, context), pod, namespace)
-    mention(objects, verbose=verbose, assume_volumes=assume_volumes)
+    registry = registry_with(deciding.plugins)
+    found, objects = find_pod(read_objects(source), pod, namespace)
+    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
     if found.name != pod.rpartition("/")[2]:
-        siblings = pods_of_workload(objects, found)
-        which = "its only pod" if len(siblings) == 1 else f"one of its {len(siblings):,} pods"
-        remark(f"{pod}: {found.key}, {which}")
-    chosen = choose_release(release, feature_gates, objects)
-    if preempt and chosen.is_old:
+        remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found))}")
+    settings = scheduler_options(deciding, objects, registry)
+    if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
-            f"preemption as {chosen.name} did it is not there; leave out --preempt, or name a release from v1.29 on"
+            f"preemption as {old.name} did it is not there; leave out --preempt, or name a release from v1.29 on"
         )
-    scheduler = Scheduler(
-        Cluster.from_objects(objects),
-        read_config(config, objects, registry, chosen),
-        registry=registry,
-        release=chosen,
-        equivalence_cache=cache,
-        tie_break=tie_break,
-        seed=seed,
-        sampling=sampling.value,
-        assume_volumes=assume_volumes,
-    )
-    with closing(scheduler):
+    with closing(Scheduler(Cluster.from_objects(objects), settings)) as scheduler:
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
-        if verbose:
+        if source.verbose:
             kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
@@ -101,6 +80,10 @@ def explain(
     if explained.decision.error:
         return EXIT_BAD_INPUT
     return 0 if explained.decision.node is not None else 1
+
+
+def _which_pod(siblings: Sequence[Pod]) -> str:
+    return "its only pod" if len(siblings) == 1 else f"one of its {len(siblings):,} pods"
 
 
 def _page(explained: Explained) -> str:
@@ -133,21 +116,13 @@ def why_not(
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
     ],
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
-    config: options.Config = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
     most: Annotated[int, typer.Option("--most", metavar="N", min=0, help="How many suggestions to look for.")] = 5,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    tie_break: options.TiesOfRelease = None,
-    seed: options.Seed = 0,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
+    deciding: options.DecidingByChance = options.DecidingByChance(),
 ) -> int:
     """Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it.
 
@@ -156,25 +131,16 @@ def why_not(
     """
     from podium import answers
     from podium.answers.lookup import find_pod
-    from podium.cli.inputs import choose_release, mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
     from podium.cluster import Cluster
 
-    registry = registry_with(plugins)
-    found, objects = find_pod(read_objects(files, kubeconfig, context), pod, namespace)
-    mention(objects, verbose=verbose)
-    chosen = choose_release(release, feature_gates, objects)
+    registry = registry_with(deciding.plugins)
+    found, objects = find_pod(read_objects(source), pod, namespace)
+    mention(objects, verbose=source.verbose)
+    settings = scheduler_options(deciding, objects, registry)
     answer = answers.why_not(
-        Cluster.from_objects(objects),
-        found,
-        node,
-        read_config(config, objects, registry, chosen),
-        registry=registry,
-        release=chosen,
-        profile=profile,
-        tie_break=tie_break,
-        seed=seed,
-        most=most,
+        Cluster.from_objects(objects), found, node, settings, profile=profile, most=most, **deciding.ways
     )
     if not write_report(html, lambda: _why_not_page(answer)):
         _show(answer, output)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.answers import NodeTemplate
 from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
+from podium.cli.options import AUTO, Deciding, OfRelease, Source
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
 from podium.manifests import Objects, load
@@ -21,6 +22,7 @@ from podium.wording import counted
 if TYPE_CHECKING:
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import AnyRelease, Options, Release
+    from podium.engine.scheduler import SchedulerOptions
     from podium.framework import Registry
     from podium.manifests import Objects
 
@@ -94,9 +96,24 @@ def read_node(text: str) -> NodeTemplate:
     return NodeTemplate(nodes[0], number)
 
 
-def read_objects(
-    files: Sequence[str], kubeconfig: str | None = None, context: str | None = None, *, carry_out: bool = True
-) -> Objects:
+def read_cluster(source: Source, deciding: Deciding) -> tuple[Objects, SchedulerOptions]:
+    """The objects of a cluster, and what to decide with; what is odd about them is said."""
+    registry = registry_with(deciding.plugins)
+    objects = read_objects(source)
+    mention(objects, verbose=source.verbose)
+    return objects, scheduler_options(deciding, objects, registry)
+
+
+def scheduler_options(deciding: Deciding, objects: Objects, registry: Registry) -> SchedulerOptions:
+    """What to decide with: the configuration of a file or among the objects, and the release that was asked for."""
+    from podium.engine.scheduler import SchedulerOptions
+
+    release = choose_release(deciding, objects)
+    config = read_config(deciding.config, objects, registry, release)
+    return SchedulerOptions(config=config, **deciding.keywords(registry, release))
+
+
+def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
     """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes.
 
     Where a later file changes a workload, pods of its old template are gone, unless nothing is to be carried out.
@@ -106,17 +123,17 @@ def read_objects(
     from podium.manifests.replacement import with_changes_carried_out
     from podium.model import Node
 
-    if not files:
+    if not source.files:
         from podium.cli.live import read_live
 
-        objects = read_live(kubeconfig, context)
+        objects = read_live(source.kubeconfig, source.context)
         _note_short_names(objects)
         return objects
-    if kubeconfig or context:
+    if source.kubeconfig or source.context:
         raise InputError("-f reads files and --context a cluster; leave one of the two out")
-    objects = load(*dict.fromkeys(files), strict=READING.get().strict)
+    objects = load(*dict.fromkeys(source.files), strict=READING.get().strict)
     if not objects.of(Node):
-        raise InputError(f"no node in {', '.join(files)}: get them with `kubectl get nodes -o json`")
+        raise InputError(f"no node in {', '.join(source.files)}: get them with `kubectl get nodes -o json`")
     _note_short_names(objects)
     return with_changes_carried_out(objects) if carry_out else objects
 
@@ -154,19 +171,19 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
     remark(f"{what}; not read by scheduling: {kinds or 'none'}")
 
 
-def choose_release(name: str, feature_gates: str | None, objects: Iterable[Object]) -> Release:
+def choose_release(wanted: OfRelease, objects: Iterable[Object]) -> Release:
     """The release of a name with feature gates switched; `auto` is the newest one that a kubelet is of, and is told."""
-    from podium.cli.options import AUTO
     from podium.engine.release import known_crashes, release_of, release_of_nodes
     from podium.rules import gate_remarks, read_gates
 
+    name = wanted.release
     if name == AUTO:
         found = release_of_nodes(item for item in objects if isinstance(item, Node))
         remark(found.said)
         name = found.release
     release = release_of(name)
-    if feature_gates is not None:
-        release = release.with_feature_gates(read_gates(feature_gates))
+    if wanted.feature_gates is not None:
+        release = release.with_feature_gates(read_gates(wanted.feature_gates))
     for problem in (*gate_remarks(release.name, release.feature_gates), *known_crashes(objects, release.rules)):
         warn(problem)
     return release

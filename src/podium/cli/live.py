@@ -130,14 +130,11 @@ def _said_by(body: bytes) -> str:
 
 def dump(
     out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; `-` for stdout.")],
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     anonymous: Annotated[
         bool,
         typer.Option("--anonymize", help="Put words for names, labels and images; decisions stay as they are."),
     ] = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Write everything that scheduling reads of a cluster into one file of JSON, for `-f`.
 
@@ -150,8 +147,8 @@ def dump(
     from podium.live.reading import anonymize, documents
     from podium.live.reading import dump as encode
 
-    objects = read_objects(files, kubeconfig, context)
-    mention(objects, verbose=verbose)
+    objects = read_objects(source)
+    mention(objects, verbose=source.verbose)
     items = documents(objects)
     text = encode(anonymize(items) if anonymous else items)
     if out == "-":
@@ -171,9 +168,6 @@ def run(
         str | None,
         typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; else one profile named `podium`."),
     ] = None,
-    plugins: options.Plugins = [],
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
     tie_break: options.TiesOfRelease = None,
     seed: options.Seed = 0,
     bind_concurrency: Annotated[
@@ -186,6 +180,7 @@ def run(
     host: Annotated[str, typer.Option("--bind-address", help="Where to serve metrics and decisions.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="At which port; 0 for a free one.")] = 10259,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more about what happens.")] = False,
+    deciding: options.WithPlugins = options.WithPlugins(),
 ) -> None:
     """Schedule the pods of a cluster that name this scheduler, until told to stop.
 
@@ -195,7 +190,7 @@ def run(
     from podium.live.process import Listening, run_scheduler
     from podium.live.scheduler import Settings
 
-    registry, chosen = registry_with(plugins), choose_release(release, feature_gates, ())
+    registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen)
     access = find(kubeconfig or settings.client_connection.kubeconfig or None, context)
     log_to_stderr(verbose=verbose)
@@ -204,7 +199,7 @@ def run(
         settings,
         Settings(bind_concurrency, dry_run),
         Listening(host, port),
-        # Who writes nothing leaves the lease to those who do.
+        # A dry run leaves the lease to schedulers that write.
         elect=elect and settings.leader_election.leader_elect and not dry_run,
         registry=registry,
         release=chosen,
@@ -247,9 +242,7 @@ def shadow(
     seconds: Annotated[
         float | None, typer.Option("--for", metavar="SECONDS", min=0.0, help="Stop after this time; else on Ctrl-C.")
     ] = None,
-    plugins: options.Plugins = [],
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
+    deciding: options.WithPlugins = options.WithPlugins(),
 ) -> None:
     """Follow a cluster without writing to it: decide every pod just before its scheduler binds it, and compare.
 
@@ -265,7 +258,7 @@ def shadow(
     from podium.errors import InputError
     from podium.live.shadow import run_shadow
 
-    registry, chosen = registry_with(plugins), choose_release(release, feature_gates, ())
+    registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen, "default-scheduler")
     access = find(kubeconfig, context)
     log_to_stderr(verbose=False)

@@ -1,7 +1,8 @@
-"""Options that several commands have."""
+"""Options that several commands have, one by one and in groups: a parameter that is a group stands for its options."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -10,6 +11,9 @@ import typer
 from podium.rules import NEWEST
 
 if TYPE_CHECKING:
+    from podium.engine.release import AnyRelease
+    from podium.engine.scheduler import SchedulerKeywords
+    from podium.framework import Registry
     from podium.model import Object
 
 T = TypeVar("T", bound="Object")
@@ -114,15 +118,6 @@ Releases = Annotated[
         "v1.14 and v1.18 --config is a Policy, or the name of a provider.",
     ),
 ]
-ReleasesOfCases = Annotated[
-    str,
-    typer.Option(
-        "--release",
-        metavar="RELEASE",
-        help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a `config` is a "
-        "Policy.",
-    ),
-]
 FeatureGates = Annotated[
     str | None,
     typer.Option(
@@ -153,3 +148,87 @@ MaxInput = Annotated[
     str,
     typer.Option("--max-input", metavar="SIZE", help="Refuse a file of more than this, unpacked, such as 512Mi."),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the objects come from: files, or a live cluster."""
+
+    files: Files = field(default_factory=list)
+    kubeconfig: Kubeconfig = None
+    context: Context = None
+    verbose: Verbose = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfRelease:
+    """Which release decides."""
+
+    release: Releases = CURRENT
+    feature_gates: FeatureGates = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithPlugins(OfRelease):
+    """Which release decides, and with which plugins."""
+
+    plugins: Plugins = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deciding(WithPlugins):
+    """Which scheduler decides."""
+
+    config: Config = None
+
+    @property
+    def ways(self) -> SchedulerKeywords:
+        """How it decides where its configuration and release leave that open."""
+        return {}
+
+    def keywords(self, registry: Registry, release: AnyRelease) -> SchedulerKeywords:
+        """What a scheduler is given besides its configuration."""
+        return {**self.ways, "registry": registry, "release": release}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidingSteadily(Deciding):
+    """Which scheduler decides; ties go to the smallest name unless asked otherwise."""
+
+    tie_break: Ties = TieBreak.FIRST
+    seed: Seed = 0
+
+    @property
+    def ways(self) -> SchedulerKeywords:
+        return {"tie_break": self.tie_break.value, "seed": self.seed}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidingByChance(Deciding):
+    """Which scheduler decides; ties are broken as its release does unless asked otherwise."""
+
+    tie_break: TiesOfRelease = None
+    seed: Seed = 0
+
+    @property
+    def ways(self) -> SchedulerKeywords:
+        return {"tie_break": self.tie_break, "seed": self.seed}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidingInEveryWay(DecidingByChance):
+    """Which scheduler decides, and everything that can be said about how."""
+
+    sampling: Sampled = Sampling.ALL
+    cache: EquivalenceCache = True
+    assume_volumes: AssumeVolumes = False
+
+    @property
+    def ways(self) -> SchedulerKeywords:
+        return {
+            "tie_break": self.tie_break,
+            "seed": self.seed,
+            "sampling": self.sampling.value,
+            "equivalence_cache": self.cache,
+            "assume_volumes": self.assume_volumes,
+        }

@@ -28,7 +28,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a file at once: whoever reads it finds the old one or the new one, never a part, even if interrupted."""
+    """Write a file atomically: a reader finds the old one or the new one, never a part, even after an interrupt."""
     from podium.errors import InputError
 
     target = Path(path)

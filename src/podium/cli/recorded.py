@@ -6,17 +6,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import options
-from podium.cli.options import AUTO, CURRENT, EquivalenceCache, FeatureGates, Plugins, Releases, ReleasesOfCases
 from podium.cli.output import progress
 
 if TYPE_CHECKING:
     from podium.engine.release import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfCases(options.WithPlugins):
+    """Which release decides the cases, and with which plugins."""
+
+    release: Annotated[
+        str,
+        typer.Option(
+            "--release",
+            metavar="RELEASE",
+            help=f"Which release of kube-scheduler to be, v1.29 to {options.CURRENT}; for v1.8, v1.14 and v1.18 a "
+            "`config` is a Policy.",
+        ),
+    ] = options.CURRENT
+    cache: options.EquivalenceCache = True
+
+    def choose(self) -> Release:
+        """The release that was asked for."""
+        from podium.cli.inputs import choose_release
+        from podium.errors import InputError
+
+        if self.release == options.AUTO:
+            raise InputError(
+                "--release auto: every case is a cluster of its own; name the release that is to decide them"
+            )
+        return choose_release(self, ())
 
 
 def decide(
@@ -24,10 +51,7 @@ def decide(
         list[str],
         typer.Option("-f", "--filename", metavar="FILE", help="JSON lines, plain, gzip or xz; `-` for stdin."),
     ] = ["-"],
-    release: ReleasesOfCases = CURRENT,
-    feature_gates: FeatureGates = None,
-    cache: EquivalenceCache = True,
-    plugins: Plugins = [],
+    deciding: OfCases = OfCases(),
 ) -> None:
     """Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided.
 
@@ -38,11 +62,10 @@ def decide(
     from podium.cli.inputs import registry_with
     from podium.recorded import decide, read_records
 
-    registry = registry_with(plugins)
-    chosen = _release_of_cases(release, feature_gates)
+    registry, chosen = registry_with(deciding.plugins), deciding.choose()
     for file in files:
         for record in read_records(file, chosen):
-            answer = decide(record.case, registry, chosen, equivalence_cache=cache)
+            answer = decide(record.case, registry, chosen, equivalence_cache=deciding.cache)
             sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
             sys.stdout.flush()
 
@@ -52,37 +75,24 @@ def verify(
         list[str], typer.Argument(metavar="FILE...", help="Recordings: JSON lines, plain, gzip or xz; `-` for stdin.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="How many differences to print per file; 0 for all.")] = 20,
-    release: ReleasesOfCases = CURRENT,
-    feature_gates: FeatureGates = None,
-    cache: EquivalenceCache = True,
-    plugins: Plugins = [],
+    deciding: OfCases = OfCases(),
 ) -> int:
     """Decide recorded cases again and report every difference. Exit code 1 if there is any."""
     from podium.cli.inputs import registry_with
     from podium.recorded import read_records, verify
 
-    registry = registry_with(plugins)
-    chosen = _release_of_cases(release, feature_gates)
+    registry, chosen = registry_with(deciding.plugins), deciding.choose()
     code = 0
     for file in files:
         records = list(read_records(file, chosen))
         differing = []
         with progress(f"verifying {file}", len(records)) as advance:
             for record in records:
-                differing.append(verify(record, registry, chosen, equivalence_cache=cache))
+                differing.append(verify(record, registry, chosen, equivalence_cache=deciding.cache))
                 advance()
         _report(file, differing, limit)
         code |= any(differing)
     return code
-
-
-def _release_of_cases(name: str, feature_gates: str | None) -> Release:
-    from podium.cli.inputs import choose_release
-    from podium.errors import InputError
-
-    if name == AUTO:
-        raise InputError("--release auto: every case is a cluster of its own; name the release that is to decide them")
-    return choose_release(name, feature_gates, ())
 
 
 def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> None:
@@ -99,8 +109,7 @@ def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> Non
 
 def bench(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
-    release: Releases = CURRENT,
-    feature_gates: FeatureGates = None,
+    deciding: options.OfRelease = options.OfRelease(),
 ) -> None:
     """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
     import gc
@@ -115,8 +124,12 @@ def bench(
 
     try:
         asked = read_case(case)
-        nodes = load([each for each in asked.objects if each.get("kind") == "Node"]) if release == AUTO else ()
-        scheduler, pods = prepare(asked, release=choose_release(release, feature_gates, nodes))
+        nodes = (
+            load([each for each in asked.objects if each.get("kind") == "Node"])
+            if deciding.release == options.AUTO
+            else ()
+        )
+        scheduler, pods = prepare(asked, release=choose_release(deciding, nodes))
     except InputError as error:
         raise error if error.where.startswith(case) else error.at(case) from None
     for pod in pods:
@@ -156,7 +169,7 @@ Now with a cluster of your own:
   podium explain POD -f cluster.json"""
 
 
-def demo(release: options.Releases = options.CURRENT, feature_gates: options.FeatureGates = None) -> None:
+def demo(deciding: options.OfRelease = options.OfRelease()) -> None:
     """Explain two pods of an example cluster that comes with Podium."""
     from importlib.resources import as_file, files
 
@@ -173,10 +186,10 @@ def demo(release: options.Releases = options.CURRENT, feature_gates: options.Fea
         objects = load(path)
     cluster = Cluster.from_objects(objects)
     pods = {pod.key: pod for pod in objects.of(Pod)}
-    chosen = choose_release(release, feature_gates, objects)
+    chosen = choose_release(deciding, objects)
     scheduler = Scheduler(cluster, release=chosen)
     print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
-    extra = "" if release == options.CURRENT else f" --release {chosen.name}"
+    extra = "" if deciding.release == options.CURRENT else f" --release {chosen.name}"
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
         print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,44 +11,59 @@ import typer
 from podium.cli import options
 
 if TYPE_CHECKING:
+    from podium.manifests import Objects
     from podium.web.extender import ExtenderServer, PluginVerbs
     from podium.web.serving import Alongside, Listening
 
-Address = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        metavar="ADDRESS",
-        help="Where to listen. Another address than this machine's own needs --token-file and TLS, or --insecure.",
-    ),
-]
-TokenFile = Annotated[
-    str | None,
-    typer.Option("--token-file", metavar="FILE", help="A file with the token that every request has to bring."),
-]
-Certificate = Annotated[str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate, PEM.")]
-Key = Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key, PEM.")]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Listen to other machines without a token, or without TLS.")]
-AllowHost = Annotated[
-    list[str],
-    typer.Option(
-        "--allow-host", metavar="NAME", help="A name under which this server is reached; several may be given."
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """Where a server is reached, and how it proves who it is."""
+
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address",
+            metavar="ADDRESS",
+            help="Where to listen. Another address than this machine's own needs --token-file and TLS, or --insecure.",
+        ),
+    ] = "127.0.0.1"
+    certificate: Annotated[str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate, PEM.")] = None
+    key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key, PEM.")] = None
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen to other machines without a token, or without TLS.")
+    ] = False
+    allow_host: Annotated[
+        list[str],
+        typer.Option(
+            "--allow-host", metavar="NAME", help="A name under which this server is reached; several may be given."
+        ),
+    ] = field(default_factory=list)
+
+    def listening(self, **others: Any) -> Listening:
+        """Where to listen; InputError where that is not safe."""
+        from podium.web.serving import Listening
+
+        found = Listening(
+            address=self.address,
+            certificate=self.certificate,
+            key=self.key,
+            insecure=self.insecure,
+            allowed_hosts=tuple(self.allow_host),
+            **others,
+        )
+        found.check()
+        return found
 
 
 def serve(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
-    config: options.Config = None,
+    source: options.Source = options.Source(),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8080,
-    address: Address = "127.0.0.1",
-    token_file: TokenFile = None,
-    certificate: Certificate = None,
-    key: Key = None,
-    insecure: Insecure = False,
-    allow_host: AllowHost = [],
+    token_file: Annotated[
+        str | None,
+        typer.Option("--token-file", metavar="FILE", help="A file with the token that every request has to bring."),
+    ] = None,
+    reached: Reached = Reached(),
     body_limit: Annotated[int, typer.Option("--body-limit", metavar="MIB", min=1, help="The largest request.")] = 64,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="How long a question may take.")
@@ -54,43 +71,27 @@ def serve(
     at_once: Annotated[
         int, typer.Option("--at-once", metavar="N", min=1, help="How many questions are answered at once.")
     ] = 2,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    plugins: options.Plugins = [],
-    verbose: options.Verbose = False,
+    deciding: options.Deciding = options.Deciding(),
 ) -> None:
     """Show a cluster in the browser, and answer questions about it over HTTP.
 
     A live cluster is read once, at the start. Listens on this machine only, unless told otherwise. Ends with Ctrl-C.
     """
-    from podium.cli.inputs import choose_release, find_config, mention, read_config, read_objects, registry_with
+    from podium.cli.inputs import find_config, read_cluster
     from podium.cli.output import remark
     from podium.errors import InputError
 
     try:
         from podium.web.app import Server, application, workers_for
-        from podium.web.serving import MIB, Listening, listen
+        from podium.web.serving import MIB, listen
         from podium.web.what_if import served_subject
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed: pip install 'podium[web]'") from None
 
-    listening = Listening(
-        address=address,
-        port=port,
-        token_file=token_file,
-        certificate=certificate,
-        key=key,
-        insecure=insecure,
-        allowed_hosts=tuple(allow_host),
-    )
-    listening.check()
-    registry = registry_with(plugins)
-    objects = read_objects(files, kubeconfig, context)
-    mention(objects, verbose=verbose)
-    chosen = choose_release(release, feature_gates, objects)
-    read_config(config, objects, registry, chosen)
-    given = find_config(config, objects, chosen)
-    subject = served_subject(objects, given.document, registry, release=chosen, where=given.where)
+    listening = reached.listening(port=port, token_file=token_file)
+    objects, settings = read_cluster(source, deciding)
+    given = find_config(deciding.config, objects, settings.release)
+    subject = served_subject(objects, given.document, settings.registry, release=settings.release, where=given.where)
     workers = workers_for(subject, at_once=at_once, seconds=time_limit)
     workers.start()
     server = Server(subject, workers)
@@ -120,68 +121,41 @@ def extender(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8888,
-    address: Address = "127.0.0.1",
-    certificate: Certificate = None,
-    key: Key = None,
     client_ca: Annotated[
         str | None,
         typer.Option("--client-ca", metavar="FILE", help="Only clients with a certificate of this authority may call."),
     ] = None,
-    insecure: Insecure = False,
-    allow_host: AllowHost = [],
+    reached: Reached = Reached(),
     highest: Annotated[
         int, typer.Option("--highest-score", metavar="N", min=1, max=1000, help="The score of the best node.")
     ] = 10,
     bind: Annotated[
         bool, typer.Option("--bind", help="Bind the pods as well; takes the cluster of --kubeconfig or --context.")
     ] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and end.")
     ] = False,
+    deciding: options.OfRelease = options.OfRelease(),
 ) -> None:
     """Let plugins of Podium take part in a stock kube-scheduler, as an extender.
 
     Answers /filter, /prioritize, /preempt and, with --bind, /bind, and /livez, /readyz and /metrics. Ends with Ctrl-C.
     """
-    from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
+    from podium.cli.inputs import mention, read_objects
     from podium.cli.output import remark
     from podium.errors import InputError
     from podium.manifests import Objects
 
     try:
-        from podium.web.extender import ExtenderServer, PluginVerbs, extender_application, extender_framework
-        from podium.web.serving import MIB, Listening, listen
+        from podium.web.extender import ExtenderServer, extender_application
+        from podium.web.serving import MIB, listen
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed: pip install 'podium[web]'") from None
 
-    listening = Listening(
-        address=address,
-        port=port,
-        certificate=certificate,
-        key=key,
-        client_ca=client_ca,
-        proof="--client-ca",
-        insecure=insecure,
-        allowed_hosts=tuple(allow_host),
-    )
-    listening.check()
-    registry = registry_with([plugin for plugin in plugins if ":" in plugin])
-    wanted = [plugin for plugin in plugins if ":" not in plugin]
-    for name in wanted:
-        if name not in registry:
-            raise InputError(f"plugin {name!r} is unknown; name one of your own as module:Class")
-    objects = read_objects(files) if files else Objects()
+    listening = reached.listening(port=port, client_ca=client_ca, proof="--client-ca")
+    objects = read_objects(options.Source(files=files)) if files else Objects()
     mention(objects, verbose=False)
-    chosen = choose_release(release, feature_gates, objects)
-    given = find_config(config, objects, chosen)
-    framework = extender_framework(
-        registry, [*wanted, *registry.asked_for], given.document, release=chosen, options=given.options
-    )
-    verbs = PluginVerbs(framework, highest=highest)
-    if not verbs.verbs:
-        raise InputError(f"{', '.join(framework.plugins)}: no plugin that filters or scores")
+    verbs = _verbs(plugins, config, objects, deciding, highest)
     is_live = kubeconfig is not None or context is not None
     if is_live and files:
         raise InputError("-f and --kubeconfig are two clusters: give one of them")
@@ -195,6 +169,30 @@ def extender(
     app = extender_application(server, **listening.guarding(256 * MIB))
     said = f"{', '.join(verbs.plugins)} on {listening.url}"
     listen(app, listening, on_started=lambda: remark(said), alongside=alongside)
+
+
+def _verbs(
+    plugins: Sequence[str], config: str | None, objects: Objects, deciding: options.OfRelease, highest: int
+) -> PluginVerbs:
+    """The plugins of an extender, at the verbs that they serve."""
+    from podium.cli.inputs import choose_release, find_config, registry_with
+    from podium.errors import InputError
+    from podium.web.extender import PluginVerbs, extender_framework
+
+    registry = registry_with([plugin for plugin in plugins if ":" in plugin])
+    wanted = [plugin for plugin in plugins if ":" not in plugin]
+    for name in wanted:
+        if name not in registry:
+            raise InputError(f"plugin {name!r} is unknown; name one of your own as module:Class")
+    chosen = choose_release(deciding, objects)
+    given = find_config(config, objects, chosen)
+    framework = extender_framework(
+        registry, [*wanted, *registry.asked_for], given.document, release=chosen, options=given.options
+    )
+    verbs = PluginVerbs(framework, highest=highest)
+    if not verbs.verbs:
+        raise InputError(f"{', '.join(framework.plugins)}: no plugin that filters or scores")
+    return verbs
 
 
 def _cluster(objects: Any) -> Any:

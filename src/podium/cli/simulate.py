@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,6 +14,7 @@ from podium.cli.output import Format, Output
 if TYPE_CHECKING:
     from podium.answers.rollout import ChangedObject, RolloutStep
     from podium.engine import Simulation
+    from podium.engine.scheduler import SchedulerOptions
     from podium.manifests import Objects
     from podium.present.text import Line
     from podium.timeline import Timeline, TimelineResult
@@ -25,22 +26,10 @@ class Bound(StrEnum):
 
 
 def simulate(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
-    config: options.Config = None,
+    source: options.Source = options.Source(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every workload and node, not the first ten.")] = False,
-    release: options.Releases = options.CURRENT,
-    feature_gates: options.FeatureGates = None,
-    tie_break: options.TiesOfRelease = None,
-    seed: options.Seed = 0,
-    sampling: options.Sampled = options.Sampling.ALL,
-    cache: options.EquivalenceCache = True,
-    assume_volumes: options.AssumeVolumes = False,
-    plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
     stepwise: Annotated[
         bool,
         typer.Option(
@@ -62,6 +51,7 @@ def simulate(
     snapshot: Snapshot = None,
     resume: Resume = None,
     node_groups: NodeGroups = None,
+    deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
 
@@ -69,40 +59,20 @@ def simulate(
     An object of a later -f is applied over that of an earlier one, and what that changes is shown first.
     With --timeline, pods come, run and go, nodes join and fail, over simulated time.
     """
-    from podium.cli.inputs import choose_release, read_config, read_objects, registry_with
+    from podium.cli.inputs import read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
 
     wishes = Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
     if any(wishes):
-        scheduling = {
-            "tie_break": tie_break,
-            "seed": seed,
-            "sampling": sampling.value,
-            "release": release,
-            "feature_gates": feature_gates,
-            "assume_volumes": assume_volumes,
-        }
         unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
-        for option in (*(name for name, given in unwanted.items() if given), *([] if cache else [NO_CACHE])):
+        for option in (*(name for name, given in unwanted.items() if given), *([] if deciding.cache else [NO_CACHE])):
             more = "; --plot draws one" if option == "--html" else ""
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
-        return simulate_timeline(
-            wishes, files, config, output=output, plugins=plugins, verbose=verbose, options=scheduling
-        )
-    registry = registry_with(plugins)
-    objects = _scaled(read_objects(files, kubeconfig, context, carry_out=False), hpa)
-    chosen = choose_release(release, feature_gates, objects)
-    settings = {
-        "config": read_config(config, objects, registry, chosen),
-        "registry": registry,
-        "release": chosen,
-        "tie_break": tie_break,
-        "seed": seed,
-        "sampling": sampling.value,
-        "equivalence_cache": cache,
-        "assume_volumes": assume_volumes,
-    }
-    found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=verbose)
+        return simulate_timeline(wishes, source, deciding, output)
+    registry = registry_with(deciding.plugins)
+    objects = _scaled(read_objects(source, carry_out=False), hpa)
+    settings = scheduler_options(deciding, objects, registry)
+    found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
     if not write_report(html, lambda: _page(found)):
         _show(found, output, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
@@ -132,7 +102,7 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
     return scaled_by_autoscalers(objects, bound.value)
 
 
-def _at_once(objects: Objects, settings: dict[str, Any], *, verbose: bool) -> Found:
+def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Found:
     from podium.answers.rollout import changed_objects
     from podium.cli.inputs import mention
     from podium.cli.output import progress
@@ -142,23 +112,23 @@ def _at_once(objects: Objects, settings: dict[str, Any], *, verbose: bool) -> Fo
     from podium.manifests.replacement import with_changes_carried_out
 
     expanded = expand_workloads(with_changes_carried_out(objects))
-    mention(expanded, verbose=verbose, assume_volumes=settings["assume_volumes"])
+    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
     cluster = Cluster.from_objects(expanded)
     with progress("placing pods", len(cluster.pending)) as advance:
-        simulation = simulate(cluster, **settings, on_decided=lambda placement: advance())
+        simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
     return Found(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(objects: Objects, settings: dict[str, Any], *, verbose: bool) -> Found:
+def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Found:
     from podium.answers.rollout import rollout
     from podium.cli.inputs import mention
     from podium.cli.output import warn
     from podium.manifests.replacement import ROLLED_OUT
 
-    mention(objects, verbose=verbose, assume_volumes=settings["assume_volumes"])
+    mention(objects, verbose=verbose, assume_volumes=settings.assume_volumes)
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
-    found = rollout(objects, **settings)
+    found = rollout(objects, settings)
     return Found(found.simulation, found.changes, found.steps)
 
 
@@ -233,20 +203,13 @@ class Wishes(NamedTuple):
 
 
 def simulate_timeline(
-    wishes: Wishes,
-    files: Sequence[str],
-    config: str | None,
-    *,
-    output: Format,
-    plugins: Sequence[str],
-    verbose: bool,
-    options: Mapping[str, Any],
+    wishes: Wishes, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
 ) -> int:
     """Let time pass and write what is asked for; 1 if pods still wait at the end."""
     from podium.cli.output import warn
 
-    _check(wishes, files)
-    timeline = _timeline(wishes, files, config, plugins, verbose, options)
+    _check(wishes, source.files)
+    timeline = _timeline(wishes, source, deciding)
     times = [seconds(time) for time in (wishes.until, wishes.snapshot_at) if time is not None]
     try:
         result = timeline.run(min(times, default=None))
@@ -280,38 +243,29 @@ def _check(wishes: Wishes, files: Sequence[str]) -> None:
         raise InputError("--node-groups cannot be used with --snapshot or --resume: groups are not part of a snapshot")
 
 
-def _timeline(
-    wishes: Wishes,
-    files: Sequence[str],
-    config: str | None,
-    plugins: Sequence[str],
-    verbose: bool,
-    options: Mapping[str, Any],
-) -> Timeline:
-    from podium.cli.inputs import choose_release, mention, mention_ignored, read_config, registry_with
+def _timeline(wishes: Wishes, source: options.Source, deciding: options.DecidingInEveryWay) -> Timeline:
+    from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes
     from podium.manifests.replacement import with_changes_carried_out
     from podium.timeline import Timeline, read_timeline, resume_timeline
     from podium.wording import counted
 
-    registry = registry_with(plugins)
+    registry = registry_with(deciding.plugins)
     events = read_timeline(wishes.events or "-")
-    if verbose:
+    if source.verbose:
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
-    objects = with_changes_carried_out(load(*dict.fromkeys(files))) if files else Objects()
-    mention(objects, verbose=verbose, assume_volumes=bool(options.get("assume_volumes")))
-    given = {**options, "registry": registry}
-    chosen = given["release"] = choose_release(given["release"], given.pop("feature_gates"), objects)
-    settings = read_config(config, objects, registry, chosen)
+    objects = with_changes_carried_out(load(*dict.fromkeys(source.files))) if source.files else Objects()
+    mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
+    settings = scheduler_options(deciding, objects, registry)
     if wishes.resume is not None:
-        return resume_timeline(read_bytes(wishes.resume), events, settings, where=wishes.resume, **given)
+        return resume_timeline(read_bytes(wishes.resume), events, settings, where=wishes.resume)
     groups = None
     if wishes.node_groups is not None:
         from podium.autoscaling import Autoscaler, read_node_groups
 
         groups = read_node_groups(wishes.node_groups)
-    timeline = Timeline(objects, events, settings, **given)
+    timeline = Timeline(objects, events, settings)
     if groups is not None:
         Autoscaler(timeline, groups)
     return timeline

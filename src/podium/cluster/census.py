@@ -127,7 +127,7 @@ class DomainTally:
         self._occupied: Mask | None = None
 
     def _state(self) -> tuple[int, int, int]:
-        """What of the nodes the sums were made from: label changes, mask version, distinct values."""
+        """The state of the nodes that the sums were made from: label changes, mask version, distinct values."""
         version = -1 if self._mask is None else self._mask.version
         return self._labels_log.head, version, len(self._column.values.values)
 

@@ -1,4 +1,4 @@
-"""What the scheduler works out from a pod's spec, once for all pods that have the same one."""
+"""What the scheduler computes from a pod's spec, once for all pods with an equal spec."""
 
 from __future__ import annotations
 

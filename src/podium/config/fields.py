@@ -1,4 +1,4 @@
-"""Reading a parsed document strictly: every field has a type, unknown fields are errors, all errors are collected."""
+"""Reads a parsed document strictly: every field has a type, unknown fields are errors, and all errors are collected."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Problems:
 
 
 class Fields:
-    """One JSON object being read; leaving its `with` block reports the fields that nobody asked for.
+    """One JSON object being read; leaving its `with` block reports the fields that no reader asked for.
 
     Null stands for an absent field everywhere, as in Go; in a non-pointer duration it is an error, as in Go.
     """

@@ -1,4 +1,4 @@
-"""From a KubeSchedulerConfiguration document to what kube-scheduler would run with, or every reason against it."""
+"""Parses a KubeSchedulerConfiguration into the configuration kube-scheduler would run, or reports every error in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin arguments: from the document to their types, with defaults, and what kube-scheduler refuses in them."""
+"""Plugin arguments: parsed into their types, with defaults, and validated as kube-scheduler does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What was decided about a pod and everything that led to it: the attempt, the diagnosis of one that failed, the
-scores.
-"""
+"""The result of an attempt to place a pod: the node, the scores, and for a failed attempt the diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of pods that do not fit the cluster as it is now: pods of one kind fail alike until something changes."""
+"""The kinds of pods that fit nowhere now. Pods of one kind fail alike until the cluster changes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class RowStatuses:
         return found if not any(map(found._has_victims, statuses)) else None
 
     def still_hold(self) -> bool | None:
-        """Whether all rows reject the pod as before, those that changed looked at again; None if nobody can tell."""
+        """Whether all rows reject the pod as before, changed ones looked at again; None if that cannot be known."""
         self._changes.catch_up()
         rows = self._reader.read()
         if rows is None or self._epoch != self._changes.epoch:
@@ -165,7 +165,7 @@ class FailedKinds:
     def find(self, pod: Pod) -> FailedKind | None:
         """What is known of the pod's kind: that it fits nowhere now. None if that is not known."""
         if not self._known:
-            return None  # As long as all pods fit, that is all there is to do.
+            return None  # As long as all pods fit, nothing else has to be done.
         info = self._cluster.info_of(pod)
         known: FailedKind | None = self._known[self._kind(pod, info)]
         if known is None or not self._stands_for_its_kind(pod, info):

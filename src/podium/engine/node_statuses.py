@@ -1,4 +1,4 @@
-"""Why nodes were rejected: thousands of them share a handful of statuses, and are told apart when somebody looks."""
+"""Why nodes were rejected, as codes: thousands of nodes share a few statuses, and text is made when somebody asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters run again during a trial (preemption's victims gone, nominated pods present), and what is kept about
+"""Runs filters again in a trial, without preemption's victims and with nominated pods, and keeps what is known about
 nominated pods.
 """
 

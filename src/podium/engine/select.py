@@ -1,4 +1,4 @@
-"""How many nodes are looked at, and which of several best ones is taken."""
+"""How many nodes are evaluated (sampling), and which of several best nodes is taken (tie-breaking)."""
 
 from __future__ import annotations
 

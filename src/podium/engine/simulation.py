@@ -182,8 +182,8 @@ def simulate(
 
     `pods` are those of the cluster that are pending unless given. They are taken in the order of the profile's
     QueueSort: by priority, then creation, then as they came. Pods of workloads are there once `expand_workloads` has
-    added them. Without `messages` nobody works out why a pod fits nowhere, which saves time. `on_decided` is told of
-    each. `keywords` are those of `Scheduler`: registry, release, tie_break ...
+    added them. Without `messages` nothing says why a pod fits nowhere, which saves time. `on_decided` is called
+    with each placement. `keywords` are those of `Scheduler`: registry, release, tie_break ...
     """
     cluster = cluster.fork()
     waiting = list(cluster.pending.values() if pods is None else pods)
@@ -205,7 +205,7 @@ def simulation_of(placements: Sequence[Placement], before: Mapping[str, Amounts]
 
 
 def _decide(pod: Pod, scheduler: Scheduler, *, messages: bool) -> Placement:
-    """Place the pod if it fits somewhere, and say why if it does not, unless nobody wants to know."""
+    """Place the pod if it fits somewhere; with `messages`, say why if it does not."""
     try:
         node = scheduler.schedule(pod)
     except (InputError, PluginError, ExtenderError) as error:

@@ -223,7 +223,7 @@ def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> Filt
 
 
 def _returned_node(item: object) -> Node:
-    """A node as the extender sent it back. Nobody fills in defaults: without `allocatable` it has nothing to give."""
+    """A node as the extender sent it back. No defaults are filled in: without `allocatable` it has nothing to give."""
     name = string(member(member(item, "metadata"), "name"), "a node's name")
     try:
         node = msgspec.convert(_without_nulls(item), Node)

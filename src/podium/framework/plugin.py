@@ -195,7 +195,7 @@ class ObjectChange(NamedTuple):
 
 
 class PostFilterResult(NamedTuple):
-    """What PostFilter did about a pod that fits nowhere; whoever asked makes the changes."""
+    """What PostFilter did about a pod that fits nowhere; its caller makes the changes."""
 
     status: Status
     nominated_node: str | None = None
@@ -241,7 +241,7 @@ class ScorePlugin(Plugin):
 
 
 class ReservePlugin(Plugin):
-    """Told when a node is chosen, and again when that comes to nothing."""
+    """Called when a node is chosen, and again when the pod is not bound to it after all."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return SUCCESS

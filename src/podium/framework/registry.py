@@ -1,4 +1,4 @@
-"""Which plugins there are, by name."""
+"""The registry of plugins by name, and the framework of one profile made from it."""
 
 from __future__ import annotations
 

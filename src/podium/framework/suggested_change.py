@@ -1,6 +1,4 @@
-"""What may help a pod that a plugin rejected: cluster events, with the plugin's hints, and changes a user can
-make.
-"""
+"""What helps a pod that a plugin rejected: cluster events that may, the plugin's hints, and changes a user can make."""
 
 from __future__ import annotations
 

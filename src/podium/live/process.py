@@ -1,5 +1,5 @@
-"""`podium run` as a process: reflectors, the Lease that says which replica works, health and metrics over HTTP,
-and an orderly end.
+"""`podium run` as a process: reflectors, leader election by a Lease, health and metrics over HTTP, and an orderly
+shutdown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A live cluster as it is now: listed once, decoded, and written to one file, with or without the names of
-anybody's systems.
-"""
+"""Reads a live cluster once, decodes it, and writes it to one file; names can be replaced by made-up words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scheduler at work: the loop on a real clock, and the API server that carries out what it decides."""
+"""The scheduler of a live cluster: the loop on a real clock, whose instructions are carried out by API calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduling loop: events in, instructions out, and nothing else happens inside."""
+"""The scheduling loop: takes events, gives instructions, and has no other effects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Events the loop is told of, the queueing hints that say which pods they may help, and the instructions the loop
-gives.
-"""
+"""The events and instructions of the loop, and the queueing hints that say which pods an event may help."""
 
 from __future__ import annotations
 

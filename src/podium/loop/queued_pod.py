@@ -1,6 +1,6 @@
 """Pods that wait: one by one in the queue's collections, in groups that events treat alike, or for Permit plugins.
 
-A group keeps its pods in columns: a thousand of them are tried in vain in a few steps.
+A group keeps its pods in columns, so that the failed attempts of a thousand pods are recorded in a few steps.
 """
 
 from __future__ import annotations

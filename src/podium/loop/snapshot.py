@@ -1,4 +1,4 @@
-"""The loop at one moment, as data: enough to go on from there as if nothing had been interrupted."""
+"""The state of the loop as data, from which it can go on as if it had not been interrupted."""
 
 from __future__ import annotations
 

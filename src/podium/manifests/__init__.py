@@ -1,4 +1,4 @@
-"""Files, directories, stdin and dicts -> typed objects as the API server would store them."""
+"""Reads files, directories, stdin and dicts into typed objects, as the API server would store them."""
 
 from podium.manifests.files import Source, load_documents
 from podium.manifests.loading import Objects, load, missing_references, missing_storage

@@ -1,4 +1,4 @@
-"""An object of a later file over the one of its name, as `kubectl apply` puts it there, and what that changes."""
+"""Applies an object of a later file over the one of the same name, as `kubectl apply` does, and lists what changes."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _differences(before: Any, after: Any, *, full: bool = False, last: Any = Non
     """The paths at which two values differ.
 
     Unless `full`, what `after` does not say counts as the same, except for fields that `last` had: the API server fills
-    in much that nobody writes.
+    in many fields that no manifest has.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         yield from _field_differences(before, after, full, last if isinstance(last, Mapping) else {}, path)

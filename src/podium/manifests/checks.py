@@ -1,4 +1,4 @@
-"""What the API server would refuse and the scheduler could not work with, found with its field path."""
+"""Finds what the API server would refuse and the scheduler cannot work with, and names the field path."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Raw documents to typed objects: lists unpacked, kinds and fields checked against the names that the Kubernetes
-API knows.
-"""
+"""Decodes raw documents into typed objects: unpacks lists, and checks kinds and fields against the Kubernetes API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API server fills in when a pod is created, and pods as it would store them."""
+"""The API server's defaults for new objects, and pods as it would store them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Claims and slices of devices on their way in: older API versions converted, defaults filled in, mistakes found."""
+"""Device claims, classes and slices as they are read: converts older API versions, sets defaults, checks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -45,7 +45,7 @@ _EXACTLY = (
 
 
 def from_v1beta1(kind: str, value: object) -> object:
-    """An object of `resource.k8s.io/v1beta1` as v1 writes it; one that is broken is left to whoever reads it."""
+    """An object of `resource.k8s.io/v1beta1` as v1 writes it; decoding reports one that is broken."""
     if not isinstance(value, Mapping) or not isinstance(value.get("spec"), Mapping):
         return value
     spec = value["spec"]
@@ -131,10 +131,7 @@ def check_count(request: ExactDeviceRequest | DeviceSubRequest) -> None:
 
 
 def check_claim(claim: DeviceClaim) -> None:
-    names = Counter(request.name for request in claim.requests)
-    name, number = names.most_common(1)[0] if names else ("", 1)
-    if number > 1:
-        raise InputError(f"request {name!r} is there twice; give every request a name of its own", "requests")
+    _refuse_repeated("request", [request.name for request in claim.requests])
 
 
 def check_constraint(constraint: DeviceConstraint) -> None:
@@ -150,10 +147,14 @@ def check_range(valid: CapacityRequestPolicyRange) -> None:
 
 def check_slice(spec: ResourceSliceSpec) -> None:
     """InputError for a slice that names one device twice: the API server refuses it."""
-    names = Counter(device.name for device in spec.devices)
-    name, number = names.most_common(1)[0] if names else ("", 1)
+    _refuse_repeated("device", [device.name for device in spec.devices])
+
+
+def _refuse_repeated(what: str, names: Sequence[str]) -> None:
+    name, number = Counter(names).most_common(1)[0] if names else ("", 1)
     if number > 1:
-        raise InputError(f"device {name!r} is there {number} times; give every device a name of its own", "devices")
+        times = "twice" if number == 2 else f"{number} times"
+        raise InputError(f"{what} {name!r} is there {times}; give every {what} a name of its own", f"{what}s")
 
 
 def check_class(device_class: DeviceClass) -> None:

@@ -1,6 +1,4 @@
-"""What controllers need to make pods: owners, names, claims from templates, and how a pod follows from its
-template.
-"""
+"""What controllers need to make pods: owners, names, claims from templates, and the pod of a template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where input comes from: files, directories, stdin, values; large JSON lists are read some items at a time."""
+"""Reads input: files, directories, stdin and values; large JSON lists some items at a time."""
 
 from __future__ import annotations
 

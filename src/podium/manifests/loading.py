@@ -1,4 +1,4 @@
-"""From sources to typed objects: read, decode, check, default, prioritise, and say what is missing."""
+"""Loads sources into typed objects: reads, decodes, checks, defaults, sets priorities, and reports what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A YAML file as plain values that know the line each of them stands in."""
+"""A YAML file as plain values that know their line numbers."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Section:
         return [self.document.section((*self.path, field, place)) for place in range(len(value or ()))]
 
     def done(self) -> None:
-        """Refuse a field that nobody asked for."""
+        """Refuse a field that no reader asked for."""
         for field in self.fields:
             if field not in self._known:
                 self.refuse(field, f"is not a field here; there are {', '.join(dict.fromkeys(self._known))}")

@@ -1,4 +1,4 @@
-"""Workloads that a later file changes: which of their pods go, and which are made anew."""
+"""The pods of a workload that a later file changes: which are deleted and which are made."""
 
 from __future__ import annotations
 

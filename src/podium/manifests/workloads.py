@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets and ReplicationControllers: a number of like pods."""
+"""The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pod, the parts of its spec and status that scheduling reads, and what kind of pod one is."""
+"""Pod: the parts of its spec and status that scheduling reads, and what kind of pod it is."""
 
 from __future__ import annotations
 

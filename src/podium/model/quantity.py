@@ -1,4 +1,4 @@
-"""resource.Quantity, exact: `500m`, `1.5Gi`, `1e3` and what they amount to.
+"""resource.Quantity, exact: parses `500m`, `1.5Gi` and `1e3`.
 
 An amount is a `Fraction`, so sums and comparisons never lose anything; int64 appears only where Kubernetes turns an
 amount into a number to schedule with (`value`, `milli_value`), with the same rounding and the same overflow.

@@ -1,4 +1,4 @@
-"""What a pod asks of a node and what a node has, as kube-scheduler counts it.
+"""What a pod requests and what a node can allocate, as kube-scheduler counts it.
 
 Scheduler units are integers: cpu in thousandths of a core, everything else in whole units (bytes, devices, pods).
 """
@@ -175,7 +175,7 @@ class _PodAsks(NamedTuple):
 
 
 def _asks_of(pod: Pod, rules: Rules) -> _PodAsks:
-    """What of a pod counts in a release."""
+    """The fields of a pod that count in a release."""
     spec, status = pod.spec, pod.status
     held = status.container_statuses or status.resources or status.conditions
     if not (spec.init_containers or spec.overhead or spec.resources or held):

@@ -1,4 +1,4 @@
-"""ImageLocality: nodes that have the pod's images start it sooner."""
+"""ImageLocality: prefers nodes that already have the pod's images."""
 
 from __future__ import annotations
 

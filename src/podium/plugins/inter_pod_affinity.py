@@ -1,8 +1,8 @@
-"""InterPodAffinity: pods that want to be, or not to be, where certain other pods are."""
+"""InterPodAffinity: keeps pods near to, or away from, certain other pods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -51,36 +51,46 @@ _NAMES: dict[Field, str] = {"pod_affinity": "affinity", "pod_anti_affinity": "an
 def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
     """The pods that the pod does not find, and the topology labels that nodes lack."""
     terms, domains = affinity_terms(rejected.pod, rules).required_affinity, _Domains(rejected.cluster)
-    found = {}
-    for node in rejected.statuses:
-        labels = rejected.cluster.node(node).metadata.labels
-        obstacles = []
-        for term in terms:
-            key, domain = term.topology_key, labels.get(term.topology_key)
-            if domain is None:
-                text = f"the node has no label {key}, by which the pod's affinity goes"
-                obstacles.append(Obstacle("topology", text, {"topologyKey": key}))
-            elif not domains.first(terms, key, domain):
-                text = f"no pod that the pod's affinity wants runs {_where(key, domain)}"
-                obstacles.append(Obstacle("affinity", text, {"topologyKey": key, "domain": domain}))
-        found[node] = obstacles
-    return found
+
+    def missing(term: Term, domain: str | None) -> Obstacle | None:
+        key = term.topology_key
+        if domain is None:
+            text = f"the node has no label {key}, by which the pod's affinity goes"
+            return Obstacle("topology", text, {"topologyKey": key})
+        if domains.first(terms, key, domain):
+            return None
+        text = f"no pod that the pod's affinity wants runs {_where(key, domain)}"
+        return Obstacle("affinity", text, {"topologyKey": key, "domain": domain})
+
+    return _term_by_term(rejected, terms, missing)
 
 
 def anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
     """The pods that the pod does not want to be with."""
-    terms, domains = affinity_terms(rejected.pod, rules).required_anti_affinity, _Domains(rejected.cluster)
+    domains = _Domains(rejected.cluster)
+
+    def unwanted(term: Term, domain: str | None) -> Obstacle | None:
+        key = term.topology_key
+        other = "" if domain is None else domains.first((term,), key, domain)
+        if not other:
+            return None
+        text = f"the pod's anti-affinity keeps it away from pod {other} {_where(key, domain)}"
+        return _apart(text, key, domain, other)
+
+    return _term_by_term(rejected, affinity_terms(rejected.pod, rules).required_anti_affinity, unwanted)
+
+
+def _term_by_term(
+    rejected: RejectedNodes,
+    terms: Iterable[Term],
+    obstacle: Callable[[Term, str | None], Obstacle | None],
+) -> dict[str, list[Obstacle]]:
+    """What each term of a pod finds in the way on each node, given the domain that the node is in."""
     found = {}
     for node in rejected.statuses:
         labels = rejected.cluster.node(node).metadata.labels
-        obstacles = []
-        for term in terms:
-            key, domain = term.topology_key, labels.get(term.topology_key)
-            other = "" if domain is None else domains.first((term,), key, domain)
-            if other:
-                text = f"the pod's anti-affinity keeps it away from pod {other} {_where(key, domain)}"
-                obstacles.append(_apart(text, key, domain, other))
-        found[node] = obstacles
+        each = (obstacle(term, labels.get(term.topology_key)) for term in terms)
+        found[node] = [one for one in each if one is not None]
     return found
 
 

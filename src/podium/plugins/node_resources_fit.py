@@ -1,4 +1,4 @@
-"""NodeResourcesFit: does the pod fit, and how well does it use the node."""
+"""NodeResourcesFit: rejects nodes without enough free resources, and scores how full the others would be."""
 
 from __future__ import annotations
 

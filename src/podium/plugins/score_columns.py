@@ -1,4 +1,4 @@
-"""What scoring plugins share: arithmetic of scores, and values derived from a cluster that are kept up to date."""
+"""What scoring plugins share: Go's integer arithmetic, and values per node that are kept up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices: the list of a cluster's, which ones a pod gets, and why a node cannot give them."""
+"""Devices as text, document and CSV: the list of a cluster, those a pod gets, and why a node cannot serve a claim."""
 
 from __future__ import annotations
 

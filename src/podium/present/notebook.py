@@ -1,4 +1,4 @@
-"""The nodes of a decision by its plugins, as HTML: the more of a plugin's points a node has, the darker its cell."""
+"""Decisions and simulations as data frames, and as HTML tables for notebooks."""
 
 from __future__ import annotations
 

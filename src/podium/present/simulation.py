@@ -427,7 +427,7 @@ def timeline_lines(result: TimelineResult) -> list[Line]:
 
 def _quantiles(waits: Sequence[float]) -> str:
     if not waits:
-        return "nobody got one"
+        return "no pod got one"
     ordered = sorted(waits)
     shares = ((0.5, "half"), (0.9, "90 %"), (0.99, "99 %"), (1.0, "all"))
     return ", ".join(f"{name} at most {_waiting_time(_quantile(ordered, share))}" for share, name in shares)

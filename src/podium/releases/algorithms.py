@@ -1,4 +1,4 @@
-"""v1.8 and v1.14: which predicates and priorities there are, and from a Policy or a provider to what runs."""
+"""v1.8 and v1.14: the predicates and priorities they have, and how a Policy or a provider selects them."""
 
 from __future__ import annotations
 
@@ -282,19 +282,28 @@ def _choose(catalog: Catalog, policy: Policy | None, options: Options, own: Regi
     return choice
 
 
+def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: set[str], rules: Rules) -> None:
+    """Make the plugin of a predicate or priority that has an argument; refuse one without that nobody knows."""
+    is_predicate = isinstance(one, PredicatePolicy)
+    check_arguments(one, "predicate" if is_predicate else "priority")
+    if one.has_argument:
+        _check_name(one.name)
+        made = _predicate_of(one, rules) if isinstance(one, PredicatePolicy) else _priority_of(one, rules)
+        choice.plugins[one.name], choice.args[one.name] = made
+        known.add(one.name)
+    elif one.name not in known:
+        raise fatal(
+            f"Invalid configuration: {'Predicate' if is_predicate else 'Priority'} type not found for {one.name}"
+        )
+
+
 def _choose_predicates(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
     if policy.predicates is None and catalog.lists_default_to_provider:
         choice.predicates = set(catalog.default_predicates)
         return
     known = {*catalog.predicates, *(name for name, plugin in own.items() if issubclass(plugin, FilterPlugin))}
     for predicate in policy.predicates or ():
-        check_arguments(predicate, "predicate")
-        if predicate.has_argument:
-            _check_name(predicate.name)
-            choice.plugins[predicate.name], choice.args[predicate.name] = _predicate_of(predicate, catalog.rules)
-            known.add(predicate.name)
-        elif predicate.name not in known:
-            raise fatal(f"Invalid configuration: Predicate type not found for {predicate.name}")
+        _choose_one(choice, predicate, known, catalog.rules)
         choice.predicates.add(predicate.name)
 
 
@@ -315,13 +324,7 @@ def _choose_priorities(choice: _Choice, catalog: Catalog, policy: Policy, own: R
         return
     known = {*catalog.priorities, *(name for name, plugin in own.items() if issubclass(plugin, ScorePlugin))}
     for priority in policy.priorities or ():
-        check_arguments(priority, "priority")
-        if priority.has_argument:
-            _check_name(priority.name)
-            choice.plugins[priority.name], choice.args[priority.name] = _priority_of(priority, catalog.rules)
-            known.add(priority.name)
-        elif priority.name not in known:
-            raise fatal(f"Invalid configuration: Priority type not found for {priority.name}")
+        _choose_one(choice, priority, known, catalog.rules)
         choice.priorities[priority.name] = priority.weight
 
 

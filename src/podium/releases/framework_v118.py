@@ -1,6 +1,4 @@
-"""v1.18: from a set of plugins per extension point to what runs, the plugins and their arguments, and
-KubeSchedulerConfiguration v1alpha2.
-"""
+"""v1.18: its plugins and their arguments, how they are set up per extension point, and the configuration v1alpha2."""
 
 from __future__ import annotations
 

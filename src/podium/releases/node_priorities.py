@@ -1,4 +1,4 @@
-"""Priorities about the node itself: its labels, taints, images and the pods it would rather not have."""
+"""Priorities about the node itself: labels, taints, images, and the controllers whose pods a node asks to avoid."""
 
 from __future__ import annotations
 

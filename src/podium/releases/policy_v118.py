@@ -1,4 +1,4 @@
-"""v1.18: from a Policy to the plugins that stand for its predicates and priorities."""
+"""v1.18: translates a Policy to the plugins that stand for its predicates and priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicates about the node itself: its conditions, taints and labels."""
+"""Predicates about the node itself: resources, ports, labels, taints and conditions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The old releases Podium can be: each is a set of plugins, a way to configure them, and how to go about a
-decision.
-"""
+"""The old releases: for each its plugins, how it is configured, and how it makes a decision."""
 
 from __future__ import annotations
 
@@ -116,7 +114,7 @@ def _algorithms(rules: Rules, catalog: Callable[[Mapping[str, bool]], Catalog]) 
 
 
 OLDEST_RULES = rules_of(RELEASE_NAMES[0])
-"""What in-tree code that old and current releases share goes by."""
+"""The rules for in-tree code that old and current releases share."""
 
 V1_8_FIT_ERROR = FitError("No nodes are available that match all of the predicates:", "{reason} ({count})")
 

@@ -1,4 +1,4 @@
-"""What pods ask for and use as the old releases count it, and the priorities that score it."""
+"""Requests and usage as the old releases count them, and the priorities that score them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between the old releases: every constant, every yes or no, and the words of each reason."""
+"""The differences between the old releases: constants, yes or no, and the text of each reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicates and priorities that go by a pod's services and owners: affinity, anti-affinity and spreading."""
+"""Predicates and priorities based on a pod's services and owners: affinity, anti-affinity and spreading."""
 
 from __future__ import annotations
 

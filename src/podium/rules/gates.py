@@ -50,7 +50,7 @@ class Stage(NamedTuple):
     default: bool
     maturity: str
     locked: bool = False
-    """Whether nobody may switch it."""
+    """Whether it is locked: it cannot be switched."""
     remark: str = ""
     """What Podium does otherwise than the release where somebody switches the gate on."""
 

@@ -1,4 +1,4 @@
-"""What differs between the current releases: every difference under a name."""
+"""The differences between the current releases, each under a name."""
 
 from __future__ import annotations
 

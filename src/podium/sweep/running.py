@@ -1,4 +1,4 @@
-"""One run of a sweep, what it comes to in numbers, and the workers that carry runs out."""
+"""One run of a sweep, its measured numbers, and the workers that execute runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A sweep from beginning to end: points, the journal of finished runs, rows, means and spreads over seeds, the
-best point.
-"""
+"""A whole sweep: its points, the journal of finished runs, means and deviations over seeds, and the best point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers do in a simulated cluster: make pods for workloads, replace lost ones, and keep
+"""The controllers of a simulated cluster: they make pods for workloads, replace lost ones, and keep
 PodDisruptionBudgets.
 """
 
@@ -100,7 +100,7 @@ class Controllers:
     # -- pods come back ----------------------------------------------------------------------------------------------
 
     def replacement(self, pod: Pod) -> Pod | None:
-        """The pod that takes the place of one that was lost or evicted; None if nobody makes one."""
+        """The pod that takes the place of one that was lost or evicted; None if no controller makes one."""
         owner = pod.metadata.controller
         if owner is None or owner.kind not in RECREATED_BY:
             return None

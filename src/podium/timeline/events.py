@@ -1,4 +1,4 @@
-"""What happens to a simulated cluster and when, as JSON lines. The format is described in docs/timeline.md."""
+"""The events of a timeline, read from JSON lines (docs/timeline.md), and the virtual clock that orders them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulated stretch of time leaves: a log, how long pods waited, and how full the cluster was."""
+"""The result of a simulated timeline: a log, how long pods waited, and how full the cluster was."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class History:
         return life
 
     def unschedulable(self, pod: str, message: str, now: float) -> None:
-        """A pod was tried in vain: noted unless that was for the same reasons as before."""
+        """An attempt to place a pod failed: noted unless the reasons are the same as before."""
         if self.last_messages.get(pod) != message:
             self.last_messages[pod] = message
             self.note(now, "unschedulable", pod=pod, message=message)

@@ -1,6 +1,4 @@
-"""A cluster over time: events happen, pods are scheduled, run, end, are lost and come back; it can be saved and
-resumed.
-"""
+"""A cluster over simulated time: events happen, pods are scheduled, run and end; it can be saved and resumed."""
 
 from __future__ import annotations
 

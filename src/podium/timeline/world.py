@@ -1,4 +1,4 @@
-"""Everything in a simulated cluster but the scheduler: what events do, how pods live and end, what comes of nodes."""
+"""The simulated cluster around the scheduler: applies events, starts and ends pods, adds and loses nodes."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class World:
             self._object_event(event.verb, item)
 
     def _notice_vain(self, event: TimedEvent) -> None:
-        """Take note of an event that comes to nothing, or less than it says."""
+        """Note an event that has no effect, or less than it says."""
         item, name = event.object, event.object.key
         is_there = self._is_there(item)
         if event.verb not in (Verb.ADD, Verb.UPDATE):

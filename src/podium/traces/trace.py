@@ -48,7 +48,7 @@ class Trace:
     assumed: list[str] = field(default_factory=list)
     """What had to be assumed or left out, one sentence each; complete once all events were read."""
     is_record: bool = False
-    """Whether it says itself what controllers did, so that nobody else makes pods."""
+    """Whether the trace has what controllers did, so that simulated controllers make no pods."""
 
     def objects(self) -> Objects:
         """What is there from the beginning, and the pods that come, as if all of them were pending, in their order."""

@@ -216,7 +216,7 @@ class Server:
 
 
 class _UnreadableError(PodiumError):
-    """A request in a format that nobody reads here."""
+    """A request in a format that is not read here."""
 
 
 async def _read(request: Request, kind: type[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""How a node's scores came about: each plugin's formula with the numbers of this pod and this node."""
+"""How a node's scores were computed: each plugin's formula with the numbers of this pod and this node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listening: on which address and with which certificate; and who may ask: host, origin, token, size."""
+"""Listens on an address, with TLS if asked, and checks each request: host, origin, token, size."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a question is about, and what-ifs on it: other nodes, workloads, weights or plugins on a copy of the
-cluster.
-"""
+"""The cluster a question is about, and what-ifs on a copy of it: other nodes, workloads, weights or plugins."""
 
 from __future__ import annotations
 
@@ -134,7 +132,7 @@ def posted_configuration(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None:
-    """The configuration, unless it names extenders: whoever may ask a question may not have this server call others.
+    """The configuration, unless it names extenders: a question may not make this server call others.
 
     Their TLS files would be read, too.
     """

@@ -1,4 +1,4 @@
-"""Conversions between types, and the calendar of timestamps and durations."""
+"""CEL's conversions between types, and the calendar functions of timestamps and durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The standard library: operators, size, tests of text, type() and dyn(), and where releases differ."""
+"""CEL's standard library: operators, size, tests of text, type() and dyn(), and how releases differ."""
 
 from __future__ import annotations
 

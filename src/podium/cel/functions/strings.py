@@ -1,4 +1,4 @@
-"""Functions of text, lists, sets and optional values."""
+"""CEL's functions of text, lists, sets and optional values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is known about one kind of pod on a cluster: which plugins run, what they said of every node, and the
-plans kept by kind of pod.
-"""
+"""The plan of one kind of pod: which plugins run, their results for every node, and the cache of plans."""
 
 from __future__ import annotations
 

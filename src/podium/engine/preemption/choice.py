@@ -1,4 +1,4 @@
-"""Which of the nodes where evicting pods helps is taken."""
+"""Picks one of the nodes where evicting pods makes room, by kube-scheduler's criteria."""
 
 from __future__ import annotations
 

@@ -313,7 +313,7 @@ Found = tuple[Candidates | None, list[Status]]
 
 
 class Search:
-    """One pod's search; plugins start it with `attempt`. It changes nothing: whoever started it carries the choice out.
+    """One pod's search; plugins start it with `attempt`. It changes nothing: its caller carries the choice out.
 
     `rng` draws where among the nodes the search begins, when it need not look at all of them.
     """

@@ -1,4 +1,4 @@
-"""Extended resources that device classes stand for: the requests they become, and their totals per node for
+"""Extended resources that a device class serves: the device requests they become, and their totals per node for
 scoring.
 """
 

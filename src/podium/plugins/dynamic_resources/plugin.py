@@ -1,4 +1,4 @@
-"""DynamicResources: a pod with claims goes where its devices are, or can be had."""
+"""DynamicResources: places a pod with claims where its devices are, or where free devices can be allocated to it."""
 
 from __future__ import annotations
 

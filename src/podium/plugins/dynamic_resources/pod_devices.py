@@ -1,4 +1,4 @@
-"""One pod's claims in the course of one decision: where they can be had, and what is done about them."""
+"""The claims of one pod during one decision: which nodes can serve them, and what is allocated."""
 
 from __future__ import annotations
 

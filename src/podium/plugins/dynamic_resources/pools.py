@@ -349,7 +349,7 @@ class NodePools:
             for device in pool.devices
         ]
         self.problem = next((f"{pool.id} is {pool.problem}" for pool in pools if pool.problem), "")
-        """Why nobody knows what all devices are, if so."""
+        """Why not all devices are known, if so."""
         self.has_invalid = any(pool.is_invalid for pool in pools)
         self.invalid_at: int | None = None
         """Before which candidate a pool comes that no search gets past, if there is one."""

@@ -261,7 +261,7 @@ def claims_of(pod: Pod, store: Store) -> list[ResourceClaim]:
 
 
 def claims_key(pod: Pod, store: Store) -> Hashable:
-    """What of a pod's claims a decision depends on, None without claims: pods of one spec and key fare alike."""
+    """The key of what a decision depends on in a pod's claims, None without any: pods of one spec and key are alike."""
     if not pod.spec.resource_claims:
         return None
     try:

@@ -199,7 +199,7 @@ class BindableVolumes:
         """Whether a volume is of the kind that a claim wants, as far as the release looks."""
         if self._rules.volume_attributes_class:
             return volume == claim
-        # Where the feature is off, a volume with a class is for nobody; before that, nobody looked.
+        # Where the feature is off, no claim gets a volume with a class; earlier releases did not check.
         return volume[0] == claim[0] and not (self._rules.knows_volume_attributes_class and volume[1])
 
     def rows(self, reach: int, cluster: Cluster) -> Ints:

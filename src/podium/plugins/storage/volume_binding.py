@@ -265,7 +265,7 @@ class VolumeBinding(
         store = volumes.cluster.store
         while volumes.assumed:
             before, after = volumes.assumed.pop()
-            # Whoever changed the object since knows better.
+            # A later change of the object by somebody else wins.
             if store.of(type(after)).get(after.name, after.namespace) is after:
                 volumes.cluster.update(before)
 

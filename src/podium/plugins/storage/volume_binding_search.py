@@ -1,4 +1,4 @@
-"""VolumeBinding, second step: which nodes can have the volumes of a pod's claims, and which volumes those are."""
+"""VolumeBinding's search: which nodes can have the volumes of a pod's claims, and which volumes those are."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ def _allowed(terms: list[TopologySelectorTerm], cluster: Cluster) -> Mask:
 
 
 def checked_size(claim: PersistentVolumeClaim, storage_class: StorageClass, store: Store) -> int | None:
-    """The bytes a driver must have left for a claim; None where nobody checks, because it does not report them."""
+    """The bytes a driver must have left for a claim; None where the driver reports none, so that nothing is checked."""
     size = claim.spec.resources.requests.get(STORAGE)
     driver = store.of(CSIDriver).get(storage_class.provisioner)
     return None if size is None or driver is None or not driver.spec.storage_capacity else value(size)

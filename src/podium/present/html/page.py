@@ -1,4 +1,4 @@
-"""The stylesheet of reports."""
+"""The building blocks of HTML reports: elements, tables, usage bars, and the page with its stylesheet."""
 
 from __future__ import annotations
 
