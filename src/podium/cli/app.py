@@ -274,7 +274,7 @@ READ_OBJECTS: tuple[Callable[..., Any], ...] = (
     disruption.fail,
     disruption.audit,
     capacity.devices,
-    compare.tune,
+    sweep.tune,
     live.dump,
     serve.serve,
     serve.extender,

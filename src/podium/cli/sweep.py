@@ -1,23 +1,34 @@
-"""`podium sweep` and `podium import`: many runs on many processes or machines, and published traces as their
-input.
+"""`podium tune`, `podium sweep` and `podium import`: many runs on many processes or machines, and published traces as
+their input.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli import options
+from podium.cli import options, simulate
+from podium.cli.compare import is_timeline
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
+    from podium.answers import TimelineTuning, Tuning
+    from podium.engine.release import Release
+    from podium.framework import Registry
+    from podium.manifests import Objects
     from podium.sweep import Row, SweepResult, Workers
 
 
-class Format(StrEnum):
+class Rows(StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
@@ -34,7 +45,7 @@ def sweep(
         typer.Option("--jobs", metavar="N", min=1, help="How many processes; one per processor unless given."),
     ] = None,
     dask: options.Dask = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write to stdout.")] = Format.TABLE,
+    output: Annotated[Rows, typer.Option("-o", "--output", help="What to write to stdout.")] = Rows.TABLE,
 ) -> int:
     """Run every combination of a sweep file and write rows.csv, rows.parquet, summary.csv and plot.svg.
 
@@ -89,17 +100,17 @@ def _write(result: SweepResult, folder: str) -> None:
         warn(f"rows.parquet is left out: {error}")
 
 
-def _show(result: SweepResult, output: Format, folder: str) -> None:
+def _show(result: SweepResult, output: Rows, folder: str) -> None:
     from podium.cli.output import print_lines
     from podium.present.text import to_json
     from podium.present.tuning import sweep_document, sweep_lines
 
     match output:
-        case Format.CSV:
+        case Rows.CSV:
             print(result.to_csv(), end="")
-        case Format.JSON:
+        case Rows.JSON:
             print(to_json(sweep_document(result)))
-        case Format.TABLE:
+        case Rows.TABLE:
             print_lines(sweep_lines(result, folder))
 
 
@@ -128,3 +139,179 @@ def import_trace(
     for sentence in trace.assumed:
         print(f"- {sentence}")
     return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching(options.DecidingSteadily):
+    """Which scheduler decides while its weights are searched."""
+
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much a search may try, and where."""
+
+    trials: Annotated[
+        int | None, typer.Option("--trials", metavar="N", help="How many configurations to try; 100 unless --seconds.")
+    ] = None
+    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="How long to try.")] = None
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="How many to try at once; one per processor unless given.")
+    ] = None
+    dask: options.Dask = None
+
+    @property
+    def most(self) -> int | None:
+        """How many configurations to try at the most; None for as many as the time allows."""
+        from podium.answers.tune import TRIALS
+
+        return self.trials if self.trials is not None or self.seconds is not None else TRIALS
+
+    def workers(self) -> AbstractContextManager[Workers | None]:
+        """Those of a Dask cluster, if one was named."""
+        if self.dask is None:
+            return nullcontext()
+        if self.jobs is not None:
+            raise typer.BadParameter("cannot be used with --dask, which has its own workers", param_hint="--jobs")
+        return _dask_cluster(self.dask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverTime:
+    """The events that happen with each configuration, if any do."""
+
+    events: simulate.Events = None
+    until: simulate.Until = None
+    node_groups: simulate.NodeGroups = None
+
+    def search(self, objects: Objects, objective: str | None) -> Callable[..., Tuning | TimelineTuning]:
+        """`tune_timeline` of these events."""
+        from podium.answers import tune_timeline
+        from podium.autoscaling import read_node_groups
+        from podium.timeline import read_timeline
+
+        return partial(
+            tune_timeline,
+            objects,
+            read_timeline(self.events or "-"),
+            objective,
+            until=None if self.until is None else simulate.seconds(self.until),
+            node_groups=None if self.node_groups is None else read_node_groups(self.node_groups),
+        )
+
+
+def tune(
+    source: options.Source = options.Source(),
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAME|MODULE:FUNCTION",
+            help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
+            "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
+            "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
+            "longest_wait, p95_wait, end, or a function of a TimelineResult.",
+        ),
+    ] = None,
+    over_time: OverTime = OverTime(),
+    replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
+    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
+    budget: Budget = Budget(),
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
+    ] = None,
+    output: Output = Format.TABLE,
+    everything: Annotated[bool, typer.Option("--all", help="Show every pod that moves, not the first ten.")] = False,
+    html: options.Html = None,
+    deciding: Searching = Searching(),
+) -> int:
+    """Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is pending.
+
+    No configuration is better that leaves more pods pending, or more important ones. Weights that cannot matter, as a
+    plugin scores all nodes alike for every pod, are left as they are. Shows what would change compared with today's
+    configuration, and why; if nothing is better, nothing is written. For an old release it searches the weights of
+    priorities, and finds a Policy. With --timeline the events happen with each configuration, and the lowest cost or
+    wait is searched for. Exit code 1 if nothing better was found.
+    """
+    from podium import answers
+    from podium.cli.inputs import choose_release, mention, read_objects, registry_with
+    from podium.cli.output import progress, write_report, write_text
+    from podium.cluster import Cluster
+    from podium.errors import InputError
+    from podium.manifests import Objects, expand_workloads
+    from podium.present.text import to_yaml
+
+    when = (over_time.events, over_time.until, over_time.node_groups)
+    has_time = is_timeline(when, {"--html": html is not None, "--replay": replay})
+    if objective is not None and ":" in objective:
+        # By its full name, as a process may start elsewhere.
+        sys.path.insert(0, os.getcwd())
+    registry = registry_with(deciding.plugins)
+    objects = read_objects(source) if source.files or source.kubeconfig or not has_time else Objects()
+    mention(objects, verbose=source.verbose)
+    chosen = choose_release(deciding, objects)
+    if has_time:
+        search = over_time.search(objects, objective)
+    else:
+        pods = Cluster.from_objects(expand_workloads(objects))
+        search = partial(answers.tune, pods, objective or "fewest-nodes", replay=replay)
+    if out is not None and out != "-" and not Path(out).parent.is_dir():
+        # Found out now, not after a long search.
+        raise InputError("no such file or directory", out)
+    most = budget.most
+    with (
+        budget.workers() as workers,
+        progress("trying configurations", None if most is None else most + 1) as advance,
+    ):
+        found = search(
+            _document(deciding.config, objects, registry, chosen),
+            profile=profile,
+            trials=most,
+            seconds=budget.seconds,
+            jobs=budget.jobs,
+            workers=workers,
+            **deciding.keywords(registry, chosen),
+            on_tried=advance,
+        )
+    if out is not None and found.improves:
+        write_text(out, f"{to_yaml(found.document)}\n")
+    if not isinstance(found, answers.Tuning) or not write_report(html, lambda: _tune_page(found)):
+        _tune_show(found, output, out=out, everything=everything)
+    return 0 if found.improves else 1
+
+
+def _dask_cluster(address: str) -> AbstractContextManager[Workers]:
+    from podium.sweep import dask_cluster
+
+    return dask_cluster(address)
+
+
+def _document(file: str | None, objects: Objects, registry: Registry, release: Release) -> dict[str, Any] | None:
+    """The configuration as it stands in its file, else among the objects; None if there is neither."""
+    from podium.cli.inputs import check_config, find_config
+    from podium.releases import provider_policy
+
+    given = find_config(file, objects, release)
+    check_config(given, registry, release)
+    if given.options is not None:
+        return provider_policy(release.name, given.options)
+    return None if given.document is None else dict(given.document)
+
+
+def _tune_page(found: Tuning) -> str:
+    from podium.present.html.reports import tuning_page
+
+    return tuning_page(found)
+
+
+def _tune_show(found: Tuning | TimelineTuning, output: Format, *, out: str | None, everything: bool) -> None:
+    from podium.cli.output import emit, text_width
+    from podium.present.tuning import to_document, to_lines, to_rows
+
+    emit(
+        output,
+        lines=lambda: to_lines(found, out=out, width=text_width(output), everything=everything),
+        document=lambda: to_document(found),
+        rows=lambda: to_rows(found),
+    )
