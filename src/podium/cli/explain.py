@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import options
-from podium.cli.output import EXIT_BAD_INPUT, Format, Output
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import WhyNot
     from podium.present.explanation import Explained
+
+POD_HELP = "The pod's name, namespace/name, or a workload such as deploy/web."
 
 
 def explain(
@@ -20,7 +22,7 @@ def explain(
         typer.Argument(
             metavar="POD",
             autocompletion=options.complete_pods,
-            help="The pod's name, namespace/name, or a workload such as deploy/web.",
+            help=POD_HELP,
         ),
     ],
     files: options.Files = [],
@@ -30,7 +32,7 @@ def explain(
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
     ] = None,
-    namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
+    namespace: options.Namespace = None,
     config: options.Config = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
@@ -96,10 +98,13 @@ def explain(
             kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
-    if not write_report(html, lambda: _page(explained)):
+    error = explained.decision.error
+    # As text, the error is all there is to say, and it goes to stderr.
+    is_said = bool(error) and output in (Format.TABLE, Format.WIDE)
+    if not write_report(html, lambda: _page(explained)) and not is_said:
         show(explained, output, every_node=every_node, per_node=per_node)
-    if explained.decision.error:
-        return EXIT_BAD_INPUT
+    if error:
+        raise InputError(f"pod {found.key} cannot be decided: {error}")
     return 0 if explained.decision.node is not None else 1
 
 
@@ -128,7 +133,7 @@ def show(explained: Explained, output: Format, *, every_node: bool = False, per_
 def why_not(
     pod: Annotated[
         str,
-        typer.Argument(metavar="POD", autocompletion=options.complete_pods, help="The pod's name, or namespace/name."),
+        typer.Argument(metavar="POD", autocompletion=options.complete_pods, help=POD_HELP),
     ],
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
@@ -136,7 +141,7 @@ def why_not(
     files: options.Files = [],
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
-    namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
+    namespace: options.Namespace = None,
     config: options.Config = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
