@@ -146,7 +146,7 @@ def test_an_unknown_scheduler_is_said_to_be_unknown(tmp_path: Path) -> None:
     result = run("explain", "web", "-f", cluster, "--config", scheduler)
 
     assert result.exit_code == 2
-    assert "no profile for scheduler name" in result.stdout.replace("\n", " ")
+    assert "no profile for scheduler name" in result.stderr
 
 
 CONDITIONS = {
@@ -175,3 +175,18 @@ def test_help_is_in_plain_words(command: str) -> None:
 
     assert not re.findall(r"<(?:int|str|float|list)\b.*?>|\{[A-Z].*?\}|\.{4,}", text)
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_names_values_and_bounds_in_words() -> None:
+    for command in ("explain", "capacity", "upgrade", "releases", "example", "serve"):
+        told = run(command, "--help").stdout
+        assert not [word for word in ("x>=", "<=x", "[[", "<list", "kube-\n", "cluster-\n") if word in told]
+    assert "[default: 1; at least 1]" in " ".join(run("capacity", "--help").stdout.split())
+    assert "--seed N" in run("explain", "--help").stdout
+
+
+def test_kinds_may_be_written_with_their_group(tmp_path: Path) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    workload = {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, "template": template}}
+    cluster = written(tmp_path / "c.json", node(), workload)
+    assert run("explain", "deployment.apps/shop", "-n", "default", "-f", cluster).exit_code == 0
