@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,39 @@ def test_help_does_not_wait_for_what_it_does_not_need() -> None:
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"numpy", "msgspec", "yaml", "httpx2", "podium.engine", "podium.manifests"} & set(modules)
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules of Podium that a program loads."""
+    code = f"import sys\n{code}\nprint(*(name for name in sys.modules if name.startswith('podium')), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if "." in name}
+
+
+OTHER_FRONTS = {"releases", "live", "web", "sweep", "traces", "timeline", "autoscaling", "loop", "testing"}
+
+
+def test_importing_podium_loads_nothing_that_is_not_asked_for() -> None:
+    assert packages(loaded_by("import podium")) <= {"errors"}
+    assert not packages(loaded_by("from podium import Cluster, Scheduler, load")) & {
+        *OTHER_FRONTS,
+        "present",
+        "answers",
+    }
+
+
+def test_explain_loads_its_own_presenters_and_no_other_front() -> None:
+    path = files("podium.example") / "cluster.yaml"
+    explain = f"from podium.cli import app\ntry:\n    app(['explain', 'shop/web-5f7c9-new', '-f', {str(path)!r}])\n"
+    modules = loaded_by(f"{explain}except SystemExit as ended:\n    assert ended.code == 0")
+
+    assert not packages(modules) & OTHER_FRONTS
+    presenters = {name.removeprefix("podium.present.") for name in modules if name.startswith("podium.present.")}
+    assert presenters == {"decision_text", "devices", "explanation", "storage_detail", "text"}
 
 
 def test_demo_explains_two_pods_within_80_columns() -> None:
