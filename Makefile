@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-web test golden lint types layers unit properties live-test live-binaries web-test fuzz bench clean
+.PHONY: demo demo-web test golden lint types layers unit properties live-test live-bench live-binaries web-test fuzz bench clean
 
 demo: $(STAMP)
 	$(BIN)/podium demo
@@ -41,6 +41,10 @@ live-test: $(STAMP) live-binaries
 
 live-binaries:
 	cd tests/live && mkdir -p .bin && go build -o .bin/ ./cmd/...
+
+# Podium and kube-scheduler one after the other, on a quiet machine.
+live-bench: $(STAMP) live-binaries
+	cd tests && ../$(BIN)/python -m live.benchmark && ../$(BIN)/python -m live.benchmark large
 
 web-test: $(STAMP)
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null || \

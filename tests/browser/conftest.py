@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import sync_playwright
 
-from browser.serving import CHROMIUM, FLAGS, podium_serving, written
+from browser.serving import CHROMIUM, FLAGS, podium_running, written
 from podium.example.fleet import fleet
 
 
@@ -23,7 +23,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def fleet_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file = written(tmp_path_factory.mktemp("fleet") / "fleet.json", fleet())
-    with podium_serving(file) as (url, _):
+    with podium_running("serve", "-f", file) as (url, _):
         yield url
 
 

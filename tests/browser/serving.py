@@ -49,11 +49,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def podium_serving(file: Path, *more: str) -> Iterator[tuple[str, int]]:
-    """`podium serve` with a file: its address, and its process."""
+def podium_running(*arguments: str | Path) -> Iterator[tuple[str, int]]:
+    """`podium serve` or `podium extender`: its address, and its process."""
     port = free_port()
     code = "from podium.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", "-f", str(file), "--port", str(port), *more]
+    command = [sys.executable, "-c", code, *map(str, arguments), "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -66,7 +66,7 @@ def podium_serving(file: Path, *more: str) -> Iterator[tuple[str, int]]:
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
     for _ in range(600):
-        assert process.poll() is None, "podium serve ended"
+        assert process.poll() is None, "podium ended"
         try:
             urllib.request.urlopen(url, timeout=5).close()
         except OSError:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browser.serving import CHROMIUM, podium_serving, script, until, written
+from browser.serving import CHROMIUM, podium_running, script, until, written
 from browser.test_views import ready
 
 PATTERNS = [
@@ -50,7 +50,8 @@ def hostile_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         items.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         fine = {**spec, "schedulerName": "default-scheduler"}
         items.append({"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": f"q{place}"}, "spec": fine})
-    with podium_serving(written(tmp_path_factory.mktemp("hostile") / "hostile.json", items)) as (url, _):
+    file = written(tmp_path_factory.mktemp("hostile") / "hostile.json", items)
+    with podium_running("serve", "-f", file) as (url, _):
         yield url
 
 

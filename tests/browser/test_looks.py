@@ -26,6 +26,7 @@ VIEWS = {
     "pods": "#/pods",
     "decision": f"#/decision?pod={POD}",
     "weights": f"#/decision?pod={POD}&w=NodeResourcesBalancedAllocation:20",
+    "node": f"#/decision?pod={POD}&open=spot-c2",
     "cluster": f"#/cluster?steps={quote(json.dumps(STEPS))}",
     "time": f"#/time?events={quote(LINES)}&until=900&t=300",
     "compare": "#/compare?what=releases&a=v1.37&b=v1.14&run=1",
@@ -33,10 +34,11 @@ VIEWS = {
 
 
 def shown(page: Any, name: str) -> Any:
-    ready(page, "decision" if name == "weights" else name)
+    ready(page, "decision" if name in ("weights", "node") else name)
     if name == "weights":
         until(page, "/would go elsewhere/.test(document.querySelector('.moved').textContent)")
-        page.click(".vt-row >> nth=0")
+        page.evaluate("document.querySelector('.weights').scrollIntoView()")
+    if name == "node":
         page.wait_for_selector("aside[data-node]")
     if name in ("time", "compare"):
         page.wait_for_selector("[data-ready='1']")

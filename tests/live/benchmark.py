@@ -1,6 +1,7 @@
 """Podium and kube-scheduler on the same machine, one after the other: pods bound per second, from the start.
 
-usage: python -m live.benchmark [SHAPE ...]     in tests/, after `make live-binaries`
+usage: make live-bench                          both shapes, and a large cluster
+       python -m live.benchmark [SHAPE ...]     in tests/, after `make live-binaries`; the ratio is of pods per second
        python -m live.benchmark large [NODES]   Podium alone on a large cluster: its start, its memory, and at rest
 """
 
@@ -106,17 +107,21 @@ def usage(process: Process) -> tuple[float, float]:
 
 
 def main() -> None:
+    """Measure one shape after the other, and print a table of them."""
     if sys.argv[1:2] == ["large"]:
         measure_large(int((sys.argv[2:] or ["5000"])[0]))
         return
+    print(f"{NODES:,} nodes, {PODS:,} pods; seconds from the start of the scheduler")
+    print(f"{'shape':8} {'scheduler':15} {'first':>6} {'last':>6} {'pods/s':>7} {'cpu s':>6} {'MB':>5} {'ratio':>6}")
     for shape in sys.argv[1:] or SHAPES:
-        figures = {name: measure(name, shape) for name in ("kube-scheduler", "podium")}
-        for name, figure in figures.items():
+        theirs = measure("kube-scheduler", shape)
+        ours = measure("podium", shape)
+        for name, figure in {"kube-scheduler": theirs, "podium": ours}.items():
             print(
-                f"{shape:8} {name:15} first {figure.first:5.1f} s  last {figure.last:5.1f} s  "
-                f"{PODS / figure.last:6.0f} pods/s  processor {figure.processor:5.1f} s  {figure.memory:5.0f} MB"
+                f"{shape:8} {name:15} {figure.first:6.1f} {figure.last:6.1f} {PODS / figure.last:7.0f} "
+                f"{figure.processor:6.1f} {figure.memory:5.0f} {theirs.last / figure.last:6.2f}",
+                flush=True,
             )
-        print(f"{shape:8} ratio {figures['kube-scheduler'].last / figures['podium'].last:.2f}")
 
 
 if __name__ == "__main__":

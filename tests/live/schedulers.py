@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +47,14 @@ class Podium(Process):
         log: str = "podium.log",
         server: str = "",
         token: str = ADMIN,
+        environment: Mapping[str, str] = {},
     ) -> None:
         """`server` is another URL of the API server, such as a proxy's."""
         self.port = free_port()
         kubeconfig = plane.kubeconfig(f"{log}.kubeconfig", server=server, token=token)
         config = config or configuration(plane, "podium")
         options: list[str | Path] = ["run", "--config", config, "--kubeconfig", kubeconfig, "--port", str(self.port)]
-        environment = {"PYTHONFAULTHANDLER": "1"}
+        environment = {"PYTHONFAULTHANDLER": "1", **environment}
         super().__init__([BIN / "podium", *options, *arguments], plane.directory / log, environment)
         plane.schedulers.append(self)
 
@@ -60,6 +63,10 @@ class Podium(Process):
         status, text = answer_of(f"http://127.0.0.1:{self.port}{path}")
         assert status == 200, text
         return text
+
+    def metrics(self) -> str:
+        """What it measured, as Prometheus reads it."""
+        return self.get("/metrics")
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         def is_ready() -> bool:
@@ -77,11 +84,12 @@ class KubeScheduler(Process):
 
     def __init__(self, plane: ControlPlane, config: Path | None = None) -> None:
         path = config or configuration(plane, "kube-scheduler")
+        self.port = free_port()
         super().__init__(
             [
                 BINARIES / "kube-scheduler",
                 f"--config={path}",
-                f"--secure-port={free_port()}",
+                f"--secure-port={self.port}",
                 "--bind-address=127.0.0.1",
                 f"--authentication-kubeconfig={plane.kubeconfig('auth.kubeconfig')}",
                 f"--authorization-kubeconfig={plane.kubeconfig('auth.kubeconfig')}",
@@ -89,6 +97,19 @@ class KubeScheduler(Process):
             plane.directory / "kube-scheduler.log",
         )
         plane.schedulers.append(self)
+
+    def metrics(self) -> str:
+        """What it measured, as Prometheus reads it."""
+        # Its certificate is its own, made when it starts.
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=ssl._create_unverified_context())
+        try:
+            connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {ADMIN}"})
+            with connection.getresponse() as response:
+                text = response.read().decode()
+        finally:
+            connection.close()
+        assert response.status == 200, text
+        return text
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 60.0, every: float = 0.1) -> None:

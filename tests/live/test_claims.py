@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from live.cluster_objects import (
@@ -13,6 +14,7 @@ from live.cluster_objects import (
     DRIVER,
     NODES,
     PODS,
+    RESOURCE,
     ZONE,
     Fields,
     add_devices,
@@ -36,12 +38,14 @@ SCHEDULERS: dict[str, Callable[[ControlPlane], Process]] = {
 
 
 @contextmanager
-def scheduled_by(name: str) -> Iterator[ControlPlane]:
+def scheduled_by(
+    name: str, schedulers: Mapping[str, Callable[[ControlPlane], Process]] = SCHEDULERS
+) -> Iterator[ControlPlane]:
     """A control plane whose pods this scheduler places."""
     with control_plane() as plane:
         for number, zone in enumerate(("one", "two", "three")):
             plane.create(NODES, node(f"n{number}", zone=zone))
-        process = SCHEDULERS[name](plane)
+        process = schedulers[name](plane)
         try:
             yield plane
         except AssertionError:
@@ -171,6 +175,130 @@ def test_no_device_is_given_twice(fresh_plane: ControlPlane) -> None:
     assert sorted(given) == ['["n0", "small"]', '["n1", "d0"]', '["n1", "d1"]']
     process.stop()
     assert "Traceback" not in process.output
+
+
+SLOW_DRIVER = "fabric.example.com"
+READY, BROKEN = "example.com/ready", "example.com/broken"
+TIMES = [{"name": "DynamicResources", "args": {"bindingTimeout": "8s"}}]
+IMPATIENT: dict[str, Callable[[ControlPlane], Process]] = {
+    "kube-scheduler": lambda plane: KubeScheduler(plane, impatient(plane)),
+    "podium": lambda plane: Podium(plane, config=impatient(plane)),
+}
+
+
+def impatient(plane: ControlPlane) -> Path:
+    """A configuration that waits eight seconds for devices."""
+    return configuration(plane, NAME, profiles=[{"schedulerName": NAME, "pluginConfig": TIMES}])
+
+
+def add_slow_devices(plane: ControlPlane) -> None:
+    """Three devices on n0 that have to get ready before a pod may use them."""
+    conditions = {"bindingConditions": [READY], "bindingFailureConditions": [BROKEN]}
+    devices = [{"name": f"slow-{number}", **conditions} for number in range(3)]
+    pool = {"name": "n0", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": SLOW_DRIVER, "pool": pool, "nodeName": "n0", "devices": devices}
+    plane.create(f"{RESOURCE}/resourceslices", {"metadata": {"name": "slow"}, "spec": spec})
+    selectors = [{"cel": {"expression": f"device.driver == '{SLOW_DRIVER}'"}}]
+    plane.create(f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {"selectors": selectors}})
+
+
+def report(plane: ControlPlane, claim: str, condition: str) -> None:
+    """Do what a driver does whose device got ready, or did not."""
+    (result,) = plane.get(f"{CLAIMS}/{claim}")["status"]["allocation"]["devices"]["results"]
+    of = {field: result[field] for field in ("driver", "pool", "device")}
+    times = {"lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "Tried", "message": "as told"}
+    status = {"devices": [{**of, "conditions": [{"type": condition, "status": "True", **times}]}]}
+    answer = plane.request("PATCH", f"{CLAIMS}/{claim}/status", {"status": status}, content_type=MERGE)
+    assert answer[0] == 200, answer
+
+
+def is_allocated(plane: ControlPlane, claim: str) -> bool:
+    return "allocation" in plane.get(f"{CLAIMS}/{claim}").get("status", {})
+
+
+def notes_of(plane: ControlPlane, name: str) -> list[tuple[str, str]]:
+    """What was told of a pod, without how often."""
+    told = {(event["reason"], event["note"]) for event in plane.events() if event["regarding"]["name"] == name}
+    return sorted(told)
+
+
+def is_told(plane: ControlPlane, name: str, reason: str) -> bool:
+    return any(reason == each for each, _ in notes_of(plane, name))
+
+
+def live_through_binding_conditions(plane: ControlPlane) -> Fields:
+    """A device that gets ready, one that breaks and then gets ready, and one of which nothing is heard in time."""
+    add_slow_devices(plane)
+    for name in ("prepared", "repaired", "late"):
+        create_claim(plane, name, request("any"))
+        create_pod(plane, name, **uses(name))
+        wait_until(lambda name=name: is_told(plane, name, "BindingConditionsPending"))  # type: ignore[misc]
+        found = plane.get(f"{PODS}/{name}")
+        assert (bound(plane, name), found["status"].get("nominatedNodeName")) == ("", "n0")
+        if name == "prepared":
+            report(plane, name, READY)
+            wait_until(lambda: bool(bound(plane, "prepared")))
+        elif name == "repaired":
+            report(plane, name, BROKEN)
+            wait_until(lambda: is_told(plane, "repaired", "FailedScheduling"))
+            # The claim is given up, and allocated again.
+            wait_until(lambda: is_allocated(plane, "repaired") and "devices" not in status_of(plane, "repaired"))
+            time.sleep(1)
+            report(plane, name, READY)
+            wait_until(lambda: bool(bound(plane, "repaired")))
+    wait_until(lambda: any("timeout" in note for _, note in notes_of(plane, "late")))
+    timed_out = plane.get(f"{CLAIMS}/late")["metadata"]["uid"]
+    wait_until(lambda: len(notes_of(plane, "late")) >= 3)
+    wait_until(lambda: is_allocated(plane, "late"))
+    time.sleep(1)
+    report(plane, "late", READY)
+    wait_until(lambda: bool(bound(plane, "late")))
+    assert plane.get(f"{CLAIMS}/late")["metadata"]["uid"] == timed_out
+    wait_until(lambda: all(is_told(plane, name, "Scheduled") for name in ("prepared", "repaired", "late")))
+    notes = {name: notes_of(plane, name) for name in ("prepared", "repaired", "late")}
+    return {"notes": notes, "claims": claims_of(plane)}
+
+
+def status_of(plane: ControlPlane, claim: str) -> Fields:
+    found: Fields = plane.get(f"{CLAIMS}/{claim}").get("status", {})
+    return found
+
+
+def test_devices_that_have_to_get_ready_are_waited_for_as_kube_scheduler_does() -> None:
+    found = {}
+    for name in IMPATIENT:
+        with scheduled_by(name, IMPATIENT) as plane:
+            found[name] = live_through_binding_conditions(plane)
+
+    assert found["podium"] == found["kube-scheduler"]
+    failures = [note for reason, note in found["podium"]["notes"]["late"] if reason == "FailedScheduling"]
+    assert 'running PreBind plugin "DynamicResources": device binding timeout: context deadline exceeded' in failures
+
+
+def live_through_deallocation(plane: ControlPlane) -> Fields:
+    """A claim with a device on a node where its pod cannot be: it is given up, and allocated where the pod goes."""
+    add_devices(plane)
+    create_claim(plane, "moved", request("any"))
+    where = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
+    result = {"request": "any", "driver": DRIVER, "pool": "n1", "device": "d0"}
+    status = {"allocation": {"devices": {"results": [result]}, "nodeSelector": where}}
+    answer = plane.request("PATCH", f"{CLAIMS}/moved/status", {"status": status}, content_type=MERGE)
+    assert answer[0] == 200, answer
+    create_pod(plane, "elsewhere", **uses("moved"), nodeSelector={"kubernetes.io/hostname": "n0"})
+    wait_until(lambda: bool(bound(plane, "elsewhere")))
+    wait_until(lambda: is_told(plane, "elsewhere", "Scheduled"))
+    return {"notes": notes_of(plane, "elsewhere"), "claims": claims_of(plane), "node": bound(plane, "elsewhere")}
+
+
+def test_a_claim_that_keeps_its_pod_from_every_node_is_deallocated_as_kube_scheduler_does() -> None:
+    found = {}
+    for name in SCHEDULERS:
+        with scheduled_by(name) as plane:
+            found[name] = live_through_deallocation(plane)
+
+    assert found["podium"] == found["kube-scheduler"]
+    assert found["podium"]["node"] == "n0"
+    assert any("deallocation of ResourceClaim completed" in note for _, note in found["podium"]["notes"])
 
 
 # -- volumes ---------------------------------------------------------------------------------------------------------

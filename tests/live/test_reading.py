@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from live.cluster_objects import PODS
+from live.cluster_objects import DRIVER, NODES, PODS, add_devices, create_claim, node, pod, request, uses
 from live.commands import BIN, Run
 from live.control_plane import ADMIN, BINARIES, NOBODY, ControlPlane, free_port, kubeconfig_document
 from podium.live.reading import RESOURCES
@@ -72,6 +72,22 @@ def test_an_anonymised_dump_names_nothing(plane: ControlPlane, run: Run) -> None
 
     assert len(json.loads(text)["items"]) > 5
     assert not [name for name in ("web", "east", "east-1", "running", "api", "default") if f'"{name}"' in text]
+
+
+def test_an_anonymised_dump_names_no_device(fresh_plane: ControlPlane, run: Run) -> None:
+    fresh_plane.create(NODES, node("n0"))
+    add_devices(fresh_plane)
+    create_claim(fresh_plane, "training", request("fast"))
+    fresh_plane.create(PODS, pod("trainer", **uses("training")))
+
+    dumped = run("dump", "-o", "-", "--anonymize", "--kubeconfig", fresh_plane.kubeconfig())
+
+    assert dumped.returncode == 0, dumped.stderr
+    assert not [
+        name for name in ("training", "trainer", "fast", "small", "n0", "mapped") if f'"{name}"' in dumped.stdout
+    ]
+    # Drivers are known by their names, which expressions ask for.
+    assert DRIVER in dumped.stdout
 
 
 def test_kubectl_finds_podium(plane: ControlPlane) -> None:
@@ -295,6 +311,24 @@ def test_bad_kubeconfig_is_one_clear_line(case: str, plane: ControlPlane, run: R
     assert result.stderr.count("\n") == 1
     assert problem in result.stderr
     assert "a-secret" not in result.stderr
+
+
+WITHOUT_START = ("expired token", "wrong CA", "server down", "nobody")
+
+
+@pytest.mark.parametrize("case", WITHOUT_START)
+@pytest.mark.parametrize("command", [("run", "--port", "0"), ("shadow",)], ids=["run", "shadow"])
+def test_who_follows_a_cluster_does_not_start_in_vain(
+    command: tuple[str, ...], case: str, plane: ControlPlane, run: Run
+) -> None:
+    path, problem = bad_kubeconfigs(plane)[case]
+
+    result = run(*command, "--kubeconfig", path)
+
+    assert result.returncode == 2
+    assert result.stderr.startswith("podium: ")
+    assert result.stderr.count("\n") == 1
+    assert problem in result.stderr
 
 
 def test_half_a_response_is_one_clear_line(plane: ControlPlane, run: Run) -> None:

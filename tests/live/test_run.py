@@ -163,7 +163,7 @@ def test_the_story_has_every_outcome(outcomes: dict[str, Outcome]) -> None:
 
 
 MEASURED = (
-    'scheduler_queue_incoming_pods_total{event="PodAdd",queue="active"} 2.0',
+    'scheduler_queue_incoming_pods_total{event="UnscheduledPodAdd",queue="active"} 2.0',
     'scheduler_queue_incoming_pods_total{event="ScheduleAttemptFailure",queue="unschedulable"} 1.0',
     'scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="NodeResourcesFit",',
     'scheduler_plugin_evaluation_total{extension_point="PreFilter",plugin="NodeResourcesFit",profile="podium"}',
@@ -185,8 +185,9 @@ def test_answers_over_http(fresh_plane: ControlPlane, run: Run) -> None:
     wait_until(lambda: settled(fresh_plane, "web") and settled(fresh_plane, "big"))
 
     assert process.get("/livez") == "ok"
+    scheduled = 'scheduler_schedule_attempts_total{profile="podium",result="scheduled"} 1.0'
+    wait_until(lambda: scheduled in process.get("/metrics"))
     metrics = process.get("/metrics")
-    assert 'scheduler_schedule_attempts_total{profile="podium",result="scheduled"} 1.0' in metrics
     assert 'scheduler_pending_pods{queue="unschedulable"} 1.0' in metrics
     assert [line for line in MEASURED if line not in metrics] == []
     decision = json.loads(process.get("/decisions/default/big"))

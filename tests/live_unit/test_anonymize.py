@@ -17,7 +17,7 @@ from podium.recorded import Case, read_records
 GOLDEN = Path(__file__).parents[1] / "golden"
 FAMILIES = (
     *("interpod", "mixed", "nodeaffinity", "owners", "ports", "preempt", "preempt-affinity"),
-    *("resources", "rollout", "spread", "taints", "volumes"),
+    *("resources", "rollout", "spread", "taints", "volumes", "new-in-v1.37", "devices/dra", "devices/dra-full"),
 )
 EVERY = 3
 """Every third case is enough to see every rule at work, and keeps the test quick."""
@@ -59,7 +59,8 @@ def renamed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[s
 
 
 def cases(family: str) -> list[Case]:
-    records = [record.case for record in read_records(str(GOLDEN / f"{family}.jsonl.xz"))]
+    (path,) = GOLDEN.glob(f"{family}.jsonl.*")
+    records = [record.case for record in read_records(str(path))]
     return [case for case in records[::EVERY] if case.config is None]
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision
+from podium.framework import Status
 from podium.live import decision_history
 from podium.live.decision_history import Decided, DecisionHistory
 from podium.loop import Bind, Event, EventType, SchedulerLoop, Unschedulable
@@ -59,7 +60,7 @@ class Story:
             assumed = self.draw.choice(list(self.loop.assumed.values()))[1]
             if kind == 2:
                 self.history.taken_back(assumed)
-                self.loop.bind_failed(assumed.pod.key, "it failed", self.now)
+                self.loop.bind_failed(assumed.pod.key, Status.error("it failed"), self.now)
             else:
                 bound = replace(assumed.pod, spec=replace(assumed.pod.spec, node_name=assumed.node))
                 self.happens(EventType.UPDATE, bound)

@@ -271,8 +271,34 @@ def test_a_bind_plugin_that_fails_is_not_followed_by_another(diary: list[str]) -
     bind = {"enabled": [{"name": "Diary"}, {"name": "Failing"}, {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}
     options["config"]["profiles"][0]["plugins"]["bind"] = bind
     driver = Driver([make_node("a")], **options)
-    assert driver.add(make_pod("p")).work() == ["p failed: the wire is cut"]
+    assert driver.add(make_pod("p")).work() == ['p failed: running Bind plugin "Failing": the wire is cut']
     assert diary == ["reserve p a", "permit p a", "pre_bind p a", "bind p a", "unreserve p a"]
+
+
+@pytest.mark.parametrize(("point", "title"), [("permit", "Permit"), ("pre_bind", "PreBind"), ("bind", "Bind")])
+def test_an_exception_of_a_plugin_is_an_error_of_the_pod(point: str, title: str, diary: list[str]) -> None:
+    class Raising(Diary):
+        name = "Raising"
+
+        def _say(self, at: str, pod: Pod, node: str) -> Status:
+            if at == point:
+                raise ValueError("no such thing")
+            return super()._say(at, pod, node)
+
+    options = with_plugins(Raising)
+    bind = {"enabled": [{"name": "Raising"}, {"name": "DefaultBinder"}], "disabled": [{"name": "*"}]}
+    options["config"]["profiles"][0]["plugins"]["bind"] = bind
+    driver = Driver([make_node("a")], **options)
+    assert driver.add(make_pod("p")).work() == [
+        f'p failed: running {title} plugin "Raising": ValueError: no such thing'
+    ]
+    assert diary[-1] == "unreserve p a"
+
+
+def test_binding_may_be_up_to_whoever_carries_it_out(diary: list[str]) -> None:
+    driver = Driver([make_node("a")], **with_plugins(Diary), runs_binding=False)
+    assert driver.add(make_pod("p")).work() == ["bind p to a"]
+    assert diary == ["reserve p a", "permit p a"]
 
 
 def test_a_binding_that_fails_outside_is_undone(diary: list[str]) -> None:
@@ -283,11 +309,11 @@ def test_a_binding_that_fails_outside_is_undone(diary: list[str]) -> None:
     assert isinstance(bind, Bind)
     loop.run_one(0.0)
     assert requested(driver, "a") == 1000
-    loop.bind_failed("default/p", "conflict", 0.0)
+    loop.bind_failed("default/p", Status.error("conflict"), 0.0)
     assert requested(driver, "a") == 0
     assert diary[-1] == "unreserve p a" or "unreserve p a" in diary
     assert driver.work(at=0.0) == ["bind q to a"]
-    assert loop.bind_failed("default/unknown", "conflict", 0.0) == []
+    assert loop.bind_failed("default/unknown", Status.error("conflict"), 0.0) == []
 
 
 def test_an_assumed_pod_that_is_deleted_gives_back_its_room(diary: list[str]) -> None:
@@ -442,5 +468,21 @@ def test_an_error_of_a_plugin_is_one_of_the_pod() -> None:
             return Status(Code.ERROR, ("out of order",)), 0.0
 
     driver = Driver([make_node("a")], **with_plugins(Broken))
-    assert driver.add(make_pod("p")).work() == ["p failed: out of order"]
+    assert driver.add(make_pod("p")).work() == ['p failed: running Permit plugin "Broken": out of order']
     assert driver.loop.next_wake_up() == 2.0
+
+
+def test_pods_are_counted_as_they_come_into_the_queue() -> None:
+    big = make_pod("big", requests={"cpu": "5"})
+    driver = Driver([make_node("a", cpu="1"), make_pod("first")])
+    driver.add(big, make_pod("gated", scheduling_gates=[{"name": "later"}])).work()
+    driver.update(make_pod("gated")).work()
+    driver.work(at=3.0)
+    driver.update(make_node("a", cpu="2"), make_node("a", cpu="9")).work()
+    assert driver.loop.queue.incoming == {
+        ("active", "UnscheduledPodAdd"): 2,
+        ("unschedulable", "UnscheduledPodAdd"): 1,
+        ("unschedulable", "ScheduleAttemptFailure"): 1,
+        ("active", "TargetPodUpdatePodSchedulingGatesEliminated"): 1,
+        ("active", "NodeUpdateNodeAllocatable"): 1,
+    }

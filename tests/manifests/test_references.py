@@ -26,6 +26,7 @@ def preferring(selector: Fields) -> Fields:
     return doc("Pod", "web", spec={"affinity": {"podAntiAffinity": {PREFERRED: [term]}}})
 
 
+CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
 TEAM_A = {"matchLabels": {"team": "a"}}
 SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]}
 
@@ -47,6 +48,15 @@ SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "when
                 "left out of the cluster"
             ],
         ),
+        (
+            "a claim of another namespace",
+            [doc("Pod", "a", spec=CLAIMING), doc("ResourceClaim", "c", "prod", spec={})],
+            [
+                "ResourceClaim default/c is not in the input: pods such as default/a wait for it; namespace prod has "
+                "one of that name, which does not help"
+            ],
+        ),
+        ("a claim that is there", [doc("Pod", "a", spec=CLAIMING), doc("ResourceClaim", "c", spec={})], []),
         ("the node of a finished pod", [bound("a", "m", status={"phase": "Succeeded"})], []),
         (
             "namespaces that a selector asks for",

@@ -14,6 +14,7 @@ from podium.model.meta import ResourceList
 from podium.model.pod import ContainerStatus, PodCondition
 from podium.model.resources import (
     PodResources,
+    counts_by_release,
     is_extended_resource,
     is_scalar_resource,
     node_allocatable,
@@ -21,6 +22,7 @@ from podium.model.resources import (
     pod_resources,
     scheduler_units,
 )
+from podium.rules import RELEASE_NAMES, rules_of
 
 MI = 2**20
 GI = 2**30
@@ -200,12 +202,17 @@ def status(*containers: ContainerStatus, conditions: list[PodCondition] | None =
             ),
             {},
         ),
+        ("infeasible, and it holds nothing", pod(asks(cpu="1"), status=status(conditions=[INFEASIBLE])), {}),
         ("below zero gives back", pod(asks(cpu="-1")), {"cpu": -1000}),
     ],
 )
 def test_a_running_pod_occupies(case: str, running: Pod, used: dict[str, int]) -> None:
     assert pod_resources(running).used == used, case
     assert pod_resources(running).balanced_requests == used, case
+    others = [pod_resources(running, rules_of(release)) for release in RELEASE_NAMES]
+    counted = [(each.requests, each.used, each.non_zero_cpu, each.non_zero_memory) for each in others]
+    is_refused = any(amount < 0 for amount in used.values())
+    assert counts_by_release(running) or is_refused or all(each == counted[0] for each in counted), case
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,12 @@ def test_which_namespaces_a_term_means(fields: dict[str, Any], there: str, expec
     assert found == (("b1",) if expected else ())
 
 
-def test_a_selector_that_no_labels_match_means_all_namespaces_before_v1_37() -> None:
+@pytest.mark.parametrize("release", ["v1.29", "v1.33", "v1.34", "v1.36", "v1.37"])
+def test_a_selector_that_no_labels_match_means_all_namespaces_from_v1_34_to_v1_36(release: str) -> None:
     pod = make_pod(affinity=affinity(required=[pod_term(ZONE, WEB, namespace_selector=NOT_MARKED)]))
     there = make_pod("there", namespace="team", node="b1", labels=WEB)
-    assert decide([*NODES, TEAM, there], pod, release="v1.36").feasible == ("b1",)
+    expected = ("b1",) if release in ("v1.34", "v1.36") else ()
+    assert decide([*NODES, TEAM, there], pod, release=release).feasible == expected
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ class Life(RuleBasedStateMachine):
                 self.pods[key] = replace(current, spec=replace(current.spec, node_name=instruction.node))
                 self.tell(EventType.UPDATE, self.pods[key])
             else:
-                for after in self.loop.bind_failed(key, "conflict", self.now):
+                for after in self.loop.bind_failed(key, Status.error("conflict"), self.now):
                     self.receive(after)
         elif isinstance(instruction, Evict):
             self.to_do = [other for other in self.to_do if other.pod.key != key]

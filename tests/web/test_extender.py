@@ -96,7 +96,13 @@ def test_filter_by_whole_nodes_gives_them_back_as_they_came() -> None:
 
 
 @pytest.mark.parametrize(
-    ("highest", "scores"), [(10, {"a": 10, "b": 4, "c": 5, "new": 0}), (100, {"a": 100, "b": 44, "c": 45, "new": 0})]
+    ("highest", "scores"),
+    [
+        (1, {"a": 1, "b": 0, "c": 0, "new": 0}),
+        (10, {"a": 10, "b": 4, "c": 5, "new": 0}),
+        (100, {"a": 100, "b": 44, "c": 45, "new": 0}),
+        (1000, {"a": 1000, "b": 440, "c": 450, "new": 0}),
+    ],
 )
 def test_prioritize(highest: int, scores: dict[str, int]) -> None:
     caller = served("Pools", cluster=Cluster.from_objects(NODES), highest=highest)

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from podium.cluster import Cluster
 from podium.model import DeviceClass, ResourceClaim
 from podium.model.quantity import format_quantity
-from podium.plugins.dynamic_resources.constraints import CounterUse
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import Candidate, DeviceID, PooledDevice
-from podium.plugins.dynamic_resources.requests import SelectionError, expressions_of, selects
+from podium.plugins.dynamic_resources.requests import CounterUse, SelectionError, expressions_of, selects
 from podium.rules import NEWEST_RULES, Rules
 
 MANY_NODES = "(several nodes)"

@@ -57,8 +57,10 @@ def find(kubeconfig: str | None, context: str | None) -> Access:
 
 
 def _said(counts: Counter[str]) -> str:
+    from podium.wording import counted
+
     others = sum(count for kind, count in counts.items() if kind not in ("Node", "Pod"))
-    return f"{counts['Node']} nodes, {counts['Pod']} pods, {others} other objects"
+    return f"{counted(counts['Node'], 'node')}, {counted(counts['Pod'], 'pod')}, {counted(others, 'other object')}"
 
 
 class _Progress:
@@ -106,7 +108,9 @@ def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int
             said = _said_by(error.read())
         raise InputError(said or f"HTTP status {error.code}", url) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"is no scheduler that answers: {getattr(error, 'reason', error)}", url) from None
+        reason = getattr(error, "reason", error)
+        problem = reason.strerror.lower() if isinstance(reason, OSError) and reason.strerror else str(reason)
+        raise InputError(f"is no scheduler that answers: {problem}", url) from None
     explanation, decided = found["explanation"], found["decided"]
     if output in ("json", "yaml"):
         print((to_json if output == "json" else to_yaml)(found))
@@ -257,6 +261,7 @@ def shadow(
     from podium.cli.output import remark
     from podium.errors import InputError
     from podium.live.shadow import run_shadow
+    from podium.wording import counted
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen, "default-scheduler")
@@ -274,8 +279,8 @@ def shadow(
                 file.write(json.dumps(compared.to_dict()) + "\n")
 
         def begun(found: Shadow) -> None:
-            nodes, waiting = found.cluster.node_count, len(found.cluster.pending)
-            remark(f"context {access.context}: following {nodes} nodes, {waiting} pods wait")
+            nodes, waiting = counted(found.cluster.node_count, "node"), counted(len(found.cluster.pending), "pod")
+            remark(f"context {access.context}: following {nodes}, with {waiting} waiting")
 
         found = run_shadow(
             access,

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
-from podium.engine.feasible_rows import FeasibleRows, Ranking, RowScores, check_scores
-from podium.engine.node_statuses import NodeStatuses
+from podium.engine.feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError

@@ -25,8 +25,8 @@ from podium.plugins.queue_and_bind import DefaultPreemption
 class FailedKind:
     """A kind of pod that fits nowhere, with the explanations that somebody has asked for so far."""
 
-    as_of: Hashable
-    """The state of the cluster in which it is known to fit nowhere."""
+    as_of: tuple[int, int, int, int]
+    """The state in which it is known to fit nowhere: the cluster's version, and that of the nominations."""
     decision: Decision | None = None
     """Why it fits nowhere."""
     diagnosis: Diagnosis | None = None
@@ -162,8 +162,11 @@ class FailedKinds:
         self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
         self._priorities = LowestPriorities(cluster, changes)
 
-    def find(self, pod: Pod) -> FailedKind | None:
-        """What is known of the pod's kind: that it fits nowhere now. None if that is not known."""
+    def find(self, pod: Pod, *, look_again: bool = False) -> FailedKind | None:
+        """What is known of the pod's kind: that it fits nowhere now. None if that is not known.
+
+        With `look_again`, the plan is asked if pods came or went since: it may have no node left, whatever the reasons.
+        """
         if not self._known:
             return None  # As long as all pods fit, nothing else has to be done.
         info = self._cluster.info_of(pod)
@@ -173,7 +176,9 @@ class FailedKinds:
         state = self._state()
         if known.as_of != state:
             if not self._still_holds(known, info, pod.spec.scheduler_name):
-                return None
+                if not look_again or not self._has_no_node(known, info, pod.spec.scheduler_name):
+                    return None
+                known.decision = known.diagnosis = None
             known.as_of = state
         return known
 
@@ -203,8 +208,16 @@ class FailedKinds:
             known.statuses = statuses
         return bool(holds)
 
-    def _state(self) -> Hashable:
-        return self._cluster.version, self._nominations.version
+    def _has_no_node(self, known: FailedKind, info: PodInfo, profile: str) -> bool:
+        """Whether filters with kept results reject every node, as far as only pods and nominations changed since."""
+        plan = self._plan_of(info, profile)
+        if known.as_of[1:3] != self._state()[1:3] or plan.outline.varying_pre_filter or plan.outline.narrows:
+            return False
+        plan.catch_up()
+        return plan.feasible_count == 0 and not plan.may_have_errors
+
+    def _state(self) -> tuple[int, int, int, int]:
+        return *self._cluster.version, self._nominations.version
 
     def _kind(self, pod: Pod, info: PodInfo) -> Hashable:
         claims = claims_key(pod, self._cluster.store) if pod.spec.resource_claims else None

@@ -281,7 +281,7 @@ class Scheduler:
     def _find(self, pod: Pod) -> tuple[Evaluation | None, int | None]:
         """The row to take, without collecting reasons; None if no node fits, and no evaluation if that was known."""
         failed = self._failed
-        if failed is not None and failed.find(pod) is not None:
+        if failed is not None and failed.find(pod, look_again=True) is not None:
             return None, None
         start = self._sampling.start
         evaluation, extended = self._evaluate(pod, everywhere=False)

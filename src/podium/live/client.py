@@ -29,6 +29,9 @@ LONGEST_RETRY_AFTER = 60.0
 LONGEST_LINE = 64 << 20
 """Bytes of one watch event: far more than etcd stores for an object."""
 
+GONE = 410
+"""The HTTP status of a list or a watch that asks for what the server has forgotten."""
+
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -149,8 +152,8 @@ class ApiClient:
 
     async def pages(
         self, path: str, *, params: Mapping[str, str] | None = None, limit: int = PAGE
-    ) -> AsyncIterator[Page]:
-        """A list page by page; it starts over with one whole page if the server forgot the rest of it."""
+    ) -> AsyncGenerator[Page, None]:
+        """A list page by page, in one if `limit` is 0; ApiError 410 if the server forgot the rest of it meanwhile."""
         asked = {"limit": str(limit), **(params or {})}
         while True:
             answer = await self.request("GET", path, params=asked)

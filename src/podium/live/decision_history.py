@@ -65,9 +65,11 @@ class DecisionHistory:
 
     # -- remembering -------------------------------------------------------------------------------------------------
 
-    def happens(self, event: Event) -> None:
-        """An object is about to change."""
-        self._note(self._known(event.object), event.object)
+    def happens(self, event: Event) -> Object | None:
+        """An object is about to change; as it is before that, None if it is not there."""
+        before = self._known(event.object)
+        self._note(before, event.object)
+        return before
 
     def placed(self, assumed: Assumed) -> None:
         """A pod was placed on a node, and volumes and devices were reserved for it."""

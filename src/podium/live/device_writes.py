@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from podium.errors import PodiumError
-from podium.framework import SUCCESS, Status
+from podium.framework import Status
 from podium.framework.plugin import CycleState, PostFilterResult
 from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, ObjectDecoder
@@ -99,9 +99,6 @@ class WrittenDynamicResources(DynamicResources):
         super().__init__(args)
         self.to_release: list[tuple[ResourceClaim, bool]] = []
         """Claims that pods have to give up before they fit anywhere, and whether they are to be deleted."""
-
-    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         devices: PodDevices | None = state.get(self.name)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from podium.framework import Framework, Plugin, PostFilterResult, PreFilterResult, Status
+from podium.framework.suggested_change import ClusterEvent
 from podium.loop import Event, EventType, SchedulerLoop
-from podium.loop.queue import SchedulingQueue
-from podium.model import Pod
+from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
+from podium.model import Node, Object, Pod
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,28 +30,30 @@ VICTIMS = tuple(float(2**power) for power in range(7))
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """How an attempt ends."""
 
-GaugeValues = Mapping[str, Mapping[tuple[str, ...], float]]
+Values = Mapping[str, Mapping[tuple[str, ...], float]]
 """Per metric, its value for the values of its labels."""
 
-GAUGES = {
+READ_WHEN_ASKED = {
     "scheduler_pending_pods": (["queue"], "Pods that wait, by the part of the queue they are in."),
     "scheduler_queued_entities": (["queue", "type"], "The same, for whatever is scheduled as one: pods."),
     "scheduler_cache_size": (["type"], "Nodes, pods and assumed pods that the scheduler knows."),
     "scheduler_unschedulable_pods": (["plugin", "profile"], "Pods that wait, by the plugin that rejected them last."),
     "scheduler_goroutines": (["operation"], "Writes under way, by what they do."),
+    "scheduler_queue_incoming_pods_total": (["queue", "event"], "Pods that came into the queue, by part and event."),
 }
 
 
-class _GaugesNow(Collector):
-    """Gauges that are worked out when somebody asks."""
+class _Now(Collector):
+    """Metrics that are worked out when somebody asks."""
 
-    def __init__(self, now: Callable[[], GaugeValues]) -> None:
+    def __init__(self, now: Callable[[], Values]) -> None:
         self._now = now
 
-    def collect(self) -> list[GaugeMetricFamily]:
-        families, values = [], self._now()
-        for name, (labels, meaning) in GAUGES.items():
-            family = GaugeMetricFamily(name, meaning, labels=labels)
+    def collect(self) -> list[Metric]:
+        families, values = list[Metric](), self._now()
+        for name, (labels, meaning) in READ_WHEN_ASKED.items():
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            family = kind(name, meaning, labels=labels)
             for key, value in values.get(name, {}).items():
                 family.add_metric(key, value)
             families.append(family)
@@ -61,15 +63,16 @@ class _GaugesNow(Collector):
 class Metrics:
     """One registry of its own, so that several schedulers in a process do not get in each other's way."""
 
-    def __init__(self, gauges: Callable[[], GaugeValues]) -> None:
+    def __init__(self, now: Callable[[], Values]) -> None:
+        """`now` is asked for the metrics that are read when somebody asks."""
         self._registry = registry = CollectorRegistry()
-        registry.register(_GaugesNow(gauges))
+        registry.register(_Now(now))
         self.attempts = prometheus_client.Counter(
             "scheduler_schedule_attempts_total", "Attempts to schedule pods.", ["result", "profile"], registry=registry
         )
         self.attempt_seconds = Histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "How long attempts take, without binding.",
+            "How long attempts take, with binding.",
             ["result", "profile"],
             buckets=ATTEMPT_SECONDS,
             registry=registry,
@@ -131,26 +134,19 @@ class Metrics:
             "scheduler_preemption_victims", "How many pods a preemption evicts.", buckets=VICTIMS, registry=registry
         )
         self.preemptions = prometheus_client.Counter(
-            "scheduler_preemption_attempts_total", "Preemptions that were carried out.", registry=registry
-        )
-        self.incoming = prometheus_client.Counter(
-            "scheduler_queue_incoming_pods_total",
-            "Pods that came into the queue, by part and event.",
-            ["queue", "event"],
+            "scheduler_preemption_attempts_total",
+            "How often pods that fit nowhere asked for others to go.",
             registry=registry,
         )
         self.leader = Gauge(
             "leader_election_master_status", "Whether this replica is the leader.", ["name"], registry=registry
         )
 
-    @contextmanager
-    def counting(self, queue: SchedulingQueue, event: str) -> Iterator[None]:
-        """Count the pods that come into a part of the queue meanwhile, under the name of what happens."""
-        active, backoff = len(queue.active), len(queue.backoff)
-        yield
-        for part, grown in (("active", len(queue.active) - active), ("backoff", len(queue.backoff) - backoff)):
-            if grown > 0:
-                self.incoming.labels(part, event).inc(grown)
+    def attempted(self, result: str, pod: Pod, seconds: float) -> None:
+        """An attempt to schedule a pod came to its end, binding included."""
+        labels = result, pod.spec.scheduler_name
+        self.attempts.labels(*labels).inc()
+        self.attempt_seconds.labels(*labels).observe(seconds)
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -163,8 +159,8 @@ def exposition(registry: CollectorRegistry) -> bytes:
     return b"".join(line for line in lines if b"_created" not in line)
 
 
-def gauge_values(loop: SchedulerLoop, writes: int) -> GaugeValues:
-    """The gauges of a scheduler as it is; `writes` is how many are under way."""
+def values_now(loop: SchedulerLoop, writes: int) -> Values:
+    """What is read when somebody asks, of a scheduler as it is; `writes` is how many are under way."""
     queue = loop.queue
     gated = sum(1 for queued in queue.unschedulable if queued.is_gated)
     rejected: Counter[tuple[str, ...]] = Counter(
@@ -186,18 +182,50 @@ def gauge_values(loop: SchedulerLoop, writes: int) -> GaugeValues:
         },
         "scheduler_unschedulable_pods": rejected,
         "scheduler_goroutines": {("binding",): writes},
+        "scheduler_queue_incoming_pods_total": queue.incoming,
     }
 
 
-def event_label(event: Event) -> str:
-    """kube-scheduler's name for what happened; pods on nodes are another resource than those that wait."""
-    kind, action = type(event.object).__name__, event.type.name.capitalize()
-    if isinstance(event.object, Pod):
-        if event.object.spec.node_name:
-            kind = "AssignedPod"
-        elif event.type is not EventType.ADD:
-            kind = "UnscheduledPod"
-    return f"{kind}{action}"
+UNTOLD = frozenset(
+    (
+        *("Namespace", "PodDisruptionBudget", "PriorityClass", "ReplicaSet", "ReplicationController", "Service"),
+        *("DeviceTaintRule", "ResourceClaimTemplate", "StatefulSet"),
+    )
+)
+"""Kinds that kube-scheduler looks up, but has no handlers of events for."""
+
+
+def event_labels(event: Event, old: Object | None, *, is_ours: bool = True) -> Sequence[str]:
+    """What kube-scheduler's metrics call an event, before which an object was `old`; several for some updates.
+
+    `is_ours` says of a pod whether this scheduler is to place it.
+    """
+    item, is_gone = event.object, event.type is EventType.DELETE
+    if isinstance(item, Pod):
+        return _pod_labels(item, old if isinstance(old, Pod) else None, is_gone, is_ours)
+    if type(item).__name__ in UNTOLD:
+        return ()
+    if isinstance(item, Node) and isinstance(old, Node) and not is_gone:
+        return _labels(node_changes(old, item))
+    return _labels([object_change(item if is_gone else old, None if is_gone else item)])
+
+
+def _pod_labels(pod: Pod, old: Pod | None, is_gone: bool, is_ours: bool) -> Sequence[str]:
+    unscheduled = "UnscheduledPod"
+    if is_gone:
+        return (f"{ASSIGNED if pod.spec.node_name else unscheduled}Delete",) if pod.spec.node_name or is_ours else ()
+    if old is None or (pod.spec.node_name and not old.spec.node_name):
+        added = (f"{ASSIGNED}Add",) if pod.spec.node_name else (f"{unscheduled}Add",) if is_ours else ()
+        return (*added, f"{unscheduled}Delete") if old is not None and is_ours else added
+    kind = ASSIGNED if pod.spec.node_name else unscheduled
+    if kind is unscheduled and not is_ours:
+        return ()
+    changes = _labels(pod_changes(old, pod), kind)
+    return changes if f"{kind}Update" in changes else (f"{kind}Update", *changes)
+
+
+def _labels(changes: Sequence[ClusterEvent], pod: str = ASSIGNED) -> Sequence[str]:
+    return [label_of(change, pod) for change in changes]
 
 
 POINTS = {
@@ -211,7 +239,6 @@ POINTS = {
     "reserve": "Reserve",
     "unreserve": "Unreserve",
     "permit": "Permit",
-    "post_bind": "PostBind",
 }
 """The methods of plugins that decide, and kube-scheduler's names of the points; who binds measures that itself."""
 COUNTED = ("PreFilter", "Filter", "PreScore", "Score")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import signal
 import socket
@@ -55,7 +56,7 @@ class HttpServer:
         try:
             await site.start()
         except OSError as error:
-            raise InputError(f"cannot listen at {host}:{port}: {(error.strerror or str(error)).lower()}") from None
+            raise InputError(f"cannot listen at {host}:{port}: {os.strerror(error.errno or 0).lower()}") from None
         found: int = self._runner.addresses[0][1]
         return found
 
@@ -245,12 +246,13 @@ async def _run(
         for_lease = await stack.enter_async_context(ApiClient(access))
         reflectors = Reflectors(await stack.enter_async_context(ApiClient(access)), SCHEDULED_BY)
         scheduler = LiveScheduler(client, for_events, reflectors, config, settings, **options)
+        stack.push_async_callback(reflectors.stop)
+        if not await _unless(stop, reflectors.start()):
+            return
         server = HttpServer(scheduler)
         stack.push_async_callback(server.stop)
         port = await server.start(listening.host, listening.port)
         logger.info("serving /livez, /readyz, /metrics and /decisions at http://%s:%d", listening.host, port)
-        reflectors.start()
-        stack.push_async_callback(reflectors.stop)
         if not await _unless(stop, reflectors.synced()):
             return
         server.is_ready = True

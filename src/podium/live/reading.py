@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podium.live.client import ApiClient, ApiError
+from podium.live.client import GONE, PAGE, ApiClient, ApiError
 from podium.live.kubeconfig import Access
 from podium.manifests import Objects
 from podium.manifests.checks import check
-from podium.manifests.decode import CLUSTER_SCOPED, GROUPS, Entry, decode
+from podium.manifests.decode import CLUSTER_SCOPED, GROUP_OF, Entry, decode
 from podium.manifests.defaults import StoredPods, default_object
 from podium.manifests.files import Document
 from podium.manifests.loading import assemble
 from podium.memory import collector_paused
 from podium.model import KINDS, Node, Object, Pod
+from podium.plugins.dynamic_resources.extended_resources import CLASS_PREFIX
 
 IRREGULAR = {"CSIStorageCapacity": "csistoragecapacities"}
 """The plurals that are more than an s or es at the end."""
@@ -56,9 +57,7 @@ def _plural(kind: str) -> str:
     return IRREGULAR.get(kind) or f"{name}{'es' if name.endswith('s') else 's'}"
 
 
-_GROUP_OF = {kind: group for group, kinds in GROUPS.items() if group != "extensions" for kind in kinds}
-
-RESOURCES = {kind: Resource(kind, type_, _GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
+RESOURCES = {kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind)) for kind, type_ in KINDS.items()}
 """Every kind that scheduling reads, by its name."""
 
 WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
@@ -129,12 +128,21 @@ class Lists:
                 return []
 
     async def _decoded(self, resource: Resource) -> list[Object]:
+        try:
+            return await self._pages(resource, PAGE)
+        except ApiError as error:
+            if error.code != GONE:
+                raise
+            # It took so long that the server forgot what it began with: as kubectl does, all at once then.
+            return await self._pages(resource, 0)
+
+    async def _pages(self, resource: Resource, limit: int) -> list[Object]:
         decoder, found = ObjectDecoder(resource), list[Object]()
-        async for page in self._client.pages(resource.path):
+        async for page in self._client.pages(resource.path, limit=limit):
             items = page.items or []
             found += map(decoder.decode, items)
-            self.counts[resource.kind] += len(items)
             self._on_page(len(items))
+        self.counts[resource.kind] = len(found)
         return found
 
 
@@ -193,11 +201,17 @@ NAME_FIELDS = frozenset(
         *("name", "namespace", "uid", "nodeName", "nominatedNodeName", "claimName", "volumeName", "generateName"),
         *("storageClassName", "priorityClassName", "persistentVolumeName", "volumeAttributesClassName"),
         *("resourceClaimName", "resourceClaimTemplateName", "nodeID", "secretName", "shareName"),
+        *("deviceClassName", "device", "counterSet", "containerName", "requestName"),
         *("iqn", "targetPortal", "pool", "monitors", "namespaces"),
     )
 )
 DISK_FIELDS = frozenset(("volumeHandle", "volumeID", "pdName", "diskName", "diskURI"))
 LABEL_FIELDS = frozenset(("labels", "matchLabels", "nodeSelector"))
+SELECTOR_PARTS = frozenset(("matchLabels", "matchExpressions", "nodeSelectorTerms"))
+"""What tells a selector from the labels that others select by."""
+REQUEST_FIELDS = frozenset(("request", "requests"))
+"""Requests for devices: their names, one of several alternatives after a slash."""
+RESOURCE_FIELDS = frozenset(("requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"))
 KEY_FIELDS = frozenset(("topologyKey", "topologyKeys", "matchLabelKeys", "mismatchLabelKeys"))
 KEPT_FIELDS = frozenset(("parameters", "selectors", "conditions"))
 """Parts that Kubernetes, drivers and expressions give a meaning to."""
@@ -262,10 +276,12 @@ class _Rewriting:
         return self._text(field, value)
 
     def _map(self, field: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        if field in LABEL_FIELDS or (field == "selector" and not fields.keys() & {"matchLabels", "matchExpressions"}):
+        if field in LABEL_FIELDS | {"selector"} and not fields.keys() & SELECTOR_PARTS:
             return {self._key(key): self._value(key, value) for key, value in fields.items()}
         if field == "annotations":
             return {key: self._annotation(key, value) for key, value in fields.items() if _is_well_known(key)}
+        if field in RESOURCE_FIELDS and "name" not in fields:
+            return {self._resource(name): self._field("", amount) for name, amount in fields.items()}
         if field == "disruptedPods":
             return {self._name(name): when for name, when in fields.items()}
         if "key" in fields:
@@ -289,9 +305,11 @@ class _Rewriting:
             return self._key(text)
         if field in NAME_FIELDS:
             return self._name(text)
+        if field in REQUEST_FIELDS:
+            return "/".join(map(self._name, text.split("/")))
         if field in DISK_FIELDS:
             return self._disk(text)
-        if field in ("image", "names"):
+        if field in ("image", "names", "reference"):
             return self._image(text)
         return text
 
@@ -305,7 +323,13 @@ class _Rewriting:
 
     def _annotation(self, key: str, value: str) -> str:
         """An annotation may name a node or a class."""
-        return self._name(value) if key.endswith(("/selected-node", "/storage-class")) else value
+        return self._name(value) if key.endswith(("/selected-node", "/storage-class", "/pod-claim-name")) else value
+
+    def _resource(self, name: str) -> str:
+        """A resource keeps its name, but for one that is called after a class of devices."""
+        if not name.startswith(CLASS_PREFIX):
+            return name
+        return CLASS_PREFIX + self._name(name.removeprefix(CLASS_PREFIX))
 
     def _name(self, name: str) -> str:
         return name if name in KEPT_NAMES else self._word(name)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from podium.errors import InputError
-from podium.live.client import ApiClient, ApiError, Status
+from podium.live.client import GONE, ApiClient, ApiError, Status
 from podium.live.kubeconfig import Access
 from podium.live.reading import INDISPENSABLE, SCHEDULED_BY, ObjectDecoder, Resource, missing_kind
 from podium.loop import Event, EventType
@@ -29,7 +29,6 @@ FIRST_BACKOFF, LONGEST_BACKOFF, BACKOFF_RESETS_AFTER = 0.8, 30.0, 120.0
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that are done are of no concern to a scheduler."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-GONE = 410
 
 Sink = Callable[[Event], None]
 
@@ -247,6 +246,7 @@ class Reflectors:
         self.events: deque[Event] = deque()
         """What happened and nobody has looked at yet."""
         self.has_events = asyncio.Event()
+        self._client = client
         self._by_kind = {resource.kind: Reflector(client, resource, self._told) for resource in resources}
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -254,7 +254,11 @@ class Reflectors:
         self.events.append(event)
         self.has_events.set()
 
-    def start(self) -> None:
+    async def start(self) -> None:
+        """Follow all kinds from now on; ApiError if nodes or pods cannot be had, rather than asking for ever."""
+        for resource in (each.resource for each in self._by_kind.values() if each.resource.type in INDISPENSABLE):
+            async with aclosing(self._client.pages(resource.path, limit=1)) as pages:
+                await anext(pages)
         self._tasks = [asyncio.create_task(each.run(), name=kind) for kind, each in self._by_kind.items()]
 
     async def synced(self) -> None:
@@ -302,7 +306,7 @@ async def follow_cluster(
     async with ApiClient(access) as client:
         connected(client)
         reflectors = Reflectors(client, SCHEDULED_BY)
-        reflectors.start()
+        await reflectors.start()
         try:
             await reflectors.synced()
             reflectors.events.clear()

@@ -6,37 +6,33 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
+from podium.engine.evaluation import PLUGIN_FAULTS
 from podium.errors import PodiumError
-from podium.framework import SUCCESS, Plugin, Registry
+from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
 from podium.live import writes
 from podium.live.client import ApiClient
 from podium.live.decision_history import Decided, DecisionHistory
 from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
-from podium.live.metrics import (
-    ERROR,
-    SCHEDULED,
-    UNSCHEDULABLE,
-    GaugeValues,
-    Metrics,
-    PluginTimes,
-    event_label,
-    gauge_values,
-)
+from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
 from podium.live.reflector import Reflectors
 from podium.live.writes import Condition, EventRecorder, PodStatuses, Preemptions, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
+from podium.loop.cycle import answer_of, in_words
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
+from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
+from podium.rules.table import is_at_least
 
 logger = logging.getLogger("podium.live")
 
@@ -44,6 +40,8 @@ SLICE = 0.02
 """Seconds of deciding after which answers of the API server get their turn."""
 FINISH_WITHIN = 30.0
 """Seconds that bindings under way have when the scheduler is to stop."""
+NOMINATES_EXPECTED_SINCE = "v1.35"
+"""From this release on, a pod's status names the node that it is about to be bound to, if something comes before."""
 
 
 class Settings(NamedTuple):
@@ -79,12 +77,16 @@ class LiveScheduler:
         self._slots = asyncio.Semaphore(settings.bind_concurrency)
         self._wake_up = reflectors.has_events
         self._tasks: set[asyncio.Task[None]] = set()
-        self._arrived: dict[str, float] = {}
         self._waiting: dict[str, float] = {}
         """Since when pods wait at Permit."""
+        self._expecting: set[str] = set()
+        """The uids of pods whose status names the node that they are about to be bound to."""
+        self._threads = ThreadPoolExecutor(settings.bind_concurrency, "binding")
+        """Where plugins of the user's take part in binding."""
+        self._event_loop: asyncio.AbstractEventLoop | None = None
         self.loop: SchedulerLoop | None = None
         """There once `run` has begun to schedule."""
-        self.metrics = Metrics(self._gauges)
+        self.metrics = Metrics(self._values)
         self._times = PluginTimes(self.metrics)
         self.history: DecisionHistory | None = None
         """The last decisions; there once `run` has begun to schedule."""
@@ -93,20 +95,24 @@ class LiveScheduler:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until told to stop; bindings under way are then finished."""
+        self._event_loop = asyncio.get_running_loop()
         loop = self._begin()
         if not self._settings.dry_run:
             self._recorder.start()
         try:
             while not stop.is_set():
                 self._reflectors.check()
-                self._take_events(loop)
-                if not self._schedule(loop):
+                with PLUGIN_FAULTS:
+                    self._take_events()
+                    has_worked = self._schedule(loop)
+                if not has_worked:
                     await self._rest(loop, stop)
                 await asyncio.sleep(0)
             await self._finish(FINISH_WITHIN)
         finally:
             # Who is no longer the leader must not write: what is under way then is given up.
             await self._finish(0.0)
+            self._threads.shutdown(wait=False, cancel_futures=True)
             loop.close()
 
     def _begin(self) -> SchedulerLoop:
@@ -115,23 +121,19 @@ class LiveScheduler:
         with collector_paused():
             cluster = Cluster.from_objects(self._reflectors.objects())
             now = time.monotonic()
-            loop = SchedulerLoop(cluster, self._config, now=now, extenders_bind=False, **self._options)
+            loop = SchedulerLoop(cluster, self._config, now=now, runs_binding=False, **self._options)
         gc.freeze()
-        for pod in cluster.pending.values():
-            if loop.is_responsible(pod):
-                self._came(pod, now)
-        self.metrics.incoming.labels("active", "PodAdd").inc(len(loop.queue.active))
         self._times.measure(loop.scheduler.frameworks)
         self.loop, self.history = loop, DecisionHistory(loop)
         logger.info("scheduling: %d nodes, %d pods, %d pending", cluster.node_count, len(loop.pods), len(loop.queue))
         return loop
 
-    def _take_events(self, loop: SchedulerLoop) -> None:
+    def _take_events(self) -> None:
         events, until = self._reflectors.events, time.monotonic() + SLICE
-        while events and (now := time.monotonic()) < until:
+        while events and time.monotonic() < until:
             event = events.popleft()
             if isinstance(event.object, Pod):
-                self._note_pod(loop, event, event.object, now)
+                self._note_pod(event, event.object)
             current = self._devices.current(event)
             if current is not None:
                 self._handle(current)
@@ -140,37 +142,38 @@ class LiveScheduler:
         """Tell the loop what happened, and keep what was before."""
         assert self.loop is not None
         assert self.history is not None
-        begin, label = time.monotonic(), event_label(event)
-        self.history.happens(event)
-        with self.metrics.counting(self.loop.queue, label):
-            self.loop.handle(event, begin)
-        self.metrics.event_seconds.labels(label).observe(time.monotonic() - begin)
+        begin, item = time.monotonic(), event.object
+        before = self.history.happens(event)
+        if isinstance(item, Pod):
+            # As it was reported, without the node that it counts on.
+            labels = event_labels(event, self.loop.pods.get(item.key), is_ours=self.loop.is_responsible(item))
+        else:
+            labels = event_labels(event, before)
+        self.loop.handle(event, begin)
+        seconds = time.monotonic() - begin
+        for label in labels:
+            self.metrics.event_seconds.labels(label).observe(seconds)
 
-    def _note_pod(self, loop: SchedulerLoop, event: Event, pod: Pod, now: float) -> None:
+    def _note_pod(self, event: Event, pod: Pod) -> None:
         if event.type is EventType.DELETE or pod.terminating:
             self._preemptions.pod_goes(pod)
         if event.type is EventType.DELETE or pod.spec.node_name:
-            self._arrived.pop(pod.key, None)
             self._statuses.forget(pod.key)
             self._preemptions.give_up(pod)
             self._waiting.pop(pod.key, None)
-        elif pod.key not in loop.pods and loop.is_responsible(pod):
-            self._came(pod, now)
-
-    def _came(self, pod: Pod, now: float) -> None:
-        self._arrived[pod.key] = now
+            self._expecting.discard(pod.metadata.uid)
 
     def _schedule(self, loop: SchedulerLoop) -> bool:
         """Try pods for a while; whether there was anything to do."""
         begin = now = time.monotonic()
         while now < begin + SLICE and loop.has_work(now):
-            with self.metrics.counting(loop.queue, "BackoffComplete"):
-                loop.queue.flush(now)
             instructions = loop.run_one(now)
             after = time.monotonic()
             if instructions:
-                self._measure(loop, instructions, after - now)
-                self._carry_out(instructions)
+                self.metrics.algorithm_seconds.observe(after - now)
+                self._times.attempted(instructions[0].pod.spec.scheduler_name)
+                self._measure(instructions, after - now)
+                self._carry_out(instructions, now)
             now = after
         return now != begin or bool(self._reflectors.events)
 
@@ -200,14 +203,18 @@ class LiveScheduler:
 
     # -- carrying out ------------------------------------------------------------------------------------------------
 
-    def _carry_out(self, instructions: list[Instruction]) -> None:
+    def _carry_out(self, instructions: list[Instruction], begin: float) -> None:
+        """Do what the loop says; `begin` is when the attempt began that it comes from."""
         evictions = [each for each in instructions if isinstance(each, Evict)]
         for instruction in instructions:
             match instruction:
                 case Bind(pod, node, attempts):
                     self._note_bound(pod, Decided(time.time(), attempts, node))
                     if not self._settings.dry_run:
-                        self._spawn(self._bind(pod, node, attempts))
+                        self._spawn(self._bind(pod, node, attempts, begin))
+                case Wait(pod, node):
+                    if not self._settings.dry_run:
+                        self._nominate_expected(pod, node)
                 case Unschedulable(pod, message, plugins, is_error):
                     self._fail(pod, message, is_error=is_error)
                     if DynamicResources.name in plugins and not self._settings.dry_run and self.loop is not None:
@@ -216,7 +223,6 @@ class LiveScheduler:
                     if not self._settings.dry_run:
                         self._statuses.nominate(pod, node)
         if evictions:
-            self.metrics.preemptions.inc()
             self.metrics.victims.observe(len(evictions))
             if not self._settings.dry_run:
                 self._preemptions.begin(evictions[0].by, [each.pod for each in evictions])
@@ -246,6 +252,9 @@ class LiveScheduler:
         self.history.decided(pod, Decided(time.time(), queued.attempts if queued else 0, message=message))
         if self._settings.dry_run:
             return
+        if pod.metadata.uid in self._expecting:
+            self._expecting.discard(pod.metadata.uid)
+            self._statuses.nominate(pod, "")
         reason = writes.SCHEDULER_ERROR if is_error else writes.UNSCHEDULABLE
         self._record(pod, pod, "Warning", "FailedScheduling", "Scheduling", message)
         self._statuses.unschedulable(pod, Condition(reason, message))
@@ -256,83 +265,155 @@ class LiveScheduler:
         version = known.version if known else ""
         self._recorder.record(pod, version, cause.spec.scheduler_name, kind, reason, action, note)
 
-    async def _bind(self, pod: Pod, node: str, attempts: int) -> None:
-        """PreBind and Bind of one pod; the loop is told when that fails."""
+    # -- binding -----------------------------------------------------------------------------------------------------
+
+    async def _bind(self, pod: Pod, node: str, attempts: int, begin: float) -> None:
+        """The binding cycle of one pod: PreBind, Bind and PostBind; the loop is told when that fails."""
         assert self.loop is not None
         found = self.loop.assumed.get(pod.key)
         if found is None:
             return
-        assumed = found[1]
-        try:
-            await self._bind_volumes(assumed)
-            await self._bind_devices(self.loop, assumed)
+        queued, assumed = found
+        await self._tell_expected(assumed)
+        status = await self._timed("PreBind", self._pre_bind(assumed), pod)
+        if status == SUCCESS:
             async with self._slots:
-                if pod.key not in self.loop.assumed:
+                if not self._is_assumed(assumed):
                     # Deleted while it waited for its turn.
                     await self._devices.unreserve(assumed, self.loop)
                     return
-                await self._bind_now(assumed)
-        except PodiumError as error:
-            await self._devices.unreserve(assumed, self.loop)
-            if pod.key in self.loop.assumed and self.history is not None:
-                self.history.taken_back(assumed)
-            self._carry_out(self.loop.bind_failed(pod.key, str(error), time.monotonic()))
-            self._wake_up.set()
+                status = await self._timed("Bind", self._bind_now(assumed), pod)
+        if status != SUCCESS:
+            await self._fail_to_bind(assumed, status, begin)
             return
         self._devices.is_bound(pod)
         self._record(pod, pod, "Normal", "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
-        arrived = self._arrived.pop(pod.key, None)
-        if arrived is not None:
+        self.metrics.attempted(SCHEDULED, pod, time.monotonic() - begin)
+        if queued.active_since is not None:
             label = str(attempts) if attempts < 15 else "15+"
-            self.metrics.sli_seconds.labels(label).observe(time.monotonic() - arrived)
+            self.metrics.sli_seconds.labels(label).observe(time.monotonic() - queued.active_since)
         self.metrics.pod_attempts.observe(attempts)
+        await self._timed("PostBind", self._post_bind(assumed), pod)
 
-    async def _bind_devices(self, loop: SchedulerLoop, assumed: Assumed) -> None:
-        if assumed.state.get(DynamicResources.name) is None:
+    def _is_assumed(self, assumed: Assumed) -> bool:
+        """Whether the pod still counts on the node it is to be bound to: it may have been deleted, and made anew."""
+        assert self.loop is not None
+        found = self.loop.assumed.get(assumed.pod.key)
+        return found is not None and found[1] is assumed
+
+    async def _fail_to_bind(self, assumed: Assumed, status: Status, begin: float) -> None:
+        assert self.loop is not None
+        assert self.history is not None
+        await self._devices.unreserve(assumed, self.loop)
+        if not self._is_assumed(assumed):
             return
-        pod, begin = assumed.pod, time.monotonic()
+        self.history.taken_back(assumed)
+        instructions = self.loop.bind_failed(assumed.pod.key, status, time.monotonic())
+        self._measure(instructions, time.monotonic() - begin)
+        self._carry_out(instructions, begin)
+        self._wake_up.set()
+
+    async def _tell_expected(self, assumed: Assumed) -> None:
+        """Let others know which node a pod is about to be bound to, where that takes more than the binding."""
+        if self._has_to_prepare(assumed):
+            self._nominate_expected(assumed.pod, assumed.node)
+        if assumed.pod.metadata.uid in self._expecting:
+            await self._statuses.written(assumed.pod.key)
+
+    def _has_to_prepare(self, assumed: Assumed) -> bool:
+        assert self.loop is not None
+        if VolumeBinding.reserved(assumed.state) or assumed.state.get(DynamicResources.name) is not None:
+            return True
+        plugins = self.loop.scheduler.framework_of(assumed.pod).pre_bind
+        return any(not isinstance(plugin, VolumeBinding | DynamicResources) for plugin in plugins)
+
+    def _nominate_expected(self, pod: Pod, node: str) -> None:
+        assert self.loop is not None
+        rules = self.loop.scheduler.setup.rules
+        if is_at_least(rules.release, NOMINATES_EXPECTED_SINCE) and pod.metadata.uid not in self._expecting:
+            self._expecting.add(pod.metadata.uid)
+            self._statuses.nominate(pod, node)
+
+    async def _pre_bind(self, assumed: Assumed) -> Status:
+        assert self.loop is not None
+        status = SUCCESS
+        for plugin in self.loop.scheduler.framework_of(assumed.pod).pre_bind:
+            match plugin:
+                case VolumeBinding():
+                    status = in_words(await self._written(self._bind_volumes(plugin, assumed)), plugin, "PreBind")
+                case DynamicResources():
+                    status = in_words(await self._written(self._bind_devices(assumed)), plugin, "PreBind")
+                case _:
+                    status = await self._in_thread(answer_of, plugin, "PreBind", plugin.pre_bind, assumed)
+            if status != SUCCESS:
+                break
+        return status
+
+    @staticmethod
+    async def _written(writing: Awaitable[None]) -> Status:
+        """Whether something could be written, as a plugin says it."""
+        try:
+            await writing
+        except PodiumError as error:
+            return Status.error(str(error))
+        return SUCCESS
+
+    async def _in_thread(self, work: Callable[..., Status], *arguments: Any) -> Status:
+        """Ask a plugin of the user's without keeping others waiting: it may talk to somebody, and take its time."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    async def _bind_devices(self, assumed: Assumed) -> None:
+        assert self.loop is not None
+        pod = assumed.pod
 
         def waits(note: str) -> None:
             self._record(pod, pod, "Normal", "BindingConditionsPending", "Scheduling", note)
 
-        try:
-            await self._devices.bind(assumed, loop, self._handle, waits)
-        except PodiumError as error:
-            raise PodiumError(f'running PreBind plugin "{DynamicResources.name}": {error}') from None
-        finally:
-            self._measure_point("PreBind", pod, begin)
+        await self._devices.bind(assumed, self.loop, self._handle, waits)
 
-    async def _bind_volumes(self, assumed: Assumed) -> None:
-        if not VolumeBinding.reserved(assumed.state):
-            return
-        args = next((each.args for each in self._framework_args(assumed.pod)), None)
+    async def _bind_volumes(self, plugin: VolumeBinding, assumed: Assumed) -> None:
+        args = plugin.args
         timeout = args.bind_timeout_seconds if isinstance(args, VolumeBindingArgs) else 600
-        begin = time.monotonic()
-        try:
-            await self._volumes.bind(assumed, timeout)
-        except PodiumError as error:
-            raise PodiumError(f'running PreBind plugin "VolumeBinding": {error}') from None
-        finally:
-            self._measure_point("PreBind", assumed.pod, begin)
+        await self._volumes.bind(assumed, timeout)
 
-    def _framework_args(self, pod: Pod) -> list[Any]:
+    async def _bind_now(self, assumed: Assumed) -> Status:
+        """What an extender says that binds; else what the first Bind plugin says that does not leave it to the next."""
         assert self.loop is not None
-        return [each for each in self.loop.scheduler.framework_of(pod).pre_bind if each.name == VolumeBinding.name]
-
-    async def _bind_now(self, assumed: Assumed) -> None:
-        assert self.loop is not None
-        begin, is_bound = time.monotonic(), None
         if self._config.extenders:
-            is_bound = await asyncio.to_thread(self.loop.bind_by_extender, assumed)
-        try:
-            if is_bound is None:
-                await writes.bind(self._client, assumed.pod, assumed.node)
-            elif is_bound != SUCCESS:
-                raise PodiumError(is_bound.message)
-        except PodiumError as error:
-            raise PodiumError(f'running Bind plugin "DefaultBinder": {error}') from None
-        finally:
-            self._measure_point("Bind", assumed.pod, begin)
+            bound = await asyncio.to_thread(self.loop.bind_by_extender, assumed)
+            if bound is not None:
+                return bound
+        status = SKIP
+        for plugin in self.loop.scheduler.framework_of(assumed.pod).bind:
+            if type(plugin) is DefaultBinder:
+                status = in_words(await self._bind_by_default(assumed.pod, assumed.node), plugin, "Bind")
+            else:
+                assumed.state[BINDER] = self._binder
+                status = await self._in_thread(answer_of, plugin, "Bind", plugin.bind, assumed)
+            if status.code is not Code.SKIP:
+                break
+        return status
+
+    async def _bind_by_default(self, pod: Pod, node: str) -> Status:
+        return await self._written(writes.bind(self._client, pod, node))
+
+    def _binder(self, pod: Pod, node: str) -> Status:
+        """Bind a pod on behalf of a plugin that runs in a thread of its own."""
+        assert self._event_loop is not None
+        return asyncio.run_coroutine_threadsafe(self._bind_by_default(pod, node), self._event_loop).result()
+
+    async def _post_bind(self, assumed: Assumed) -> Status:
+        assert self.loop is not None
+        for plugin in self.loop.scheduler.framework_of(assumed.pod).post_bind:
+
+            def told(state: CycleState, pod: Pod, node: str, plugin: PostBindPlugin = plugin) -> Status:
+                plugin.post_bind(state, pod, node)
+                return SUCCESS
+
+            status = await self._in_thread(answer_of, plugin, "PostBind", told, assumed)
+            if status != SUCCESS:
+                logger.error("pod %s is bound, but %s", assumed.pod.key, status.message)
+        return SUCCESS
 
     async def _preempt(self, evictions: list[Evict]) -> None:
         """Evict pods for another one, which is tried again at once if that fails."""
@@ -354,35 +435,45 @@ class LiveScheduler:
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 
-    def _measure(self, loop: SchedulerLoop, instructions: list[Instruction], seconds: float) -> None:
-        self.metrics.algorithm_seconds.observe(seconds)
-        self._times.attempted(instructions[0].pod.spec.scheduler_name)
+    def _measure(self, instructions: list[Instruction], seconds: float) -> None:
+        """Count attempts that are over, and note how long pods waited at Permit; who binds counts what is bound."""
+        now = time.monotonic()
         for each in instructions:
-            if isinstance(each, Bind):
-                result = SCHEDULED
-            elif isinstance(each, Unschedulable):
-                result = ERROR if each.is_error else UNSCHEDULABLE
-                place = "backoff" if loop.queue.backoff.get(each.pod.key) else "unschedulable"
-                self.metrics.incoming.labels(place, "ScheduleAttemptFailure").inc()
-            else:
-                if isinstance(each, Wait):
-                    self._waiting[each.pod.key] = time.monotonic()
-                continue
-            if each.pod.key in self._waiting:
-                waited = time.monotonic() - self._waiting.pop(each.pod.key)
-                self.metrics.permit_seconds.labels("Success" if result is SCHEDULED else "Unschedulable").observe(
-                    waited
-                )
-            profile = each.pod.spec.scheduler_name
-            self.metrics.attempts.labels(result, profile).inc()
-            self.metrics.attempt_seconds.labels(result, profile).observe(seconds)
+            match each:
+                case Wait(pod):
+                    self._waiting[pod.key] = now
+                case Bind(pod):
+                    self._measure_waiting(pod, "Success", now)
+                    if self._settings.dry_run:
+                        self.metrics.attempted(SCHEDULED, pod, seconds)
+                case Unschedulable(pod, _, plugins, is_error):
+                    self._measure_waiting(pod, "Unschedulable", now)
+                    self._count_preemption(pod, plugins)
+                    self.metrics.attempted(ERROR if is_error else UNSCHEDULABLE, pod, seconds)
 
-    def _measure_point(self, point: str, pod: Pod, begin: float) -> None:
-        labels = (point, "Success", pod.spec.scheduler_name)
+    def _count_preemption(self, pod: Pod, rejectors: tuple[str, ...]) -> None:
+        """Count that a pod which fits nowhere asked for others to go, whether or not that helps."""
+        assert self.loop is not None
+        framework = self.loop.scheduler.framework_of(pod)
+        fits_nowhere = any(each.name in rejectors for each in (*framework.pre_filter, *framework.filter))
+        if fits_nowhere and any(isinstance(each, DefaultPreemption) for each in framework.post_filter):
+            self.metrics.preemptions.inc()
+
+    def _measure_waiting(self, pod: Pod, result: str, now: float) -> None:
+        since = self._waiting.pop(pod.key, None)
+        if since is not None:
+            self.metrics.permit_seconds.labels(result).observe(now - since)
+
+    async def _timed(self, point: str, work: Awaitable[Status], pod: Pod) -> Status:
+        """What plugins of a point answer, and how long they took."""
+        begin = time.monotonic()
+        status = await work
+        labels = (point, status.code.value, pod.spec.scheduler_name)
         self.metrics.point_seconds.labels(*labels).observe(time.monotonic() - begin)
+        return status
 
-    def _gauges(self) -> GaugeValues:
-        return {} if self.loop is None else gauge_values(self.loop, len(self._tasks))
+    def _values(self) -> Values:
+        return {} if self.loop is None else values_now(self.loop, len(self._tasks))
 
 
 def _replaced(registry: Registry, plugins: Iterable[type[Plugin]]) -> Registry:

@@ -5,6 +5,7 @@ process.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections import Counter
@@ -253,7 +254,7 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         reflectors = Reflectors(await stack.enter_async_context(ApiClient(access)), SCHEDULED_BY)
-        reflectors.start()
+        await reflectors.start()
         stack.push_async_callback(reflectors.stop)
         await reflectors.synced()
         reflectors.events.clear()
@@ -299,7 +300,7 @@ class _Metrics:
         try:
             await web.TCPSite(runner, "127.0.0.1", port).start()
         except OSError as error:
-            raise InputError(f"cannot listen at port {port}: {(error.strerror or str(error)).lower()}") from None
+            raise InputError(f"cannot listen at port {port}: {os.strerror(error.errno or 0).lower()}") from None
         return runner.cleanup
 
     async def _answer(self, request: web.Request) -> web.Response:

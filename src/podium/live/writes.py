@@ -151,6 +151,11 @@ class PodStatuses:
         """Note the node that a pod waits for; none, if it is empty."""
         self._want(pod, {"nominatedNodeName": node or None})
 
+    async def written(self, key: str) -> None:
+        """Wait until all that is to be written of a pod is written, or given up."""
+        if key in self._tasks:
+            await asyncio.wait({self._tasks[key]})
+
     def forget(self, key: str) -> None:
         """A pod is gone, or bound."""
         self._written.pop(key, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Unpack
 
@@ -11,7 +12,7 @@ from podium.cluster import Cluster, PodInfo
 from podium.engine.decision import Diagnosis
 from podium.engine.scheduler import Config, Scheduler, SchedulerKeywords, SchedulerOptions
 from podium.errors import ExtenderError, InputError, PluginError
-from podium.framework import SUCCESS, Code, Status
+from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
 from podium.framework.suggested_change import Action, ClusterEvent
 from podium.loop.events import (
     Asked,
@@ -37,6 +38,26 @@ from podium.model import Node, Object, Pod
 from podium.plugins.queue_and_bind import DefaultPreemption
 
 
+def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], Status], assumed: Assumed) -> Status:
+    """What a plugin answers at an extension point of the binding cycle."""
+    try:
+        return in_words(ask(assumed.state, assumed.pod, assumed.node), plugin, point)
+    except Exception as error:
+        return in_words(raised(error), plugin, point)
+
+
+def in_words(status: Status, plugin: Plugin, point: str) -> Status:
+    """A plugin's status with its name, and an error as kube-scheduler puts it."""
+    if status.code is Code.ERROR:
+        status = Status.error(f'running {point} plugin "{plugin.name}": {status.message}')
+    return status if status == SUCCESS else status._replace(plugin=plugin.name)
+
+
+def raised(error: Exception) -> Status:
+    """An exception of a plugin as what the plugin answers."""
+    return Status.error(f"{type(error).__name__}: {error}")
+
+
 class SchedulerLoop:
     """kube-scheduler's loop over one cluster, for all profiles of a configuration.
 
@@ -51,15 +72,17 @@ class SchedulerLoop:
         config: Config | SchedulerOptions = None,
         *,
         now: float = 0.0,
-        extenders_bind: bool = True,
+        runs_binding: bool = True,
         **keywords: Unpack[SchedulerKeywords],
     ) -> None:
         """`keywords` are those of `Scheduler`: registry, tie_break, seed and so on.
 
-        An extender with a bindVerb is asked to bind the pods it is interested in, unless `extenders_bind` is off.
+        With `runs_binding` off, PreBind, Bind and PostBind are up to whoever carries out `Bind`.
         """
         self.cluster = cluster
-        self.extenders_bind = extenders_bind
+        self._runs_binding = runs_binding
+        self.extenders_bind = True
+        """Whether an extender with a bindVerb is asked to bind the pods it is interested in."""
         self.scheduler = Scheduler(cluster, config, **keywords)
         settings = self.scheduler.config
         self.queue = SchedulingQueue(
@@ -354,12 +377,16 @@ class SchedulerLoop:
         if plugins:
             assumed.state[WAITING_PODS] = self.waiting
         for plugin in plugins:
-            status, patience = plugin.permit(assumed.state, assumed.pod, assumed.node)
+            try:
+                status, patience = plugin.permit(assumed.state, assumed.pod, assumed.node)
+            except Exception as error:
+                status, patience = raised(error), 0.0
+            status = in_words(status, plugin, "Permit")
             if status.code is Code.WAIT:
                 patience = min(patience, LONGEST)
                 deadlines[plugin.name] = now + patience, patience
             elif status != SUCCESS:
-                return self._undo(queued, assumed, status._replace(plugin=plugin.name), now)
+                return self._undo(queued, assumed, status, now)
         if not deadlines:
             return self._binding_cycle(queued, assumed, now)
         waiting = WaitingPod(queued, assumed, deadlines)
@@ -375,31 +402,34 @@ class SchedulerLoop:
         return instructions
 
     def _binding_cycle(self, queued: QueuedPod, assumed: Assumed, now: float) -> list[Instruction]:
-        pod, node, state = assumed.pod, assumed.node, assumed.state
+        pod = assumed.pod
         self.queue.done(pod.key)
-        framework = self.scheduler.framework_of(pod)
-        for pre_bind in framework.pre_bind:
-            status = pre_bind.pre_bind(state, pod, node)
-            if status != SUCCESS:
-                return self._fail_to_bind(queued, assumed, status._replace(plugin=pre_bind.name), now)
-        status = self._bind(assumed)
+        status = self._pre_bind_and_bind(assumed) if self._runs_binding else SUCCESS
         if status != SUCCESS:
             return self._fail_to_bind(queued, assumed, status, now)
         self.assumed[pod.key] = queued, assumed
-        for post_bind in framework.post_bind:
-            post_bind.post_bind(state, pod, node)
-        return [Bind(pod, node, queued.attempts)]
+        if self._runs_binding:
+            for post_bind in self.scheduler.framework_of(pod).post_bind:
+                post_bind.post_bind(assumed.state, pod, assumed.node)
+        return [Bind(pod, assumed.node, queued.attempts)]
 
-    def _bind(self, assumed: Assumed) -> Status:
-        """What an extender that binds says; without one, the first Bind plugin that does not leave it to the next."""
+    def _pre_bind_and_bind(self, assumed: Assumed) -> Status:
+        """What the first PreBind plugin says that fails; else what an extender that binds says; else what the first
+        Bind plugin says that does not leave it to the next.
+        """
+        framework = self.scheduler.framework_of(assumed.pod)
+        for pre_bind in framework.pre_bind:
+            status = answer_of(pre_bind, "PreBind", pre_bind.pre_bind, assumed)
+            if status != SUCCESS:
+                return status
         bound = self.bind_by_extender(assumed) if self.extenders_bind else None
         if bound is not None:
             return bound
-        status: Status = SUCCESS
-        for plugin in self.scheduler.framework_of(assumed.pod).bind:
-            status = plugin.bind(assumed.state, assumed.pod, assumed.node)
+        status = SUCCESS
+        for bind in framework.bind:
+            status = answer_of(bind, "Bind", bind.bind, assumed)
             if status.code is not Code.SKIP:
-                return status if status == SUCCESS else status._replace(plugin=plugin.name)
+                break
         return status
 
     def bind_by_extender(self, assumed: Assumed) -> Status | None:
@@ -416,10 +446,10 @@ class SchedulerLoop:
             return SUCCESS
         return None
 
-    def bind_failed(self, key: str, message: str, now: float) -> list[Instruction]:
-        """A pod could not be bound: it is tried again after its backoff."""
+    def bind_failed(self, key: str, status: Status, now: float) -> list[Instruction]:
+        """A pod could not be bound, for the reason that the status gives: it is tried again after its backoff."""
         found = self.assumed.pop(key, None)
-        return [] if found is None else self._fail_to_bind(*found, Status.error(message), now)
+        return [] if found is None else self._fail_to_bind(*found, status, now)
 
     # -- failures ----------------------------------------------------------------------------------------------------
 
@@ -427,7 +457,8 @@ class SchedulerLoop:
         """PreBind or Bind failed: what the pod took is free again, and it has to come back later."""
         self._unreserve(assumed)
         self._forget(assumed, now)
-        return self._fail(queued, Diagnosis.of_error(status.message), now)
+        diagnosis = Diagnosis.of_error(status.message)._replace(is_error=not status.code.rejects)
+        return self._fail(queued, diagnosis, now)
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
         """Permit rejected the pod."""

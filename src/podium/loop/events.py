@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from podium.framework import Code, CycleState
 from podium.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin
 from podium.framework.suggested_change import Action, ClusterEvent, EventHint, WaitingPod
 from podium.loop.queued_pod import QueuedPod
+from podium.manifests.decode import GROUP_OF
 from podium.model import Namespace, Node, Object, Pod, StorageClass
 from podium.model.resources import pod_resources
 from podium.model.selectors import NO_SCHEDULE, any_tolerates
@@ -89,6 +91,21 @@ def is_told(event: ClusterEvent, rules: Rules) -> bool:
         return rules.any_storage_class_is_told or event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     is_removed_node = isinstance(event.old, Node) and event.new is None
     return rules.removed_nodes_are_told or not is_removed_node
+
+
+ASSIGNED, TARGET = "AssignedPod", "TargetPod"
+"""What kube-scheduler's metrics call a pod that has a node, and one that is told of its own change."""
+
+
+def label_of(event: ClusterEvent, pod: str) -> str:
+    """What kube-scheduler's metrics call an event; `pod` is what they call the pod, if it is about one."""
+    return _label(pod if event.resource == "Pod" else event.resource, event.action)
+
+
+@lru_cache(None)
+def _label(resource: str, action: Action) -> str:
+    name = f"{GROUP_OF[resource]}/{resource}" if resource in GROUP_OF else resource
+    return name + "".join(word.capitalize() for word in (action.name or "").split("_"))
 
 
 class EventType(StrEnum):

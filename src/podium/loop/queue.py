@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import partial
@@ -21,7 +22,7 @@ from podium.framework import (
     Status,
 )
 from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
-from podium.loop.events import Asked, PluginHints, pod_changes
+from podium.loop.events import ASSIGNED, TARGET, Asked, PluginHints, label_of, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
 from podium.model import Pod
 from podium.plugins import IN_TREE
@@ -128,6 +129,13 @@ REJECTING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, Per
 UNKNOWN = PluginHints(Plugin())
 """The hints for extenders, which are no plugins: any event may change what they answer."""
 
+ACTIVE, BACKOFF, UNSCHEDULABLE = "active", "backoff", "unschedulable"
+"""The parts of the queue, as kube-scheduler's metrics call them."""
+POD_ADDED, FAILED = "UnscheduledPodAdd", "ScheduleAttemptFailure"
+BACKOFF_IS_OVER, POPPED_EARLY = "BackoffComplete", "PopFromBackoffQ"
+WAITED_TOO_LONG, ACTIVATED = "UnschedulableTimeout", "ForceActivate"
+"""What brings pods into a part of the queue, besides what happens in the cluster."""
+
 
 class Strategy(IntEnum):
     """What an event means to a waiting pod."""
@@ -180,6 +188,8 @@ class SchedulingQueue:
         """Per profile and rejecting plugins, whether all of these go by the spec of a pod in their hints."""
         self.arrivals = 0
         """How many pods came so far."""
+        self.incoming: Counter[tuple[str, ...]] = Counter()
+        """How many pods came into each part, by what brought them, under kube-scheduler's names of both."""
         self._can_try_groups = (
             self._pops_early
             and type(queue_sort) is PrioritySort
@@ -214,7 +224,7 @@ class SchedulingQueue:
         """A new pod: active, unless a plugin gates it."""
         self.arrivals += 1
         queued = QueuedPod(pod, self._cluster.info_of(pod), self.arrivals, now)
-        self._move_to_active(queued)
+        self._move_to_active(queued, POD_ADDED, now)
         return queued
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
@@ -239,11 +249,11 @@ class SchedulingQueue:
             self.unschedulable.put(queued)
             before, after = old.status.resource_claim_statuses, new.status.resource_claim_statuses
             if (old.spec, old.metadata, before) != (new.spec, new.metadata, after):
-                self._requeue(queued, Strategy.AFTER_BACKOFF, now)
+                self._requeue(queued, Strategy.AFTER_BACKOFF, now, label_of(events[0], TARGET))
         else:
             self.unschedulable.put(queued)
             for event in events:
-                self._requeue(queued, self._worth_requeueing(queued, event), now)
+                self._requeue(queued, self._worth_requeueing(queued, event), now, label_of(event, TARGET))
                 if new.key not in self.unschedulable:
                     break
 
@@ -260,11 +270,17 @@ class SchedulingQueue:
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod to try; report back with `done` or `put_back`."""
-        queued = self.active.pop() or (self.backoff.rejected.pop() if self._pops_early else None)
+        queued = self.active.pop() or (self._pop_early() if self._pops_early else None)
         if queued is not None:
             queued.attempts += 1
             self.in_flight.start(queued.key)
             self._moved_since_pop = False
+        return queued
+
+    def _pop_early(self) -> QueuedPod | None:
+        queued = self.backoff.rejected.pop()
+        if queued is not None:
+            self.incoming[ACTIVE, POPPED_EARLY] += 1
         return queued
 
     def first(self) -> QueuedPod | None:
@@ -275,7 +291,7 @@ class SchedulingQueue:
 
     def reject_first(self, diagnosis: Diagnosis, now: float) -> None:
         """Take the first pod and put it back at once, as plugins have rejected it: what `pop` and `put_back` do."""
-        queued = self.active.pop() if self.active else self.backoff.rejected.pop()
+        queued = self.active.pop() if self.active else self._pop_early()
         if queued is not None:
             queued.attempts += 1
             self._moved_since_pop = False
@@ -283,7 +299,7 @@ class SchedulingQueue:
             queued.unschedulable_plugins = diagnosis.unschedulable_plugins
             queued.pending_plugins, queued.gating_plugin = diagnosis.pending_plugins, ""
             queued.timestamp, queued.flushed_at, queued.message = now, NEVER, diagnosis.message
-            self.unschedulable.put(queued)
+            self._put_aside(queued, FAILED)
 
     # -- pods are tried where they are -------------------------------------------------------------------------------
 
@@ -343,7 +359,7 @@ class SchedulingQueue:
         queued.flushed_at = float("-inf")
         strategy = self._strategy_for_returning(queued)
         self.in_flight.done(queued.key)
-        self._requeue(queued, strategy, now)
+        self._requeue(queued, strategy, now, FAILED)
 
     def _count_failure(self, queued: QueuedPod, *, is_rejected: bool) -> None:
         if not self._rules.backoff_counts_failures_apart:
@@ -378,7 +394,7 @@ class SchedulingQueue:
                 continue
             for queued in group.idle():
                 if only is None or only(queued):
-                    self._requeue(queued, strategy, now)
+                    self._requeue(queued, strategy, now, label_of(event, ASSIGNED))
         self.in_flight.note(event)
         if not self._rules.queueing_hints and not self._moved_since_pop:
             self._moved_since_pop = any(
@@ -390,17 +406,21 @@ class SchedulingQueue:
     def activate(self, key: str, now: float) -> bool:
         """Let a pod be tried next, whatever rejected it; whether it is active now."""
         queued = self.unschedulable.remove(key) or self.backoff.remove(key)
-        return queued is not None and self._move_to_active(queued)
+        return queued is not None and self._move_to_active(queued, ACTIVATED, now)
 
     def flush(self, now: float) -> None:
         """Let the pods try again whose backoff is over, or that have waited too long."""
         for queued in self.backoff.pop_completed(now):
-            self.active.push(queued) if self._pops_early else self._move_to_active(queued)
+            if not self._pops_early:
+                self._move_to_active(queued, BACKOFF_IS_OVER, now)
+                continue
+            self.active.push(queued)
+            self.incoming[ACTIVE, BACKOFF_IS_OVER] += 1
         for at, queued in self.unschedulable.due(now):
             self._moved_since_pop = True
             self.unschedulable.remove(queued.key)
             queued.flushed_at = at
-            self._requeue(queued, Strategy.AFTER_BACKOFF, now)
+            self._requeue(queued, Strategy.AFTER_BACKOFF, now, WAITED_TOO_LONG)
 
     def count_vain_retries(self, until: float, is_vain: Callable[[QueuedPod], bool]) -> None:
         """Count the retries up to a time that would fail as the last one did, all but the last, without making them.
@@ -426,25 +446,35 @@ class SchedulingQueue:
 
     # -- where pods go -----------------------------------------------------------------------------------------------
 
-    def _requeue(self, queued: QueuedPod, strategy: Strategy, now: float) -> None:
+    def _requeue(self, queued: QueuedPod, strategy: Strategy, now: float, event: str) -> None:
         if strategy is Strategy.SKIP:
-            self.unschedulable.put(queued)
+            self._put_aside(queued, event)
         elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
             # Where pods leave their backoff at its end only, they are asked for gates then.
-            if not self._pops_early or self._passes_gates(queued):
+            if not self._pops_early or self._passes_gates(queued, event):
                 self.unschedulable.remove(queued.key)
                 self.backoff.add(queued)
+                self.incoming[BACKOFF, event] += 1
         else:
-            self._move_to_active(queued)
+            self._move_to_active(queued, event, now)
 
-    def _move_to_active(self, queued: QueuedPod) -> bool:
-        if not self._passes_gates(queued):
+    def _move_to_active(self, queued: QueuedPod, event: str, now: float) -> bool:
+        if not self._passes_gates(queued, event):
             return False
         self.unschedulable.remove(queued.key)
         self.active.push(queued)
+        if queued.active_since is None:
+            queued.active_since = now
+        self.incoming[ACTIVE, event] += 1
         return True
 
-    def _passes_gates(self, queued: QueuedPod) -> bool:
+    def _put_aside(self, queued: QueuedPod, event: str) -> None:
+        """Let a pod wait for an event that may help it."""
+        if queued.key not in self.unschedulable:
+            self.incoming[UNSCHEDULABLE, event] += 1
+        self.unschedulable.put(queued)
+
+    def _passes_gates(self, queued: QueuedPod, event: str) -> bool:
         """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
         if queued.gating_plugin:
@@ -454,7 +484,7 @@ class SchedulingQueue:
             if status is not SUCCESS and status != SUCCESS:
                 queued.unschedulable_plugins |= {plugin.name}
                 queued.gating_plugin = plugin.name
-                self.unschedulable.put(queued)
+                self._put_aside(queued, event)
                 return False
         queued.gating_plugin = ""
         return True

@@ -174,6 +174,8 @@ class QueuedPod:
     flushed_at: float = NEVER
     message: str = ""
     """Why it could not be placed when it was last tried."""
+    active_since: float | None = None
+    """When it could first be tried; None as long as it could not."""
     key: str = field(init=False)
     """Namespace and name of the pod."""
 

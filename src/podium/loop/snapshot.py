@@ -38,6 +38,7 @@ class SavedPod(msgspec.Struct, frozen=True):
     gating_plugin: str
     flushed_at: float | None
     message: str = ""
+    active_since: float | None = None
 
 
 class SavedQueue(msgspec.Struct, frozen=True):
@@ -176,6 +177,7 @@ def _saved(queued: QueuedPod) -> SavedPod:
         queued.gating_plugin,
         None if queued.flushed_at == NEVER else queued.flushed_at,
         queued.message,
+        queued.active_since,
     )
 
 
@@ -207,6 +209,7 @@ def _queued(saved: SavedPod, loop: SchedulerLoop) -> QueuedPod:
         saved.gating_plugin,
         NEVER if saved.flushed_at is None else saved.flushed_at,
         saved.message,
+        saved.active_since,
     )
 
 

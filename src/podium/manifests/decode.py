@@ -38,6 +38,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """The kinds outside the core group. The same names in other groups are other things."""
 
+GROUP_OF = {kind: group for group, kinds in GROUPS.items() if group != "extensions" for kind in kinds}
+"""The group of each of them, as it is called today."""
+
 CLUSTER_SCOPED = frozenset(
     (
         "CSIDriver",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podium.cel import V1_34, V1_36, V1_37, CelError
 from podium.cel import DeviceSelector as CompiledSelector
 from podium.errors import InputError
-from podium.model import DeviceClass, Object, ResourceClaim, ResourceClaimTemplate
+from podium.model import DeviceClass, Object, Pod, ResourceClaim, ResourceClaimTemplate
 from podium.model.devices import (
     ALL,
     EXACT_COUNT,
@@ -161,6 +161,24 @@ def check_class(device_class: DeviceClass) -> None:
     for position, selector in enumerate(device_class.spec.selectors):
         if selector.cel is None:
             raise InputError("must have a cel.expression", f"spec.selectors[{position}]")
+
+
+def missing_claims(objects: Iterable[Object], pods: Iterable[Pod]) -> Iterator[str]:
+    """A line for each claim that waiting pods name and that is not there, and whether another namespace has it."""
+    namespaces: dict[str, list[str]] = {}
+    for obj in objects:
+        if isinstance(obj, ResourceClaim):
+            namespaces.setdefault(obj.name, []).append(obj.namespace)
+    said = set[str]()
+    for pod in pods:
+        names = [each.resource_claim_name for each in pod.spec.resource_claims] if not pod.spec.node_name else []
+        for name in names:
+            key = f"{pod.namespace}/{name}"
+            others = namespaces.get(name or "", [])
+            if name and key not in said and pod.namespace not in others:
+                said.add(key)
+                elsewhere = f"; namespace {others[0]} has one of that name, which does not help" if others else ""
+                yield f"ResourceClaim {key} is not in the input: pods such as {pod.key} wait for it{elsewhere}"
 
 
 def broken_expressions(obj: Object) -> Iterator[str]:

@@ -30,7 +30,7 @@ from podium.manifests.decode import (
     unknown_kind,
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
-from podium.manifests.devices import V1BETA1, broken_expressions, from_v1beta1
+from podium.manifests.devices import V1BETA1, broken_expressions, from_v1beta1, missing_claims
 from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents
 from podium.memory import collector_paused
 from podium.model import (
@@ -70,6 +70,7 @@ def missing_references(objects: Iterable[Object]) -> list[str]:
         *_missing_namespaces(objects, pods),
         *_missing_owners(objects, pods),
         *missing_storage(objects),
+        *missing_claims(objects, pods),
     ]
 
 

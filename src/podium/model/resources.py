@@ -94,6 +94,7 @@ def counts_by_release(pod: Pod) -> bool:
         or any(each.restart_policy == ALWAYS for each in spec.init_containers)
         or any(each.resources or each.allocated_resources for each in status.container_statuses)
         or any(each.resources or each.allocated_resources for each in status.init_container_statuses)
+        or (status.conditions and resize_infeasible(pod))
     )
 
 

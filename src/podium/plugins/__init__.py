@@ -27,8 +27,7 @@ from podium.plugins.storage.node_volume_limits import (
     NodeVolumeLimits,
 )
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.plugins.storage.volume_restrictions import VolumeRestrictions
-from podium.plugins.storage.volume_zone import VolumeZone
+from podium.plugins.storage.volume_filters import VolumeRestrictions, VolumeZone
 
 IN_TREE = Registry(
     (

@@ -246,7 +246,11 @@ def scope_of(term: Term, cluster: Cluster) -> Scope:
 
 def _means_all(term: Term, cluster: Cluster) -> bool:
     """Whether a selector that matches no labels means every namespace; an empty one always does."""
-    return term.namespace_selector.empty or not cluster.rules.namespace_selector_matches_listed_namespaces
+    return term.namespace_selector.empty or _selectors_reach_everywhere(cluster.rules)
+
+
+def _selectors_reach_everywhere(rules: Rules) -> bool:
+    return rules.namespace_selector_reaches_everywhere and not rules.namespace_selector_matches_listed_namespaces
 
 
 def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owning]:
@@ -279,7 +283,7 @@ class OwnTerms(NamedTuple):
 def own_terms(info: PodInfo, cluster: Cluster) -> OwnTerms:
     """The incoming pod's terms, worked out once as long as namespaces stay what they are."""
     memo, version = info.memo, cluster.store.version
-    key = ("own_terms", cluster.rules.namespace_selector_matches_listed_namespaces)
+    key = ("own_terms", _selectors_reach_everywhere(cluster.rules))
     known: tuple[int, OwnTerms] | None = memo.get(key)
     if known is None or known[0] != version:
         known = memo[key] = version, _own_terms(info, cluster)

@@ -5,7 +5,7 @@ those behind gates that are off.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
@@ -139,13 +139,23 @@ def _seconds(text: str) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
+BINDER = "Binder"
+"""Where the cycle state has who binds pods at an API server; nothing is there in a simulation."""
+Binder = Callable[[Pod, str], Status]
+"""Binds a pod to the node of a name."""
+
+
 class DefaultBinder(BindPlugin):
-    """Bind by recording the node: the caller of the framework carries it out."""
+    """Bind the pod at the API server; in a simulation, whoever runs the loop puts the pod on its node.
+
+    A Bind plugin that has something to do before or after may derive from it.
+    """
 
     name = "DefaultBinder"
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        return SUCCESS
+        binder: Binder | None = state.get(BINDER)
+        return SUCCESS if binder is None else binder(pod, node_name)
 
 
 NOWHERE: frozenset[str] = frozenset()

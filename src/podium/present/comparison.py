@@ -152,7 +152,8 @@ def _spread_lines(changes: Sequence[SpreadChange], width: int, everything: bool)
     yield from styled(table(columns), ["bold", *[""] * len(shown)])
     if len(shown) < len(changes):
         yield Line(f"and {counted(len(changes) - len(shown), 'more workload')}", "dim")
-    yield from wrapped(f"zones: {listed(zones, MOST_LISTED)}", width, style="dim")
+    if zones:
+        yield from wrapped(f"zones: {listed(zones, MOST_LISTED)}", width, style="dim")
 
 
 def _zones(counts: Mapping[str, int], zones: Sequence[str]) -> str:

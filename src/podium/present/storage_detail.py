@@ -64,8 +64,16 @@ from podium.plugins.storage.volume_binding_search import (
     claims_of,
     find_volumes,
 )
-from podium.plugins.storage.volume_restrictions import READ_WRITE_ONCE_POD, Disk, VolumeRestrictions, disk_uses
-from podium.plugins.storage.volume_zone import CURRENT_LABELS, Topology, VolumeZone, topologies_of
+from podium.plugins.storage.volume_filters import (
+    CURRENT_LABELS,
+    READ_WRITE_ONCE_POD,
+    Disk,
+    Topology,
+    VolumeRestrictions,
+    VolumeZone,
+    disk_uses,
+    topologies_of,
+)
 
 _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 

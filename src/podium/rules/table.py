@@ -109,6 +109,11 @@ class Rules:
         FILTERS,
         "A node whose whole allocatable is less than the request is unresolvable: preemption does not try it.",
     )
+    namespace_selector_reaches_everywhere: bool = _since(
+        "v1.34",
+        FILTERS,
+        "A namespaceSelector of the incoming pod that no labels satisfy (NotIn, DoesNotExist) means every namespace.",
+    )
     namespace_selector_matches_listed_namespaces: bool = _since(
         "v1.37",
         FILTERS,

@@ -1,6 +1,39 @@
-"""Published traces of clusters as objects and timelines: one module per format."""
+"""Published traces of clusters as objects and timelines, in the formats that `FORMATS` names."""
 
-from podium.traces.formats import FORMATS, Written, read_trace, write_trace
-from podium.traces.trace import Trace, TraceEvent
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from podium.errors import InputError
+from podium.traces.alibaba import read_alibaba_2018, read_openb
+from podium.traces.google import read_google_2019
+from podium.traces.recordings import read_kwok_record, read_simkube
+from podium.traces.trace import Advance, Trace, TraceEvent, Written, write_trace
 
 __all__ = ["FORMATS", "Trace", "TraceEvent", "Written", "read_trace", "write_trace"]
+
+
+class Format(NamedTuple):
+    """How a format is read, and which files it needs."""
+
+    read: Callable[[Sequence[str], Advance], Trace]
+    files: tuple[str, ...]
+    """What to call them."""
+
+
+FORMATS: Mapping[str, Format] = {
+    "openb": Format(read_openb, ("NODES.csv", "PODS.csv")),
+    "alibaba-2018": Format(read_alibaba_2018, ("machine_meta.csv", "batch_task.csv")),
+    "google-2019": Format(read_google_2019, ("machine_events.json", "instance_events.json")),
+    "simkube": Format(read_simkube, ("TRACE",)),
+    "kwok-record": Format(read_kwok_record, ("FILE",)),
+}
+
+
+def read_trace(name: str, files: Sequence[str], advance: Advance = lambda read: None) -> Trace:
+    """The trace of these files; InputError, one line, that names file, line and field of what cannot be used."""
+    found = FORMATS.get(name)
+    if found is None:
+        raise InputError(f"format {name!r} is unknown; use {', '.join(FORMATS)}")
+    if len(files) != len(found.files):
+        raise InputError(f"{name} needs {' '.join(found.files)}: {len(found.files)} files, not {len(files)}")
+    return found.read(files, advance)

@@ -1,5 +1,5 @@
-"""A trace: the nodes of a cluster and the pods that come and go on it; and CSV tables with errors that name file,
-line and field.
+"""A trace: the nodes of a cluster and the pods that come and go on it, written as files that every command takes; and
+CSV tables with errors that name file, line and field.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
+
+import msgspec
 
 from podium.errors import InputError
 from podium.manifests import Objects, load
@@ -232,3 +235,51 @@ def _rows(
     except csv.Error as error:
         raise InputError(f"is not CSV: {error}", f"{path} line {table.line_num}") from None
     advance(raw.tell() - told)
+
+
+CLUSTER, PODS, EVENTS = "cluster.json", "pods.json", "events.jsonl"
+
+_encode = msgspec.json.encode
+
+
+class Written(NamedTuple):
+    """How much was written."""
+
+    nodes: int
+    pods: int
+    events: int
+
+
+def write_trace(trace: Trace, directory: str) -> Written:
+    """Write what is there at the beginning, the new pods as if all were pending, and all events, each into a file.
+
+    Events are written one at a time: a trace need not fit into memory. If something is wrong with the trace, no file
+    is written at all.
+    """
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix=".import-") as unfinished:
+            written = _write(trace, Path(unfinished))
+            for name in (CLUSTER, PODS, EVENTS):
+                (Path(unfinished) / name).replace(folder / name)
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), directory) from None
+    return written
+
+
+def _write(trace: Trace, folder: Path) -> Written:
+    beginning = list(trace.beginning)
+    (folder / CLUSTER).write_bytes(_encode({"apiVersion": "v1", "kind": "List", "items": beginning}))
+    happened = new = 0
+    with open(folder / PODS, "wb") as pods, open(folder / EVENTS, "wb") as events:
+        pods.write(b'{"apiVersion":"v1","kind":"List","items":[')
+        for event in trace.events:
+            happened += 1
+            events.write(_encode(event_line(event, is_record=trace.is_record)) + b"\n")
+            if event.is_new_pod:
+                pods.write((b",\n" if new else b"\n") + _encode(event.object))
+                new += 1
+        pods.write(b"\n]}\n")
+    nodes = sum(1 for item in beginning if item["kind"] == "Node")
+    return Written(nodes, new, happened)

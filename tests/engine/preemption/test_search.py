@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import (
@@ -32,6 +33,8 @@ from engine.preempting import (
 )
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
+from podium.engine.plan.plan import Plan
+from podium.engine.recheck import Recheck
 from podium.model import Object, Pod
 
 
@@ -138,6 +141,15 @@ def test_victims_are_those_that_trying_it_out_finds(pods: list[tuple[str, int, s
     assert scheduler.decide(pod, preempt=True) == decision
 
 
+def from_scratch(scheduler: Scheduler) -> Scheduler:
+    """A scheduler that knows the cluster and the nominations of another one, and nothing else."""
+    fresh = Scheduler(scheduler.cluster.fork(), tie_break="first", equivalence_cache=False)
+    for name in scheduler.nominations.nodes():
+        for other in scheduler.nominations.on(name):
+            fresh.nominations.nominate(other, name)
+    return fresh
+
+
 def test_what_is_remembered_of_nodes_is_forgotten_when_they_change() -> None:
     objects: list[Object] = [make_node(f"n{i}", cpu="3") for i in range(4)]
     objects += [running(f"low-{i}", f"n{i % 4}", priority=i % 3) for i in range(12)]
@@ -145,11 +157,7 @@ def test_what_is_remembered_of_nodes_is_forgotten_when_they_change() -> None:
 
     for round_ in range(6):
         pod = preemptor(f"new-{round_}", cpu="2", priority=100)
-        fresh = Scheduler(scheduler.cluster.fork(), tie_break="first")
-        for name in scheduler.nominations.nodes():
-            for other in scheduler.nominations.on(name):
-                fresh.nominations.nominate(other, name)
-        expected = fresh.decide(pod, preempt=True)
+        expected = from_scratch(scheduler).decide(pod, preempt=True)
 
         decision = scheduler.place(pod, preempt=True)
 
@@ -160,3 +168,63 @@ def test_what_is_remembered_of_nodes_is_forgotten_when_they_change() -> None:
             scheduler.cluster.add(budget("pdb", {"never": "matches"}))
         if round_ == 3:
             scheduler.cluster.remove(make_pod("low-3"))
+
+
+lives = st.lists(
+    st.tuples(
+        st.sampled_from(("preempt", "preempt", "preempt", "retry", "remove", "budget", "node")),
+        st.sampled_from(("plain", "plain", "labelled", "port", "apart")),
+        st.sampled_from(("1", "2", "4")),
+        st.sampled_from((50, 100)),
+        st.integers(0, 20),
+    ),
+    min_size=4,
+    max_size=12,
+)
+full_nodes = st.lists(
+    st.lists(st.tuples(st.sampled_from(("1", "1", "500m")), st.sampled_from((0, 0, 2)), st.booleans()), max_size=3),
+    min_size=3,
+    max_size=8,
+)
+
+
+@settings(max_examples=30)
+@given(full_nodes, lives)
+@example(  # two nodes that are equally full, of which only one has pods enough that may go
+    [[("1", 0, True), ("1", 0, True)], [("1", 0, True), ("1", 2, True)]],
+    [("preempt", "plain", "2", 100, 0), ("retry", "plain", "2", 100, 0), ("preempt", "plain", "2", 100, 0)],
+)
+def test_what_is_kept_gives_what_trying_every_node_anew_gives(
+    nodes: list[list[tuple[str, int, bool]]], life: list[tuple[str, str, str, int, int]]
+) -> None:
+    objects: list[Object] = [make_node(f"n{i}", cpu="2", labels={HOSTNAME: f"n{i}"}) for i in range(len(nodes))]
+    for i, pods in enumerate(nodes):
+        for k, (cpu, priority, is_app) in enumerate(pods):
+            labels = APP if is_app else FREE
+            objects.append(running(f"p{i}-{k}", f"n{i}", cpu=cpu, priority=50 * priority, labels=labels))
+    scheduler, waiting = scheduler_on(objects), list[Pod]()
+    cluster = scheduler.cluster
+    for number, (what, kind, cpu, priority, which) in enumerate(life):
+        if what == "remove":
+            placed = sorted(pod.key for pod, _ in cluster.placed())
+            for pod, _ in [cluster.find_pod(key) or (make_pod(), "") for key in placed[which : which + 1]]:
+                cluster.remove(pod)
+        elif what == "budget":
+            cluster.add(budget(f"pdb-{number}", APP, allowed=which % 3))
+        elif what == "node":
+            cluster.update(make_node(f"n{which % 9}", cpu="3", labels={HOSTNAME: f"n{which % 9}"}))
+        else:
+            again = what == "retry" and waiting
+            pod = waiting.pop() if again else preemptor(f"new-{number}", cpu=cpu, priority=priority, **KINDS[kind])
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Recheck, "reads_resources_only", lambda recheck, rows: False)
+                patch.setattr(Plan, "rejections", lambda plan, skipped: None)
+                expected = from_scratch(scheduler).decide(pod, preempt=True)
+
+            decision = scheduler.place(pod, preempt=True)
+
+            assert victims_by_node(decision) == victims_by_node(expected)
+            assert decision.to_dict() == expected.to_dict()
+            assert (decision.message, decision.chosen_by) == (expected.message, expected.chosen_by)
+            if decision.nominated:
+                waiting.append(pod)

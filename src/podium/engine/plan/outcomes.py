@@ -218,9 +218,12 @@ class Rejections:
     MOST_BY_ROW = 64
     """Up to this many rows are looked at one by one."""
 
-    def __init__(self, filters: Sequence[FilterResults], cluster: Cluster) -> None:
-        self._filters, self._cluster = filters, cluster
+    def __init__(self, filters: Sequence[FilterResults], rows: RowOutcomes, cluster: Cluster) -> None:
+        """`rows` has the outcome of those of the filters that read more than resources."""
+        self._filters, self._rows, self._cluster = filters, rows, cluster
         self._reader = LogReader(cluster.logs_of(ROW_ASPECTS))
+        self._by_state: tuple[int, dict[int, int]] = -1, {}
+        """The code of rows in each resource state that only filters which read resources may reject."""
         self._versions = (-1, -1)
         self._known: dict[tuple[int, int], int] = {}
         """By the place of a filter and its own code."""
@@ -241,8 +244,7 @@ class Rejections:
         rows = self._reader.unread() if versions == self._versions else None
         if rows is not None and not len(rows):
             return
-        for results in self._filters:
-            results.catch_up()
+        self._rows.catch_up()
         if rows is None or len(rows) > self.MOST_BY_ROW:
             self._find_all()
         else:
@@ -253,13 +255,30 @@ class Rejections:
         self._versions = versions
 
     def _find(self, row: int) -> int:
+        if self._rows.values.item(row) <= INFEASIBLE // 2:
+            return self._ask(row)
+        states = self._cluster.resource_states
+        state = states.read().item(row)
+        if self._by_state[0] != states.epoch:
+            self._by_state = states.epoch, {}
+        known = self._by_state[1]
+        if state not in known:
+            known[state] = self._ask(row)
+        return known[state]
+
+    def _ask(self, row: int) -> int:
+        if not self._cluster.columns.alive.item(row):
+            return 0
         for place, results in enumerate(self._filters):
+            results.catch_up()
             own = results.values.item(row)
             if own:
                 return self._code(place, own)
         return 0
 
     def _find_all(self) -> None:
+        for results in self._filters:
+            results.catch_up()
         self.codes = np.zeros(self._cluster.columns.size, dtype=np.int64)
         undecided = np.flatnonzero(self._cluster.columns.alive)
         for place, results in enumerate(self._filters):

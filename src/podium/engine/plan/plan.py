@@ -92,7 +92,7 @@ class Plan:
             filters = [results for plugin in running if (results := self.filter_results(plugin)) is not None]
             if len(filters) < len(running):
                 return None
-            found = self.memo["rejections", skipped] = Rejections(filters, self._cluster)
+            found = self.memo["rejections", skipped] = Rejections(filters, self._rows, self._cluster)
         found.catch_up()
         return None if found.may_have_errors else found
 

@@ -264,6 +264,8 @@ class DryRuns:
         return [placed for placed in placed_on if self._policy.may_evict(placed.pod, self._pod)]
 
     def _by_importance(self, pods: list[Placed]) -> list[Placed]:
+        if len(pods) == 1:
+            return pods
         # Of pods that are alike the first comes first. But kube-scheduler takes the time twice to compare pods that
         # have not started, finds the second reading later, and so puts the last of them first.
         places = [place if placed.pod.status.start_time else -place for place, placed in enumerate(pods)]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from podium.model.devices import DeviceClass
 from podium.model.selectors import any_tolerates
-from podium.plugins.dynamic_resources.constraints import Constraint, CounterUse, constraints_of
 from podium.plugins.dynamic_resources.inventory import DevicesInUse
 from podium.plugins.dynamic_resources.pools import (
     NOTHING_IN_USE,
@@ -27,10 +26,13 @@ from podium.plugins.dynamic_resources.pools import (
 )
 from podium.plugins.dynamic_resources.requests import (
     ClaimShape,
+    Constraint,
+    CounterUse,
     Option,
     Request,
     SelectionError,
     Shapes,
+    constraints_of,
     expressions_of,
     selects,
 )

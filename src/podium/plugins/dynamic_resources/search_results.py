@@ -15,11 +15,11 @@ from podium.cluster.columns import Ints, Mask
 from podium.model import DeviceClass, NodeSelector, NodeSelectorTerm, SelectorRequirement
 from podium.model.devices import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
 from podium.model.selectors import any_tolerates
-from podium.plugins.dynamic_resources.constraints import CounterUse
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
 from podium.plugins.dynamic_resources.pools import Candidate, CapacityError, consumed_amounts, has_room
 from podium.plugins.dynamic_resources.requests import (
     ClaimShape,
+    CounterUse,
     Option,
     SelectionError,
     Shapes,

@@ -25,7 +25,7 @@ export async function podsView(view, params, { complain, signal }) {
       { title: "Namespace", least: 7.5, share: 0.8 },
       { title: "Pod", least: 9, share: 1.4 },
       { title: "Node", least: 7, share: 0.8 },
-      { title: "Workload", least: 7, share: 0.9 },
+      { title: "Workload", least: 9.5, share: 0.9 },
       { title: "Priority", least: 8, share: 0.4, right: true },
       { title: "If it waits: why", least: 10, share: 3.4 },
     ],

@@ -1,4 +1,6 @@
-"""VolumeRestrictions: disks that only one pod of a node may use, claims that only one pod at all may."""
+"""VolumeRestrictions: disks and claims that only one pod may use. VolumeZone: volumes with zone or region labels are
+used only there.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,26 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster.columns import Mask
+from podium.cluster.store import Store
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
-from podium.model import PersistentVolumeClaim, Pod, Volume
+from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
+from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
+from podium.model.selectors import Requirement
 from podium.plugins.score_columns import ChangedRows, PerCluster
-from podium.plugins.storage.claims import claim_not_found, claims_named, names_claim
+from podium.plugins.storage.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_not_found,
+    claims_named,
+    class_not_found,
+    class_of_claim,
+    names_claim,
+    volume_not_found,
+)
+from podium.plugins.storage.csi_migration import ZONE_DELIMITER
 
 Disk = tuple[str, ...]
 
@@ -193,3 +208,109 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
         if any(disk in held and not (read_only and held[disk]) for disk, read_only in wanted):
             return True
         return bool(claims_named(old) & claims_named(pod))
+
+
+CURRENT_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
+"""Every label that says where a volume is -> its current name."""
+
+
+class Topology(NamedTuple):
+    """Where one label of a volume allows it to be used."""
+
+    label: str
+    values: frozenset[str]
+
+
+class VolumeZone(ForSomePods, PreFilterPlugin, FilterPlugin):
+    """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without such labels pass."""
+
+    name = "VolumeZone"
+    REASON = "node(s) had no available volume zone"
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return bool(info.pod.spec.volumes)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        topologies: list[Topology] = []
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                found = topologies_of(volume.persistent_volume_claim.claim_name, pod.namespace, nodes.cluster.store)
+                if isinstance(found, Status):
+                    return PreFilterResult(found)
+                topologies += found
+        if not topologies:
+            return SKIPPED
+        state[self.name] = topologies
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        topologies: list[Topology] = state[self.name]
+        labelled, matches = np.zeros(len(nodes), dtype=np.bool_), np.ones(len(nodes), dtype=np.bool_)
+        for label in CURRENT_LABELS:
+            labelled |= nodes.codes(label) >= 0
+        for topology in topologies:
+            matches &= _matching(topology, nodes)
+        return Verdict.unresolvable(labelled & ~matches, self.REASON)
+
+    def events_to_register(self) -> Sequence[EventHint]:
+        changes = Action.UPDATE if self.release_rules.pod_updates_name_their_part else Action(0)
+        return (
+            EventHint("StorageClass", Action.ADD, self.waits_for_pods),
+            EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL),
+            EventHint("PersistentVolumeClaim", Action.ADD | changes, names_claim),
+            EventHint("PersistentVolume", Action.ADD | Action.UPDATE, self.volume_moved),
+        )
+
+    def waits_for_pods(self, waiting: WaitingPod, old: StorageClass | None, new: StorageClass) -> bool:
+        """Whether the storage class provisions volumes where the first pod goes."""
+        return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def volume_moved(self, waiting: WaitingPod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
+        """Whether the volume is new or has other zone or region labels than before."""
+        return old is None or any(old.metadata.labels.get(k) != new.metadata.labels.get(k) for k in CURRENT_LABELS)
+
+
+def _matching(topology: Topology, nodes: Nodes) -> Mask:
+    """Whether each node is where the volume is; a node without an old label goes by its current one."""
+    here = nodes.satisfying(Requirement(topology.label, "In", topology.values))
+    current = CURRENT_LABELS[topology.label]
+    if current == topology.label:
+        return here
+    return here | ((nodes.codes(topology.label) < 0) & nodes.satisfying(Requirement(current, "In", topology.values)))
+
+
+def topologies_of(claim_name: str, namespace: str, store: Store) -> list[Topology] | Status:
+    """What the volume behind a claim says; a claim that waits for its first pod says nothing yet."""
+    if not claim_name:
+        return Status.unresolvable("PersistentVolumeClaim had no name")
+    claim = store.of(PersistentVolumeClaim).get(claim_name, namespace)
+    if claim is None:
+        return Status.unresolvable(claim_not_found(claim_name))
+    if not claim.spec.volume_name:
+        return _unbound(claim, store)
+    volume = store.of(PersistentVolume).get(claim.spec.volume_name)
+    if volume is None:
+        return Status.unresolvable(volume_not_found(claim.spec.volume_name))
+    return [
+        Topology(label, zones)
+        for label in CURRENT_LABELS
+        if label in volume.metadata.labels and (zones := _zones(volume.metadata.labels[label]))
+    ]
+
+
+def _unbound(claim: PersistentVolumeClaim, store: Store) -> list[Topology] | Status:
+    name = class_of_claim(claim)
+    if not name:
+        return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = store.of(StorageClass).get(name)
+    if storage_class is None:
+        return Status.unresolvable(class_not_found(name))
+    if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+        return []
+    return Status.unresolvable("PersistentVolume had no name")
+
+
+def _zones(label: str) -> frozenset[str]:
+    """The zones of a label such as `a__b`; none if one of them is empty, which makes the label meaningless."""
+    zones = frozenset(zone.strip() for zone in label.split(ZONE_DELIMITER))
+    return frozenset() if "" in zones else zones
