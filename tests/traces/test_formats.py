@@ -109,7 +109,8 @@ def deployment(replicas: int) -> dict[str, Any]:
     }
 
 
-def test_simkube_objects_are_applied_and_their_pods_live_as_long_as_they_did(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_simkube_objects_are_applied_and_their_pods_live_as_long_as_they_did(tmp_path: Path, packed: bool) -> None:
     finished = {"lifecycle": {"Finished": [100, 130]}}
     trace = {
         "version": 3,
@@ -122,7 +123,8 @@ def test_simkube_objects_are_applied_and_their_pods_live_as_long_as_they_did(tmp
         "index": {"apps/v1.Deployment": {"default/web": {100: [finished]}}},
     }
     path = tmp_path / "trace"
-    path.write_bytes(msgspec.msgpack.encode(trace))
+    data = msgspec.msgpack.encode(trace)
+    path.write_bytes(gzip.compress(data) if packed else data)
     read = read_trace("simkube", [str(path)])
     assert "the trace has no nodes: give some with -f" in read.assumed
     result = lived(read, tmp_path, node("n1"))
@@ -245,6 +247,7 @@ def simkube_text(**fields: Any) -> str:
             "has an object without kind",
         ),
         ("simkube", ["no msgpack"], "0: "),
+        ("simkube", ["\x1f\x8bno gzip"], "0: cannot be unpacked as gzip: "),
         ("simkube", [simkube_text(events="x")], "0: events is missing or is not what SimKube writes"),
         ("simkube", [simkube_text(events=[{"ts": "x"}])], "0 event 1: ts is missing or is not a time"),
         ("simkube", [simkube_text(events=[{"ts": 1, "applied_objs": 5}])], "event 1: applied_objs is not a list"),

@@ -12,6 +12,8 @@ a `template`.
 from __future__ import annotations
 
 import copy
+import gzip
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -23,7 +25,7 @@ from podium.errors import InputError
 from podium.manifests import load, load_documents
 from podium.manifests.located import is_number
 from podium.timeline.events import LIFETIME, LONGEST
-from podium.traces.trace import Advance, Manifest, Trace, TraceEvent, is_text
+from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text
 
 OLDEST = 2
 """The first version of the format that says which one it is."""
@@ -60,14 +62,17 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
         with open(file, "rb") as raw:
             data = raw.read(HEAD)
             # A trace is a map; nothing else is read to its end, which need not be there.
-            if data[:1] in _MAPS:
+            if data[:1] in _MAPS or data.startswith(GZIP_MAGIC):
                 data += raw.read()
-        trace = msgspec.msgpack.decode(data)
+        size = len(data)
+        trace = msgspec.msgpack.decode(gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be unpacked as gzip: {error}", file) from None
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), file) from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InputError(f"is not msgpack, as SimKube writes it: {error}", file) from None
-    advance(len(data))
+    advance(size)
     if not isinstance(trace, Mapping):
         raise InputError(f"has no version: traces of SimKube before version {OLDEST} cannot be read", file)
     for field, kind in (("events", list), ("index", Mapping)):
