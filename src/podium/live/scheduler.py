@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
-from podium.engine.evaluation import PLUGIN_FAULTS
 from podium.errors import PodiumError
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
+from podium.framework.plugin import PLUGIN_FAULTS
 from podium.live import writes
 from podium.live.client import ApiClient
 from podium.live.decision_history import Decided, DecisionHistory
@@ -32,7 +32,7 @@ from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.rules.table import is_at_least
+from podium.rules.gates import is_at_least
 
 logger = logging.getLogger("podium.live")
 
@@ -146,9 +146,9 @@ class LiveScheduler:
         before = self.history.happens(event)
         if isinstance(item, Pod):
             # As it was reported, without the node that it counts on.
-            labels = event_labels(event, self.loop.pods.get(item.key), is_ours=self.loop.is_responsible(item))
-        else:
-            labels = event_labels(event, before)
+            before = self.loop.pods.get(item.key)
+        is_ours = isinstance(item, Pod) and self.loop.is_responsible(item)
+        labels = event_labels(event, before, self.loop.scheduler.setup.rules, is_ours=is_ours)
         self.loop.handle(event, begin)
         seconds = time.monotonic() - begin
         for label in labels:
