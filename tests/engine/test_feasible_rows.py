@@ -151,3 +151,9 @@ def test_statuses_by_code_read_as_a_sorted_mapping() -> None:
     assert len(statuses) == 3
     assert status_counts(statuses) == {FULL: 2, TAINT: 1} == status_counts(dict(statuses))
     assert statuses.rows_of(Code.UNSCHEDULABLE).tolist() == [2, 3]
+
+
+def test_a_status_with_several_codes_is_counted_once_for_each_node() -> None:
+    statuses = NodeStatuses(np.array([1, 2, 2, 3]), [Status(Code.SUCCESS), FULL, TAINT, FULL], ["a", "b", "c", "d"])
+
+    assert status_counts(statuses) == {FULL: 2, TAINT: 2} == status_counts(dict(statuses))

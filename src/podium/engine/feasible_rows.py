@@ -231,8 +231,12 @@ class NodeStatuses(Mapping[str, Status]):
     @property
     def counts(self) -> dict[Status, int]:
         """How many nodes have each status."""
-        numbers = np.bincount(self._codes).tolist()
-        return {self._statuses[code]: number for code, number in enumerate(numbers) if code and number}
+        counts: dict[Status, int] = {}
+        for code, number in enumerate(np.bincount(self._codes).tolist()):
+            if code and number:
+                # Filters may give rows the same status in several goes: it has several codes then.
+                counts[self._statuses[code]] = counts.get(self._statuses[code], 0) + number
+        return counts
 
     def rows_of(self, code: Code) -> Ints:
         """The rows whose status has a code, in ascending order."""
