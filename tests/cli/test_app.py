@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import podium
 from podium.answers import Condition
@@ -20,6 +21,7 @@ from podium.answers.audit import NAMES as AUDIT_NAMES
 from podium.answers.compare import NAMES as COMPARE_NAMES
 from podium.answers.disruption import NAMES as DISRUPTION_NAMES
 from podium.answers.upgrade import NAMES as UPGRADE_NAMES
+from podium.cli import app
 from podium.cli.app import QUESTIONS
 
 from .running import EXAMPLE, config, node, pod, run, written
@@ -224,3 +226,25 @@ def test_kinds_may_be_written_with_their_group(tmp_path: Path) -> None:
     workload = {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, "template": template}}
     cluster = written(tmp_path / "c.json", node(), workload)
     assert run("explain", "deployment.apps/shop", "-n", "default", "-f", cluster).exit_code == 0
+
+
+COMPLETED = {
+    "bash, a command": ("bash", "podium ex", ["explain", "extender", "example"]),
+    "bash, a pod by its name": ("bash", "podium explain -f FILE we", ["web"]),
+    "bash, a pod by its namespace": ("bash", "podium explain -f FILE def", ["default/web"]),
+    "bash, a node": ("bash", "podium drain -f FILE n", ["n1"]),
+    "bash, a file that is none": ("bash", "podium drain -f nowhere.json n", []),
+    "zsh, a node": ("zsh", "podium drain -f FILE n", ["""_arguments '*: :(("n1"))'"""]),
+    "fish, a node": ("fish", "podium drain -f FILE n", ["n1"]),
+}
+
+
+@pytest.mark.parametrize(("shell", "words", "found"), COMPLETED.values(), ids=COMPLETED)
+def test_shells_complete(shell: str, words: str, found: list[str], tmp_path: Path) -> None:
+    words = words.replace("FILE", str(written(tmp_path / "c.json", node(), pod())))
+    told = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_TYPER_COMPLETE_ARGS": words}
+    environment = {**told, "_PODIUM_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+
+    result = CliRunner().invoke(app, [], env=environment, prog_name="podium")
+
+    assert result.stdout.strip().split("\n") == (found or [""])

@@ -133,6 +133,10 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "a directory that contains itself": (looping, "file in this directory"),
     # what objects say
     "a wrong type": (objects(node(), {**pod(), "spec": {"containers": "none"}}), "Pod default/web"),
+    "a container that is null": (
+        objects(node(), {**pod(), "spec": {"containers": [None]}}),
+        "Pod default/web: spec.containers[0]: is null, not a container",
+    ),
     "a number for a name": (
         objects(node(), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 7}}),
         "cluster.yaml",

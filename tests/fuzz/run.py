@@ -87,11 +87,14 @@ CONFIGURATION: dict[str, Any] = {
         }
     ],
 }
-SINGLE_EVENTS: tuple[dict[str, Any], ...] = (
-    {"time": 1, "event": "cordon", "node": "web-a1"},
-    {"time": "1m", "event": "drain", "node": "web-b1"},
-    {"time": 90, "event": "fail", "node": "web-c1"},
-    {"time": 100, "event": "uncordon", "node": "web-a1"},
+SINGLE_EVENTS: tuple[dict[str, Any], ...] = tuple(
+    {"time": when, "event": event, "object": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}}
+    for when, event, node in (
+        (1, "cordon", "web-a1"),
+        (60, "drain", "web-b1"),
+        (90, "fail", "web-c1"),
+        (100, "uncordon", "web-a1"),
+    )
 )
 
 

@@ -31,13 +31,12 @@ class Sampling(StrEnum):
 
 
 def complete_pods(context: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the pods of the files named so far whose name begins so, as namespace/name or name."""
+    """For the shell, which takes only what begins so: the pods of the files named so far, as namespace/name or name."""
     from podium.model import Pod
 
-    keys = [pod.key for pod in _objects(context, Pod)]
-    return [key for key in keys if key.startswith(incomplete)] or [
-        key for key in keys if key.partition("/")[2].startswith(incomplete)
-    ]
+    pods = _objects(context, Pod)
+    keys = [pod.key for pod in pods if pod.key.startswith(incomplete)]
+    return keys or [pod.name for pod in pods if pod.name.startswith(incomplete)]
 
 
 def complete_nodes(context: typer.Context, incomplete: str) -> list[str]:

@@ -141,10 +141,12 @@ def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
 
 
 def refuse_null_containers(value: Any) -> None:
-    """InputError for a pod, as it is written, whose containers are null or none."""
+    """InputError for a pod, as it is written, whose containers, or one of them, are null or none."""
     spec = value.get("spec") if isinstance(value, dict) else None
     if isinstance(spec, dict) and "containers" in spec and not spec["containers"]:
         raise InputError("is required, with at least one container", "spec.containers")
+    if isinstance(spec, dict) and isinstance(spec.get("containers"), list) and None in spec["containers"]:
+        raise InputError("is null, not a container", f"spec.containers[{spec['containers'].index(None)}]")
 
 
 # A cluster has few distinct quantities; the bound is for input that is not a cluster.

@@ -210,7 +210,9 @@ def load_documents(source: Source) -> Iterator[tuple[str, object]]:
         if isinstance(value, msgspec.Raw):
             try:
                 value = msgspec.json.decode(value)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except UnicodeDecodeError as error:
+                raise InputError(f"is not UTF-8 text: {error.reason}", document.where) from None
+            except msgspec.DecodeError as error:
                 raise InputError(f"cannot be read as JSON: {error}", document.where) from None
         yield document.where, value
 

@@ -283,7 +283,7 @@ def resume_timeline(
     """A simulation that goes on where one was saved; events and configuration must be those of the first part."""
     try:
         snapshot = _DECODER.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is not a snapshot of a simulation: {error}", where) from None
     read = events if isinstance(events, TimelineEvents) else read_timeline(events)
     if events_digest(read) != snapshot.events:

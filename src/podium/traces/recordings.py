@@ -192,6 +192,8 @@ def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
             for item in listed if isinstance(listed, list) else [document]:
                 key = _key(item, where)
                 beginning[key._replace(kind=key.kind.lower())] = _read(item, where)
+    if not beginning and not actions:
+        raise InputError("no objects in it", file)
     advance(Path(file).stat().st_size)
     assumed = [
         "pods that were pending or came later are scheduled by the simulation: the node they had is left out",

@@ -216,12 +216,12 @@ def _rows(
     path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None, raw: IO[bytes], text: IO[str]
 ) -> Iterator[Row]:
     table = csv.reader(text)
-    columns = list(header) if header is not None else next(table, [])
-    missing = [column for column in needed if column not in columns]
-    if missing:
-        raise InputError(f"has no column {missing[0]!r}; its columns are {', '.join(columns) or 'none'}", path)
     told = 0
     try:
+        columns = list(header) if header is not None else next(table, [])
+        missing = [column for column in needed if column not in columns]
+        if missing:
+            raise InputError(f"has no column {missing[0]!r}; its columns are {', '.join(columns) or 'none'}", path)
         for number, values in enumerate(table, 1):
             if not values:
                 continue
