@@ -57,7 +57,7 @@ PROPERTIES := tests/cluster/test_incremental.py tests/engine/test_incremental.py
 	tests/timeline/test_full_clusters.py tests/timeline/test_properties.py
 
 properties: $(STAMP)
-	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto $(PROPERTIES)
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -x $(PROPERTIES)
 
 # Damaged input for every command; other cases with another SEED.
 SEED ?= 1

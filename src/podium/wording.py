@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 def counted(number: int, noun: str) -> str:
@@ -20,6 +21,22 @@ def listed(names: Sequence[str], most: int) -> str:
 def joined(parts: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+NEAR = 0.75
+"""How much of two names has to agree for one to be a likely mistake for the other."""
+
+
+def near_names(name: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """The known names for which this one is a likely mistake, the nearest first."""
+    names = list(known)
+    close = get_close_matches(name, names, n=most, cutoff=NEAR)
+    return close or [each for each in names if each.lower() == name.lower()][:most]
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """`; did you mean a, b or c?`; nothing if there are no names."""
+    return f"; did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
 
 
 def csv_cell(value: object) -> object:

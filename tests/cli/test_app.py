@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,39 @@ def test_help_does_not_wait_for_what_it_does_not_need() -> None:
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"numpy", "msgspec", "yaml", "httpx2", "podium.engine", "podium.manifests"} & set(modules)
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules of Podium that a program loads."""
+    code = f"import sys\n{code}\nprint(*(name for name in sys.modules if name.startswith('podium')), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if "." in name}
+
+
+OTHER_FRONTS = {"releases", "live", "web", "sweep", "traces", "timeline", "autoscaling", "loop", "testing"}
+
+
+def test_importing_podium_loads_nothing_that_is_not_asked_for() -> None:
+    assert packages(loaded_by("import podium")) <= {"errors"}
+    assert not packages(loaded_by("from podium import Cluster, Scheduler, load")) & {
+        *OTHER_FRONTS,
+        "present",
+        "answers",
+    }
+
+
+def test_explain_loads_its_own_presenters_and_no_other_front() -> None:
+    path = files("podium.example") / "cluster.yaml"
+    explain = f"from podium.cli import app\ntry:\n    app(['explain', 'shop/web-5f7c9-new', '-f', {str(path)!r}])\n"
+    modules = loaded_by(f"{explain}except SystemExit as ended:\n    assert ended.code == 0")
+
+    assert not packages(modules) & OTHER_FRONTS
+    presenters = {name.removeprefix("podium.present.") for name in modules if name.startswith("podium.present.")}
+    assert presenters == {"decision_text", "devices", "explanation", "storage_detail", "text"}
 
 
 def test_demo_explains_two_pods_within_80_columns() -> None:
@@ -146,7 +180,7 @@ def test_an_unknown_scheduler_is_said_to_be_unknown(tmp_path: Path) -> None:
     result = run("explain", "web", "-f", cluster, "--config", scheduler)
 
     assert result.exit_code == 2
-    assert "no profile for scheduler name" in result.stdout.replace("\n", " ")
+    assert "no profile for scheduler name" in result.stderr
 
 
 CONDITIONS = {
@@ -175,3 +209,18 @@ def test_help_is_in_plain_words(command: str) -> None:
 
     assert not re.findall(r"<(?:int|str|float|list)\b.*?>|\{[A-Z].*?\}|\.{4,}", text)
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_names_values_and_bounds_in_words() -> None:
+    for command in ("explain", "capacity", "upgrade", "releases", "example", "serve"):
+        told = run(command, "--help").stdout
+        assert not [word for word in ("x>=", "<=x", "[[", "<list", "kube-\n", "cluster-\n") if word in told]
+    assert "[default: 1; at least 1]" in " ".join(run("capacity", "--help").stdout.split())
+    assert "--seed N" in run("explain", "--help").stdout
+
+
+def test_kinds_may_be_written_with_their_group(tmp_path: Path) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    workload = {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, "template": template}}
+    cluster = written(tmp_path / "c.json", node(), workload)
+    assert run("explain", "deployment.apps/shop", "-n", "default", "-f", cluster).exit_code == 0

@@ -176,6 +176,28 @@ BAD: dict[str, tuple[Prepare, str]] = {
     "no pods": (objects(node()), "which has no pods at all"),
     # which pod is meant
     "an unknown pod": (objects(node(), pod("web-1")), "did you mean default/web-1?"),
+    "a Deployment with a typo": (
+        lambda folder: (
+            *("explain", "deploy/shpo", "-f"),
+            written(
+                folder / CLUSTER,
+                node(),
+                {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, "template": TEMPLATE}},
+            ),
+        ),
+        "Deployment 'shpo' is not in the input; did you mean deployment/shop?",
+    ),
+    "nothing that is near": (
+        lambda folder: ("explain", "zzz", "-f", written(folder / CLUSTER, node(), pod("node-agent"))),
+        "pod 'zzz' is not in the input\n",
+    ),
+    "a node with a typo": (
+        lambda folder: (
+            *("drain", "ip-10-0-0-35", "-f"),
+            written(folder / CLUSTER, node("ip-10-0-0-37.eu.internal"), node("gpu-1.eu.internal"), pod()),
+        ),
+        "node 'ip-10-0-0-35' is not in the cluster; did you mean ip-10-0-0-37.eu.internal?\n",
+    ),
     "a pod of two namespaces": (
         objects(node(), pod(), pod(namespace="shop")),
         "is in several namespaces: default/web, shop/web; say which with -n",

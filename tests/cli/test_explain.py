@@ -78,8 +78,11 @@ def test_a_finished_pod_is_said_to_be_finished(tmp_path: Path) -> None:
 
     result = run("explain", "web", "-f", cluster)
 
-    assert result.exit_code == 2
-    assert "it has finished (Failed)" in result.stdout
+    said = "podium: pod default/web cannot be decided: it has finished (Failed) and needs no node\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+    result = run("explain", "web", "-f", cluster, "-o", "json")
+    assert (result.exit_code, result.stderr) == (2, said)
+    assert json.loads(result.stdout)["node"] is None
 
 
 def test_several_files_and_stdin_add_up(tmp_path: Path) -> None:

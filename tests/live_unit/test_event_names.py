@@ -8,6 +8,7 @@ from builders import make_node, make_object, make_pod
 from podium.live.metrics import event_labels
 from podium.loop import Event, EventType
 from podium.model import Object
+from podium.rules import NEWEST_RULES
 
 NODE, POD, BOUND = make_node("a"), make_pod("p"), make_pod("p", node="a")
 CLASS = make_object("StorageClass", "fast", provisioner="x")
@@ -40,7 +41,7 @@ CASES: dict[str, tuple[EventType, Object, Object | None, list[str]]] = {
 
 @pytest.mark.parametrize(("type_", "item", "old", "labels"), CASES.values(), ids=CASES)
 def test_events_are_called(type_: EventType, item: Object, old: Object | None, labels: list[str]) -> None:
-    assert list(event_labels(Event(type_, item), old)) == labels
+    assert list(event_labels(Event(type_, item), old, NEWEST_RULES)) == labels
 
 
 @pytest.mark.parametrize(
@@ -52,4 +53,4 @@ def test_a_pod_of_another_scheduler_counts_once_it_has_a_node(
     item: Object, old: Object | None, labels: list[str]
 ) -> None:
     event = Event(EventType.UPDATE if old else EventType.ADD, item)
-    assert list(event_labels(event, old, is_ours=False)) == labels
+    assert list(event_labels(event, old, NEWEST_RULES, is_ours=False)) == labels

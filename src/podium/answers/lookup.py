@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -27,9 +26,11 @@ from podium.model import (
     StatefulSet,
 )
 from podium.model.objects import HOSTNAME, REGION, ZONE, JobSpec, JobStatus
-from podium.wording import listed
+from podium.wording import did_you_mean, listed, near_names
 
-MOST_SUGGESTED = 5
+MOST_SUGGESTED, MOST_MEANT = 5, 3
+LEAST_PART = 3
+"""How many characters of a name suffice to suggest what has them."""
 
 SHORT_KEYS = {
     "zone": ZONE,
@@ -48,7 +49,7 @@ def find_node(cluster: Cluster, name: str) -> str:
         return found[0]
     if found:
         raise InputError(f"node {name!r} may be {listed(found, MOST_SUGGESTED)}; say which")
-    raise InputError(f"node {name!r} is not in the cluster{_did_you_mean(cluster, name)}")
+    raise InputError(f"node {name!r} is not in the cluster{_meant(name, {_host(node): node for node in cluster.rows})}")
 
 
 def find_nodes(cluster: Cluster, wanted: Iterable[str]) -> list[str]:
@@ -71,10 +72,16 @@ def nodes_matching(cluster: Cluster, selector: str) -> list[str]:
     return found
 
 
-def _did_you_mean(cluster: Cluster, name: str) -> str:
-    close = get_close_matches(name, cluster.rows, n=MOST_SUGGESTED, cutoff=0.6)
-    close = close or sorted(node for node in cluster.rows if name and name in node)
-    return f"; did you mean {listed(close, MOST_SUGGESTED)}?" if close else ""
+def _host(name: str) -> str:
+    """A node's name without its domain, which most nodes share."""
+    return name.partition(".")[0]
+
+
+def _meant(name: str, known: Mapping[str, str]) -> str:
+    """What was likely meant by a name that is not there: names that are near, or that it is a part of."""
+    near = near_names(_host(name), known, MOST_MEANT)
+    parts = [each for each in sorted(known) if len(name) >= LEAST_PART and name in each]
+    return did_you_mean([known[each] for each in near or parts[:MOST_MEANT]])
 
 
 def _pair(text: str, selector: str) -> tuple[str, str]:
@@ -116,7 +123,9 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
     A workload's name stands for its first pending pod, else for its first pod, else for the first it would make.
     """
     first, _, wanted = name.rpartition("/")
-    kind = "" if first in {pod.namespace for pod in objects.of(Pod)} else KINDS.get(first.lower(), "")
+    # kubectl writes kinds with their group, too: deployment.apps/web.
+    is_namespace = first in {pod.namespace for pod in objects.of(Pod)}
+    kind = "" if is_namespace else KINDS.get(first.lower().partition(".")[0], "")
     wanted_namespace = "" if kind else first
     if namespace and wanted_namespace and namespace != wanted_namespace:
         raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
@@ -130,9 +139,9 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
         keys = listed([pod.key for pod in found], MOST_SUGGESTED)
         raise InputError(f"pod {name!r} is in several namespaces: {keys}; say which with -n")
     if not found:
-        raise InputError(
-            f"pod {f'{within}/{wanted}' if within else wanted!r} is not in the input{_hint(objects, wanted)}"
-        )
+        what = "pod" if kind in ("", "Pod") else kind
+        key = f"{within}/{wanted}" if within else wanted
+        raise InputError(f"{what} {key!r} is not in the input{_hint(objects, wanted, kind)}")
     return found[0], objects
 
 
@@ -170,14 +179,16 @@ def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
     return (pod for pod in objects.of(Pod) if namespace in (None, "", pod.namespace))
 
 
-def _hint(objects: Objects, wanted: str) -> str:
+def _hint(objects: Objects, wanted: str, kind: str) -> str:
+    """What was likely meant: workloads as kind/name, pods as namespace/name."""
     pods = objects.of(Pod)
     if not pods:
         return ", which has no pods at all"
-    names = {pod.name: pod.key for pod in pods}
-    close = get_close_matches(wanted, names, n=MOST_SUGGESTED, cutoff=0.5)
-    close = close or [name for name in names if wanted in name][:MOST_SUGGESTED]
-    return f"; did you mean {listed([names[name] for name in close], MOST_SUGGESTED)}?" if close else ""
+    workloads = dict.fromkeys(workload_of(pod).partition("/") for pod in pods)
+    known = {name: f"{of.lower()}/{name}" for of, _, name in workloads if of != "Pod" and kind in ("", of)}
+    if kind in ("", "Pod"):
+        known |= {pod.name: pod.key for pod in pods}
+    return _meant(wanted, known)
 
 
 def named_after(pod: Pod, name: str) -> Pod:

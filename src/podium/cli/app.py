@@ -40,26 +40,44 @@ QUESTIONS = {
 """The commands by the question that brings a user to them."""
 
 
-class Command(TyperCommand):
-    """A command whose help names arguments as users write them: without braces and Python types."""
+_UNBROKEN = "\N{NON-BREAKING HYPHEN}"
+"""Stands for a hyphen while text is laid out: kube-scheduler is one word."""
+
+
+class PlainHelp:
+    """Help that names arguments as users write them, without braces and Python types, and breaks no word."""
+
+    format_help: Callable[..., None]
 
     def get_help(self, ctx: Any) -> str:
         formatter = ctx.make_formatter()
-        write_usage, write_list = formatter.write_usage, formatter.write_dl
+        write_usage, write_list, write_text = formatter.write_usage, formatter.write_dl, formatter.write_text
         # Before the text is laid out, so that columns stay columns.
         formatter.write_usage = lambda prog, args="", *rest: write_usage(prog, _plain(args), *rest)
-        formatter.write_dl = lambda rows, *rest: write_list([(_plain(name), said) for name, said in rows], *rest)
+        formatter.write_dl = lambda rows, *rest: write_list([(_plain(name), _said(text)) for name, text in rows], *rest)
+        formatter.write_text = lambda text: write_text(_said(text))
         self.format_help(ctx, formatter)
-        return str(formatter.getvalue()).rstrip("\n")
+        return str(formatter.getvalue()).rstrip("\n").replace(_UNBROKEN, "-")
+
+
+class Command(PlainHelp, TyperCommand):
+    """A command, with such help."""
 
 
 def _plain(metavar: str) -> str:
     """An argument as users write it."""
     named = re.sub(r" <(?:list\[)?(?:str|int|float)\]?>", "", re.sub(r"\{([^{}]+)\}", r"\1", metavar))
-    return named.replace("<int range>", "N").replace("<float range>", "N").replace("......", "...")
+    named = named.replace("<int range>", "N").replace("<float range>", "N").replace("......", "...")
+    return re.sub(r"\[\[([^\[\]]+)\]\]", r"[\1]", named)
 
 
-class Commands(TyperGroup):
+def _said(text: str) -> str:
+    """What is said of an argument, its bounds in words."""
+    text = re.sub(r"([\d.]+)<=x<=([\d.]+)", r"\1 to \2", text)
+    return re.sub(r"x>=([\d.]+)", r"at least \1", text).replace("-", _UNBROKEN)
+
+
+class Commands(PlainHelp, TyperGroup):
     """The commands of Podium: 0 went well, 1 something does not fit or agree, 2 bad input, 130 interrupted."""
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]

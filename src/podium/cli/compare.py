@@ -315,7 +315,9 @@ UpgradeFailIf = Annotated[list[str], fail_if("unfit > 0", UPGRADE_MEASURES)]
 
 
 def upgrade(
-    files: options.Files,
+    files: options.Files = [],
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     to: Annotated[str, typer.Option("--to", metavar="RELEASE", help="The release to upgrade to.")] = options.CURRENT,
     from_: Annotated[
         str, typer.Option("--from", metavar="RELEASE", help="The release that runs now; `auto` is that of the nodes.")
@@ -346,7 +348,7 @@ def upgrade(
 
     conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(options.Source(files=files)))
+    objects = expand_workloads(read_objects(options.Source(files=files, kubeconfig=kubeconfig, context=context)))
     mention(objects, verbose=verbose)
     before, after = (
         choose_release(options.OfRelease(release=name, feature_gates=gates), objects)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import options
-from podium.cli.output import EXIT_BAD_INPUT, Format, Output
+from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import WhyNot
     from podium.model import Pod
     from podium.present.explanation import Explained
+
+POD_HELP = "The pod's name, namespace/name, or a workload such as deploy/web."
 
 
 def explain(
@@ -22,7 +24,7 @@ def explain(
         typer.Argument(
             metavar="POD",
             autocompletion=options.complete_pods,
-            help="The pod's name, namespace/name, or a workload such as deploy/web.",
+            help=POD_HELP,
         ),
     ],
     source: options.Source = options.Source(),
@@ -30,7 +32,7 @@ def explain(
         str | None,
         typer.Option("--from-scheduler", metavar="URL", help="Ask a running `podium run` at its --port instead."),
     ] = None,
-    namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
+    namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
     every_node: options.All = False,
@@ -75,10 +77,13 @@ def explain(
             kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
             known, shared = (", ".join(names) or "none" for names in kept)
             remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
-    if not write_report(html, lambda: _page(explained)):
+    error = explained.decision.error
+    # As text, the error is all there is to say, and it goes to stderr.
+    is_said = bool(error) and output in (Format.TABLE, Format.WIDE)
+    if not write_report(html, lambda: _page(explained)) and not is_said:
         show(explained, output, every_node=every_node, per_node=per_node)
-    if explained.decision.error:
-        return EXIT_BAD_INPUT
+    if error:
+        raise InputError(f"pod {found.key} cannot be decided: {error}")
     return 0 if explained.decision.node is not None else 1
 
 
@@ -111,13 +116,13 @@ def show(explained: Explained, output: Format, *, every_node: bool = False, per_
 def why_not(
     pod: Annotated[
         str,
-        typer.Argument(metavar="POD", autocompletion=options.complete_pods, help="The pod's name, or namespace/name."),
+        typer.Argument(metavar="POD", autocompletion=options.complete_pods, help=POD_HELP),
     ],
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
     ],
     source: options.Source = options.Source(),
-    namespace: Annotated[str | None, typer.Option("-n", "--namespace", help="The pod's namespace.")] = None,
+    namespace: options.Namespace = None,
     profile: options.Profile = None,
     output: Output = Format.TABLE,
     most: Annotated[int, typer.Option("--most", metavar="N", min=0, help="How many suggestions to look for.")] = 5,

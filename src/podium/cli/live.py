@@ -181,7 +181,9 @@ def run(
     elect: Annotated[
         bool, typer.Option("--leader-elect/--no-leader-elect", help="Whether replicas agree which of them works.")
     ] = True,
-    host: Annotated[str, typer.Option("--bind-address", help="Where to serve metrics and decisions.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--bind-address", metavar="ADDRESS", help="Where to serve metrics and decisions.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="At which port; 0 for a free one.")] = 10259,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more about what happens.")] = False,
     deciding: options.WithPlugins = options.WithPlugins(),

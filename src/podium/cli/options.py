@@ -75,6 +75,7 @@ Kubeconfig = Annotated[
 Context = Annotated[
     str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig context to use, not the current one.")
 ]
+Namespace = Annotated[str | None, typer.Option("-n", "--namespace", metavar="NAME", help="The pod's namespace.")]
 Config = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration; by default the one in the input."),
@@ -89,7 +90,9 @@ Plugins = Annotated[
 Dask = Annotated[
     str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://HOST:8786.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of the random tie-break: the same seed, the same choices.")]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Of the random tie-break: the same seed, the same choices.")
+]
 Ties = Annotated[
     TieBreak, typer.Option("--tie-break", help="Which of several best nodes is taken; `first` is the smallest name.")
 ]

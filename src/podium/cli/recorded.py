@@ -211,7 +211,8 @@ def example(
     cluster: Annotated[
         Cluster,
         typer.Argument(
-            help="`fleet` has 63 nodes and some 400 pods; `shop` is what `podium demo` explains; `gpus` has devices."
+            metavar="fleet|gpus|shop",
+            help="`fleet` has 63 nodes and some 400 pods; `shop` is what `podium demo` explains; `gpus` has devices.",
         ),
     ],
     output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.YAML,

@@ -43,6 +43,9 @@ _PRIVATE_KEY = re.compile(rb"^-----BEGIN (\w+ )?PRIVATE KEY-----\s*$", re.MULTIL
 def read_extender(fields: Fields) -> ExtenderConfig:
     with fields:
         tls = fields.optional_child("tlsConfig")
+        timeout = fields.duration("httpTimeout")
+        if timeout < 0:
+            fields.problems.invalid(f"{fields.path}.httpTimeout", f"{timeout / SECOND:g}s", "must not be negative")
         return ExtenderConfig(
             url_prefix=fields.string("urlPrefix"),
             filter_verb=fields.string("filterVerb"),
@@ -52,7 +55,7 @@ def read_extender(fields: Fields) -> ExtenderConfig:
             weight=fields.integer("weight", bits=64),
             enable_https=fields.boolean("enableHTTPS"),
             tls_config=None if tls is None else _read_tls(tls),
-            http_timeout=(fields.duration("httpTimeout") or DEFAULT_TIMEOUT) / SECOND,
+            http_timeout=(timeout or DEFAULT_TIMEOUT) / SECOND,
             node_cache_capable=fields.boolean("nodeCacheCapable"),
             managed_resources=tuple(_read_managed_resource(item) for item in fields.children("managedResources")),
             ignorable=fields.boolean("ignorable"),

@@ -55,10 +55,7 @@ class ManagedResource(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExtenderConfig:
-    """An HTTP extender. An empty verb means the extender does not take part; `http_timeout` is in seconds.
-
-    A negative timeout means none.
-    """
+    """An HTTP extender. An empty verb means the extender does not take part; `http_timeout` is in seconds."""
 
     url_prefix: str = ""
     filter_verb: str = ""

@@ -18,6 +18,7 @@ from podium.framework.suggested_change import ClusterEvent
 from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.events import ASSIGNED, label_of, node_changes, object_change, pod_changes
 from podium.model import Node, Object, Pod
+from podium.rules import Rules
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -195,7 +196,7 @@ UNTOLD = frozenset(
 """Kinds that kube-scheduler looks up, but has no handlers of events for."""
 
 
-def event_labels(event: Event, old: Object | None, *, is_ours: bool = True) -> Sequence[str]:
+def event_labels(event: Event, old: Object | None, rules: Rules, *, is_ours: bool = True) -> Sequence[str]:
     """What kube-scheduler's metrics call an event, before which an object was `old`; several for some updates.
 
     `is_ours` says of a pod whether this scheduler is to place it.
@@ -206,7 +207,7 @@ def event_labels(event: Event, old: Object | None, *, is_ours: bool = True) -> S
     if type(item).__name__ in UNTOLD:
         return ()
     if isinstance(item, Node) and isinstance(old, Node) and not is_gone:
-        return _labels(node_changes(old, item))
+        return _labels(node_changes(old, item, rules))
     return _labels([object_change(item if is_gone else old, None if is_gone else item)])
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.config.plugin_args import VolumeBindingArgs
-from podium.engine.evaluation import PLUGIN_FAULTS
 from podium.errors import PodiumError
 from podium.framework import SKIP, SUCCESS, Code, CycleState, Plugin, PostBindPlugin, Registry, Status
+from podium.framework.plugin import PLUGIN_FAULTS
 from podium.live import writes
 from podium.live.client import ApiClient
 from podium.live.decision_history import Decided, DecisionHistory
@@ -32,7 +32,6 @@ from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.queue_and_bind import BINDER, DefaultBinder, DefaultPreemption
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.rules.table import is_at_least
 
 logger = logging.getLogger("podium.live")
 
@@ -40,8 +39,6 @@ SLICE = 0.02
 """Seconds of deciding after which answers of the API server get their turn."""
 FINISH_WITHIN = 30.0
 """Seconds that bindings under way have when the scheduler is to stop."""
-NOMINATES_EXPECTED_SINCE = "v1.35"
-"""From this release on, a pod's status names the node that it is about to be bound to, if something comes before."""
 
 
 class Settings(NamedTuple):
@@ -142,13 +139,13 @@ class LiveScheduler:
         """Tell the loop what happened, and keep what was before."""
         assert self.loop is not None
         assert self.history is not None
-        begin, item = time.monotonic(), event.object
+        begin, item, rules = time.monotonic(), event.object, self.loop.scheduler.setup.rules
         before = self.history.happens(event)
         if isinstance(item, Pod):
             # As it was reported, without the node that it counts on.
-            labels = event_labels(event, self.loop.pods.get(item.key), is_ours=self.loop.is_responsible(item))
+            labels = event_labels(event, self.loop.pods.get(item.key), rules, is_ours=self.loop.is_responsible(item))
         else:
-            labels = event_labels(event, before)
+            labels = event_labels(event, before, rules)
         self.loop.handle(event, begin)
         seconds = time.monotonic() - begin
         for label in labels:
@@ -329,8 +326,7 @@ class LiveScheduler:
 
     def _nominate_expected(self, pod: Pod, node: str) -> None:
         assert self.loop is not None
-        rules = self.loop.scheduler.setup.rules
-        if is_at_least(rules.release, NOMINATES_EXPECTED_SINCE) and pod.metadata.uid not in self._expecting:
+        if self.loop.scheduler.setup.rules.nominates_expected_node and pod.metadata.uid not in self._expecting:
             self._expecting.add(pod.metadata.uid)
             self._statuses.nominate(pod, node)
 

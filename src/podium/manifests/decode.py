@@ -6,7 +6,6 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -17,6 +16,7 @@ import msgspec.inspect as inspect
 from podium.errors import InputError
 from podium.manifests.files import Document, Envelope, LargeList, ListedPod, RawEnvelope
 from podium.model import KINDS, Object
+from podium.wording import did_you_mean, near_names
 
 DEFAULT_NAMESPACE = "default"
 
@@ -366,15 +366,16 @@ def unknown_kind(kind: str, api_version: str) -> str | None:
     groups = _groups()
     every = {name for kinds in groups.values() for name in kinds}
     if not api_version:
-        near = nearest(kind, every)
+        near = did_you_mean(near_names(kind, every))
         return f"kind {kind!r} is unknown{near}" if kind not in every and near else None
     if group not in groups:
         # Groups of others have a dot in their names.
-        near = nearest(group, groups) if "." not in group else ""
+        near = did_you_mean(near_names(group, groups)) if "." not in group else ""
         return f"API group {group!r} is unknown{near}" if near else None
     if kind in groups[group]:
         return None
-    return f"kind {kind!r} is unknown in {api_version}{nearest(kind, groups[group]) or nearest(kind, every)}"
+    names = near_names(kind, groups[group]) or near_names(kind, every)
+    return f"kind {kind!r} is unknown in {api_version}{did_you_mean(names)}"
 
 
 def unknown_fields(kind: str, value: object) -> list[str]:
@@ -385,21 +386,12 @@ def unknown_fields(kind: str, value: object) -> list[str]:
     return found
 
 
-def nearest(name: str, known: Any) -> str:
-    """`; did you mean Deployment?`, or nothing if no known name is near."""
-    close = get_close_matches(name, known, n=1, cutoff=0.75)
-    if not close:
-        same = {each.lower(): each for each in known}
-        close = [same[name.lower()]] if name.lower() in same else []
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 def _look_through(value: dict[str, Any], type_: str, path: str, found: list[str]) -> None:
     fields = _fields(type_)
     for key, item in value.items():
         inner = fields.get(key)
         if inner is None:
-            found.append(f"{path}{key}: unknown field{nearest(key, fields)}")
+            found.append(f"{path}{key}: unknown field{did_you_mean(near_names(key, fields))}")
         elif inner and item:
             _look_into(item, inner, f"{path}{key}", found)
 

@@ -14,7 +14,18 @@ from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
 from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
 from podium.present.decision_text import NAMED, TOP, WIDTH, rejections
-from podium.present.text import API_VERSION, Column, Line, amount, fitting, shortened, styled, table, to_csv, wrapped
+from podium.present.text import (
+    API_VERSION,
+    Column,
+    Line,
+    amount,
+    fitting,
+    styled,
+    table,
+    table_with_text,
+    to_csv,
+    wrapped,
+)
 from podium.wording import counted, joined, listed
 
 GPU = "nvdia.com/gpu"
@@ -116,18 +127,18 @@ def _node_lines(answer: Capacity, width: int, everything: bool) -> Iterator[Line
     totals = _totals(answer)
     order = sorted(totals, key=lambda node: (-totals[node], node))
     shown = order if everything else order[:TOP]
-    fixed = [Column("NODE", [shortened(node, width // 3) for node in shown], right=False)]
+    fixed = [Column("NODE", shown, right=False)]
     others = [Column("PODS" if len(answer.fits) == 1 else "TOTAL", [f"{totals[node]:,}" for node in shown])]
     if len(answer.fits) > 1:
         for fits in answer.fits:
             cells = [f"{fits.nodes.get(node, 0):,}" for node in shown]
-            others.append(Column(shortened(fits.template.name, width // 4), cells))
+            others.append(Column(fits.template.name, cells))
     for name in _asked_for(answer):
         cells = [amount(name, _free(answer, node, name)) for node in shown]
         others.append(Column(f"{name.rpartition('/')[2].upper()} LEFT", cells))
     for number, columns in enumerate(fitting(fixed, others, width)):
         yield from [Line("")] if number else []
-        yield from styled(table(columns), ["bold", *[""] * len(shown)])
+        yield from styled(table(columns, width), ["bold", *[""] * len(shown)])
     if len(shown) < len(order):
         rest = sum(totals[node] for node in order[len(shown) :])
         yield Line(f"and {counted(rest, 'pod')} on {counted(len(order) - len(shown), 'more node')}", "dim")
@@ -184,17 +195,14 @@ def workload_lines(answers: Sequence[Capacity], *, at_least: int = 1, width: int
     style = "green" if all(each.count >= at_least for each in answers) else "red"
     fits = [each.fits[0] for each in answers]
     columns = [
-        Column("WORKLOAD", [shortened(workload_name(each), width // 2) for each in fits], right=False),
+        Column("WORKLOAD", [workload_name(each) for each in fits], right=False),
         Column("MORE PODS", [f"{each.count:,}" for each in fits]),
         Column("NODES", [f"{len(each.nodes):,}" for each in fits]),
     ]
-    title, *starts = table(columns)
     lines = [line._replace(style=style) for line in lines]
-    lines += [Line(""), Line(f"{title}  WHAT STOPS THE NEXT ONE", "bold")]
-    for answer, start in zip(answers, starts, strict=True):
-        row_style = "" if answer.count >= at_least else "red"
-        lines += wrapped(stopping(answer), width, first=f"{start}  ", then=" " * (len(title) + 2), style=row_style)
-    return lines
+    styles = ["" if each.count >= at_least else "red" for each in answers]
+    stops = [stopping(each) for each in answers]
+    return [*lines, Line(""), *table_with_text(columns, "WHAT STOPS THE NEXT ONE", stops, width, styles)]
 
 
 def workload_summary(answers: Sequence[Capacity], at_least: int) -> str:
@@ -262,7 +270,7 @@ def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True
         *([Column("PRICE", [_price(mix.price) for mix in alone])] if priced else []),
         Column("PODS LEFT", [f"{len(mix.left):,}" for mix in alone]),
     ]
-    return [*lines, Line(""), *styled(table(columns), ["bold", *("" if mix.fits else "red" for mix in alone)])]
+    return [*lines, Line(""), *styled(table(columns, width), ["bold", *("" if mix.fits else "red" for mix in alone)])]
 
 
 def _rest(needed: NodesNeeded) -> str:

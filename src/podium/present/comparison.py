@@ -10,7 +10,7 @@ from podium.answers import Comparison, Measures, Move, SpreadChange
 from podium.answers.compare import TimelineComparison
 from podium.model.resources import CPU, MEMORY
 from podium.present.decision_text import TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, amount, shortened, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, amount, styled, table, table_with_text, to_csv, wrapped
 from podium.wording import counted, joined, listed
 
 MOST_LISTED = 6
@@ -70,16 +70,13 @@ def _differences(moves: Sequence[Move], width: int) -> Iterator[Line]:
 def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator[Line]:
     moves = comparison.moves if everything else comparison.moves[:TOP]
     columns = [
-        Column("POD", [shortened(move.pod, width // 3) for move in moves], right=False),
-        Column("BEFORE", [shortened(move.before or "-", width // 5) for move in moves], right=False),
-        Column("AFTER", [shortened(move.after or "-", width // 5) for move in moves], right=False),
+        Column("POD", [move.pod for move in moves], right=False),
+        Column("BEFORE", [move.before or "-" for move in moves], right=False),
+        Column("AFTER", [move.after or "-" for move in moves], right=False),
     ]
-    title, *starts = table(columns)
-    left = max(map(len, (title, *starts))) + 2
-    yield Line(f"{title:{left}}  BECAUSE OF", "bold")
-    for move, start in zip(moves, starts, strict=True):
-        mark = "*" if move.cause.knock_on else " "
-        yield from wrapped(because(move), width, first=f"{start:{left}}{mark} ", then=" " * 8)
+    if any(move.cause.knock_on for move in moves):
+        columns.append(Column("", ["*" if move.cause.knock_on else "" for move in moves]))
+    yield from table_with_text(columns, "BECAUSE OF", [because(move) for move in moves], width)
     if len(moves) < len(comparison.moves):
         yield Line(f"and {counted(len(comparison.moves) - len(moves), 'more pod')}", "dim")
     if any(move.cause.points for move in moves):
@@ -105,7 +102,7 @@ def measure_lines(comparison: Comparison, width: int) -> list[Line]:
         Column("BEFORE", [one for _, one, _ in rows]),
         Column("AFTER", [other for _, _, other in rows]),
     ]
-    return styled(table(columns), ["bold", *("" if differs else "dim" for differs in changed)])
+    return styled(table(columns, width), ["bold", *("" if differs else "dim" for differs in changed)])
 
 
 def largest(measures: Measures) -> str:
@@ -141,7 +138,7 @@ def measures_shown(*of: Measures) -> Mapping[str, Callable[[Measures], str]]:
 def _spread_lines(changes: Sequence[SpreadChange], width: int, everything: bool) -> Iterator[Line]:
     shown = changes if everything else changes[:TOP]
     zones = sorted({zone for change in shown for zone in (*change.before, *change.after)})
-    names = [shortened(f"{change.workload.namespace} {change.workload.name}", width // 3) for change in shown]
+    names = [f"{change.workload.namespace} {change.workload.name}" for change in shown]
     columns = [
         Column("WORKLOAD", names, right=False),
         Column("ZONES BEFORE", [_zones(change.before, zones) for change in shown]),
@@ -149,7 +146,7 @@ def _spread_lines(changes: Sequence[SpreadChange], width: int, everything: bool)
         Column("NODES BEFORE", [f"{change.nodes_before:,}" for change in shown]),
         Column("AFTER", [f"{change.nodes_after:,}" for change in shown]),
     ]
-    yield from styled(table(columns), ["bold", *[""] * len(shown)])
+    yield from styled(table(columns, width), ["bold", *[""] * len(shown)])
     if len(shown) < len(changes):
         yield Line(f"and {counted(len(changes) - len(shown), 'more workload')}", "dim")
     if zones:
@@ -200,7 +197,7 @@ def timeline_lines(comparison: TimelineComparison, width: int = WIDTH) -> list[L
         Column("AFTER", [after for _, _, after in rows]),
     ]
     styles = ["bold", *("" if before != after else "dim" for _, before, after in rows)]
-    return [*wrapped(f"Before: {one}. After: {other}.", width), Line(""), *styled(table(columns), styles)]
+    return [*wrapped(f"Before: {one}. After: {other}.", width), Line(""), *styled(table(columns, width), styles)]
 
 
 def _shown(name: str, numbers: Mapping[str, float]) -> str:

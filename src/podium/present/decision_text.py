@@ -10,7 +10,7 @@ from podium.engine.decision import Decision, Eviction, Scored, lead, not_looked_
 from podium.engine.preemption.choice import Candidate
 from podium.framework.suggested_change import Obstacle
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.present.text import Column, Line, fitting, shortened, styled, table, wrapped
+from podium.present.text import Column, Line, fitting, styled, table, table_with_text, wrapped
 from podium.wording import counted, joined, listed
 
 TOP = 10
@@ -43,8 +43,8 @@ def preemption_lines(decision: Decision, width: int, *, every_node: bool) -> lis
     ]
     styles = ["bold", *("green" if one.node == decision.nominated else "" for one in shown)]
     lines: list[Line] = []
-    for line, one in zip(styled(table(columns), styles), [None, *shown], strict=True):
-        lines.append(line)
+    for row, style, one in zip(table(columns, width), styles, [None, *shown], strict=True):
+        lines += styled([row], [style])
         if one is not None:
             names = listed([victim.key for victim in one.victims], NAMED_VICTIMS)
             lines += wrapped(names, width, first="    ", then="    ", style="dim")
@@ -244,7 +244,7 @@ def explain(
 def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -> list[Line]:
     order = ranking(decision)
     nodes = order if every_node else order[:TOP]
-    names = nodes if wide else _short_names(nodes, width // 2)
+    names = nodes if wide else _short_names(nodes)
     plugins = scored(decision)
     telling = plugins if wide else [one for one in plugins if any(one.weighted.values())]
     fixed = [
@@ -253,7 +253,7 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
     ]
     others = [
         Column(
-            one.plugin if wide else _title(one, width),
+            one.plugin if wide else one.title or one.plugin,
             ["" if one.weight is None else str(one.weight), *(one.cell(node, wide=wide) for node in nodes)],
         )
         for one in telling
@@ -261,10 +261,10 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
     styles = ["bold", "dim", *("green" if node == decision.node else "" for node in nodes)]
     lines: list[Line] = []
     for columns in [[*fixed, *others]] if wide else fitting(fixed, others, width):
-        lines += [*([Line("")] if lines else []), *styled(table(columns), styles)]
+        lines += [*([Line("")] if lines else []), *styled(table(columns, width), styles)]
     if len(nodes) < len(order):
         lines.append(Line(_about_the_others(decision, order[len(nodes) :]), "dim"))
-    legend = "raw/normalised/weighted score of each plugin" if wide else _legend(telling, width)
+    legend = "raw/normalised/weighted score of each plugin" if wide else _legend(telling)
     for remark in (legend, "" if wide else silent_plugins(decision)):
         lines += wrapped(remark, width, style="dim")
     return lines
@@ -282,21 +282,14 @@ def _marked(nodes: Sequence[str], names: Sequence[str], decision: Decision) -> l
     return [f"{marks.get(node, ' ')} {name}" for node, name in zip(nodes, names, strict=True)]
 
 
-def _short_names(names: Sequence[str], width: int) -> list[str]:
-    """The names without the domain they all share, and no longer than fits."""
+def _short_names(names: Sequence[str]) -> Sequence[str]:
+    """The names without the domain they all share."""
     domains = {name.partition(".")[2] for name in names}
-    if len(domains) == 1 and len(names) > 1:
-        names = [name.partition(".")[0] for name in names]
-    return [shortened(name, width) for name in names]
+    return [name.partition(".")[0] for name in names] if len(domains) == 1 and len(names) > 1 else names
 
 
-def _title(scores: Scored, width: int) -> str:
-    """The heading of a plugin's scores: its title, or as much of its name as fits."""
-    return scores.title or shortened(scores.plugin, width // 4)
-
-
-def _legend(telling: Sequence[Scored], width: int) -> str:
-    titles = {one.plugin: _title(one, width) for one in telling}
+def _legend(telling: Sequence[Scored]) -> str:
+    titles = {one.plugin: one.title or one.plugin for one in telling}
     return ", ".join(f"{title}={plugin}" for plugin, title in titles.items() if title != plugin)
 
 
@@ -323,15 +316,10 @@ def _lines_by_reason(decision: Decision, obstacles: Obstacles, width: int) -> li
 
 
 def _lines_per_node(decision: Decision, obstacles: Obstacles, width: int) -> list[Line]:
-    names = [shortened(node, width // 2) for node in decision.rejected]
-    name_width = max(map(len, ("NODE", *names)))
-    lines = [Line(f"{'NODE'.ljust(name_width)}  REJECTED BECAUSE", "bold")]
-    for node, status in decision.rejected.items():
-        first = shortened(node, name_width).ljust(name_width + 2)
-        lines += wrapped(why(status), width, first=first, then=" " * (name_width + 2))
-        indent = " " * (name_width + 4)
-        lines += wrapped(in_words(obstacles.get(node, ())), width, first=indent, then=indent, style="dim")
-    return lines
+    reasons = [why(status) for status in decision.rejected.values()]
+    remarks = [in_words(obstacles.get(node, ())) for node in decision.rejected]
+    nodes = Column("NODE", list(decision.rejected), right=False)
+    return table_with_text([nodes], "REJECTED BECAUSE", reasons, width, remarks=remarks)
 
 
 def in_words(obstacles: Sequence[Obstacle]) -> str:

@@ -16,7 +16,7 @@ from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.requests import ClaimError, Option, claims_of
 from podium.plugins.dynamic_resources.search_results import KnownSearches, Shortage, Tally, shortage_on
 from podium.present.decision_text import WIDTH
-from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, styled, table, table_with_text, to_csv, wrapped
 from podium.wording import counted
 
 MOST = 20
@@ -33,7 +33,7 @@ def to_lines(found: Devices, *, width: int = WIDTH, everything: bool = False) ->
     free = sum(device.state in (DeviceState.FREE, DeviceState.SHARED) for device in found.devices)
     lines = wrapped(f"{counted(len(found.devices), 'device')}, {free:,} of them open for claims.", width)
     lines += [Line(line.text, "red") for problem in found.problems for line in wrapped(f"{problem}.", width)]
-    lines += [Line(""), *_summary(found)]
+    lines += [Line(""), *_summary(found, width)]
     listed = [each for each in found.devices if everything or each.holders or each.state is not DeviceState.FREE]
     if listed:
         lines += [Line(""), *_list(listed if everything else listed[:MOST], width)]
@@ -42,7 +42,7 @@ def to_lines(found: Devices, *, width: int = WIDTH, everything: bool = False) ->
     return lines
 
 
-def _summary(found: Devices) -> list[Line]:
+def _summary(found: Devices, width: int) -> list[Line]:
     counts = found.counts()
     states = [state for state in DeviceState if any(each[state] for each in counts.values())]
     columns = [
@@ -51,17 +51,16 @@ def _summary(found: Devices) -> list[Line]:
         Column("DEVICES", [f"{each.total():,}" for each in counts.values()]),
         *(Column(state.value.upper(), [f"{each[state]:,}" for each in counts.values()]) for state in states),
     ]
-    return styled(table(columns), ["bold", *[""] * len(counts)])
+    return styled(table(columns, width), ["bold", *[""] * len(counts)])
 
 
 def _list(devices: Sequence[DeviceStatus], width: int) -> list[Line]:
     columns = [
         Column("NODE", [each.node or "(no node)" for each in devices], right=False),
-        Column("DEVICE", [shortened(_name(each), width // 3) for each in devices], right=False),
+        Column("DEVICE", [_name(each) for each in devices], right=False),
         Column("STATE", [each.state.value for each in devices], right=False),
-        Column("HELD BY", [shortened(_about(each), width * 2 // 3) for each in devices], right=False),
     ]
-    return styled(table(columns), ["bold", *[""] * len(devices)])
+    return table_with_text(columns, "HELD BY", [_about(each) for each in devices], width)
 
 
 def _name(device: DeviceStatus) -> str:

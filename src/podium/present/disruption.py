@@ -9,7 +9,7 @@ from typing import Any
 from podium.answers import Audit, Audited, Disrupted, Disruption, Fate, Finding, SpecConstraint, WorstCase
 from podium.answers.disruption import DELETE_EMPTY_DIR_DATA, FORCE, IGNORE_DAEMON_SETS, DrainFlag
 from podium.present.decision_text import NAMED, TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, styled, table, table_with_text, to_csv, wrapped
 from podium.wording import counted, joined, listed
 
 FEW = 3
@@ -120,12 +120,12 @@ def constraint_text(constraint: SpecConstraint) -> str:
 def _preempted_lines(pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
     shown = pods if everything else pods[:TOP]
     columns = [
-        Column("MAKES ROOM", [shortened(pod.pod, width // 3) for pod in shown], right=False),
-        Column("FOR", [shortened(pod.preempted_by, width // 3) for pod in shown], right=False),
+        Column("MAKES ROOM", [pod.pod for pod in shown], right=False),
+        Column("FOR", [pod.preempted_by for pod in shown], right=False),
         Column("ON", [pod.node for pod in shown], right=False),
         Column("GOES TO", [pod.to or "-" for pod in shown], right=False),
     ]
-    lines = styled(table(columns), ["bold", *[""] * len(shown)]) if shown else []
+    lines = styled(table(columns, width), ["bold", *[""] * len(shown)]) if shown else []
     rest = len(pods) - len(shown)
     return [*lines, Line(f"and {counted(rest, 'more pod')}", "dim")] if rest else lines
 
@@ -141,16 +141,15 @@ def _move_lines(pods: Sequence[Disrupted], width: int, everything: bool) -> list
     found = sorted(by_workload.items(), key=lambda item: (-item[1].total(), item[0]))
     shown = found if everything else found[:TOP]
     columns = [
-        Column("WORKLOAD", [shortened(name, width // 2) for name, _ in shown], right=False),
+        Column("WORKLOAD", [name for name, _ in shown], right=False),
         Column("PODS", [f"{nodes.total():,}" for _, nodes in shown]),
     ]
-    title, *starts = table(columns)
-    lines = [Line(f"{title}  GO TO", "bold")]
-    for (_, nodes), start in zip(shown, starts, strict=True):
+    texts = []
+    for _, nodes in shown:
         most_first = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
         names = [node if count == 1 else f"{node} x{count:,}" for node, count in most_first]
-        on = listed(names, len(names) if everything else NAMED)
-        lines += wrapped(on, width, first=f"{start}  ", then=" " * (len(title) + 2))
+        texts.append(listed(names, len(names) if everything else NAMED))
+    lines = table_with_text(columns, "GO TO", texts, width)
     rest = sum(nodes.total() for _, nodes in found[len(shown) :])
     return [*lines, Line(f"and {counted(rest, 'more pod')} of other workloads", "dim")] if rest else lines
 
@@ -160,7 +159,7 @@ def _budget_lines(disruption: Disruption, width: int) -> list[Line]:
     if not budgets:
         return []
     columns = [
-        Column("BUDGET", [shortened(budget.budget, width // 3) for budget in budgets], right=False),
+        Column("BUDGET", [budget.budget for budget in budgets], right=False),
         Column("NEEDS", [f"{budget.before.desired:,}" for budget in budgets]),
         Column("HEALTHY", [f"{budget.before.healthy:,}" for budget in budgets]),
         Column("AT WORST", [f"{budget.worst.healthy:,}" for budget in budgets]),
@@ -168,7 +167,7 @@ def _budget_lines(disruption: Disruption, width: int) -> list[Line]:
         Column("", [_verdict(len(budget.blocks), budget.violated) for budget in budgets], right=False),
     ]
     styles = ["red" if budget.violated or budget.blocks else "" for budget in budgets]
-    return styled(table(columns), ["bold", *styles])
+    return styled(table(columns, width), ["bold", *styles])
 
 
 def _verdict(blocks: int, violated: bool) -> str:
@@ -269,13 +268,13 @@ def _drift_lines(pods: Sequence[Audited], width: int, everything: bool) -> Itera
     order = sorted(pods, key=lambda pod: (-pod.points, pod.pod))
     shown = order if everything else order[:TOP]
     columns = [
-        Column("FURTHEST DRIFTED", [shortened(pod.pod, width // 3) for pod in shown], right=False),
-        Column("IS ON", [shortened(pod.node, width // 5) for pod in shown], right=False),
+        Column("FURTHEST DRIFTED", [pod.pod for pod in shown], right=False),
+        Column("IS ON", [pod.node for pod in shown], right=False),
         Column("PLACE", [f"{pod.place:,}/{pod.feasible:,}" for pod in shown]),
-        Column("BEST", [shortened(pod.best or "-", width // 5) for pod in shown], right=False),
+        Column("BEST", [pod.best or "-" for pod in shown], right=False),
         Column("BY", [f"{pod.points:,}" for pod in shown]),
     ]
-    yield from styled(table(columns), ["bold", *[""] * len(shown)])
+    yield from styled(table(columns, width), ["bold", *[""] * len(shown)])
     if len(shown) < len(order):
         yield Line(f"and {counted(len(order) - len(shown), 'more pod')}", "dim")
 

@@ -18,9 +18,9 @@ from podium.present.text import (
     amount,
     fitting,
     share,
-    shortened,
     styled,
     table,
+    table_with_text,
     to_csv,
     wrapped,
 )
@@ -101,19 +101,18 @@ def _workload_lines(found: Sequence[Workload], width: int, everything: bool) -> 
     # What does not fit comes first; the sort is stable.
     found = sorted(found, key=lambda workload: workload.placed == workload.pods)
     shown = found if everything else found[:TOP]
-    names = [shortened(f"{workload.namespace} {workload.name}", width // 2) for workload in shown]
+    names = [f"{workload.namespace} {workload.name}" for workload in shown]
     columns = [
         Column("WORKLOAD", names, right=False),
         Column("PODS", [f"{workload.pods:,}" for workload in shown]),
         Column("PLACED", [f"{workload.placed:,}" for workload in shown]),
     ]
-    title, *starts = table(columns)
-    lines = [Line(f"{title}  ON", "bold")]
-    for workload, start in zip(shown, starts, strict=True):
+    places = []
+    for workload in shown:
         nodes = [node if count == 1 else f"{node} x{count:,}" for node, count in workload.nodes.items()]
-        on = listed(nodes, len(nodes) if everything else NAMED) or "-"
-        style = "" if workload.placed == workload.pods else "red"
-        lines += wrapped(on, width, first=f"{start}  ", then=" " * (len(title) + 2), style=style)
+        places.append(listed(nodes, len(nodes) if everything else NAMED) or "-")
+    styles = ["" if workload.placed == workload.pods else "red" for workload in shown]
+    lines = table_with_text(columns, "ON", places, width, styles)
     if len(shown) < len(found):
         rest = found[len(shown) :]
         pods, placed = sum(workload.pods for workload in rest), sum(workload.placed for workload in rest)
@@ -148,15 +147,11 @@ def _claim_lines(claims: Sequence[PlacedClaim], width: int, everything: bool) ->
     claims = sorted(claims, key=lambda claim: claim.outcome == "bound")
     shown = claims if everything else claims[:TOP]
     columns = [
-        Column("CLAIM", [shortened(claim.claim, width // 3) for claim in shown], right=False),
+        Column("CLAIM", [claim.claim for claim in shown], right=False),
         Column("SIZE", [claim.size or "-" for claim in shown]),
-        Column("CLASS", [shortened(claim.storage_class or "-", width // 4) for claim in shown], right=False),
+        Column("CLASS", [claim.storage_class or "-" for claim in shown], right=False),
     ]
-    title, *starts = table(columns)
-    indent = sum(column.width + 2 for column in columns)
-    lines = [Line(""), Line(f"{title.ljust(indent)}VOLUME", "bold")]
-    for claim, start in zip(shown, starts, strict=True):
-        lines += wrapped(_volume_of(claim), width, first=start.ljust(indent), then=" " * indent)
+    lines = [Line(""), *table_with_text(columns, "VOLUME", [_volume_of(claim) for claim in shown], width)]
     if len(shown) < len(claims):
         lines.append(Line(f"and {counted(len(claims) - len(shown), 'more claim')}", "dim"))
     return lines
@@ -193,14 +188,16 @@ def _node_lines(simulation: Simulation, width: int, everything: bool) -> list[Li
     order = sorted(simulation.nodes, key=lambda node: (-new[node], node))
     shown = order if everything else order[:TOP]
     fixed = [
-        Column("NODE", [shortened(node, width // 3) for node in shown], right=False),
+        Column("NODE", shown, right=False),
         Column("NEW", [f"{new[node]:,}" for node in shown]),
     ]
     usages = [simulation.nodes[node] for node in shown]
-    others = [Column(_short(name), [_change(usage, name) for usage in usages]) for name in resources(simulation.total)]
+    total = simulation.total
+    used = [name for name in resources(total) if total.before.get(name) or total.after.get(name)]
+    others = [Column(_short(name), [_change(usage, name) for usage in usages]) for name in used]
     lines: list[Line] = []
     for columns in fitting(fixed, others, width):
-        lines += [*([Line("")] if lines else []), *styled(table(columns), ["bold", *[""] * len(shown)])]
+        lines += [*([Line("")] if lines else []), *styled(table(columns, width), ["bold", *[""] * len(shown)])]
     if len(shown) < len(order):
         lines.append(Line(f"and {counted(len(order) - len(shown), 'more node')}", "dim"))
     return lines
@@ -383,7 +380,7 @@ def _step_lines(steps: Sequence[RolloutStep], width: int, everything: bool) -> l
     shown = steps if everything else steps[:TOP]
     columns = [
         Column("STEP", [f"{step.number:,}" for step in shown]),
-        Column("WORKLOAD", [shortened(step.workload, width // 3) for step in shown], right=False),
+        Column("WORKLOAD", [step.workload for step in shown], right=False),
         Column("DELETED", [f"{len(step.deleted):,}" for step in shown]),
         Column("MADE", [f"{len(step.created):,}" for step in shown]),
         Column("PLACED", [f"{len(step.placed):,}" for step in shown]),
@@ -391,7 +388,7 @@ def _step_lines(steps: Sequence[RolloutStep], width: int, everything: bool) -> l
         Column("OLD", [f"{step.old_ready:,}" for step in shown]),
         Column("NEW", [f"{step.new_ready:,}" for step in shown]),
     ]
-    lines = styled(table(columns), ["bold", *("red" if step.waiting else "" for step in shown)])
+    lines = styled(table(columns, width), ["bold", *("red" if step.waiting else "" for step in shown)])
     if len(shown) < len(steps):
         lines.append(Line(f"and {counted(len(steps) - len(shown), 'more step')}", "dim"))
     return lines

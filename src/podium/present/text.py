@@ -66,6 +66,10 @@ def _short(number: float) -> str:
 
 
 GAP = "  "
+UNLIMITED = 100_000
+"""As many columns as any line takes."""
+LEAST_TEXT = 24
+"""How many columns text beside a table gets."""
 
 
 class NodeDomain:
@@ -133,15 +137,6 @@ def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: st
     return [Line(line, style) for line in lines]
 
 
-def shortened(text: str, width: int) -> str:
-    """The text, its middle left out where it is too long: names tend to differ at either end."""
-    text = _without_domain(text)
-    if len(text) <= width:
-        return text
-    head = (width - 2) // 2
-    return f"{text[:head]}..{text[len(text) - (width - 2 - head) :]}"
-
-
 class Column(NamedTuple):
     """A column of a table: its title and one cell per row; numbers stand to the right."""
 
@@ -150,25 +145,82 @@ class Column(NamedTuple):
     right: bool = True
 
     @property
-    def shown(self) -> list[str]:
-        """The title and the cells, as wide as the widest of them."""
-        texts = [_without_domain(text) for text in (self.title, *self.cells)]
-        width = max(map(len, texts))
-        return [text.rjust(width) if self.right else text.ljust(width) for text in texts]
+    def texts(self) -> list[str]:
+        """The title and the cells, as they are shown."""
+        return [_without_domain(text) for text in (self.title, *self.cells)]
 
     @property
     def width(self) -> int:
-        return max(len(_without_domain(text)) for text in (self.title, *self.cells))
+        return max(map(len, self.texts))
 
 
-def table(columns: Sequence[Column]) -> list[str]:
-    """The title line and a line per row, columns aligned."""
-    return [GAP.join(row).rstrip() for row in zip(*(column.shown for column in columns), strict=True)]
+def table(columns: Sequence[Column], width: int = UNLIMITED) -> list[str]:
+    """The title and then each row, columns aligned.
+
+    A row whose names leave no room for its other cells has several lines: such a name stands on a line of its own.
+    """
+    widths = _widths(columns, width)
+    rows = zip(*(column.texts for column in columns), strict=True)
+    return [_row(row, columns, widths, width) for row in rows]
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """How wide each column is: as its cells; columns of names, the widest first, give way where there is no room."""
+    widths = [column.width for column in columns]
+    lengths = [[] if column.right else sorted({len(text) for text in column.texts}) for column in columns]
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    while over > 0:
+        # The widest leaves out its longest name, but never its title.
+        giving = [place for place, column in enumerate(columns) if lengths[place][-1:] > [len(column.title)]]
+        if not giving:
+            break
+        place = max(giving, key=lambda place: widths[place])
+        lengths[place].pop()
+        over -= widths[place] - lengths[place][-1]
+        widths[place] = lengths[place][-1]
+    return widths
+
+
+def _row(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], width: int) -> str:
+    lines, start = [""], 0
+    for cell, column, wide in zip(cells, columns, widths, strict=True):
+        at = start
+        if len(cell) > wide and start:
+            at = max(min(start, width - len(cell)), len(GAP))
+        if at and len(lines[-1]) > at - len(GAP):
+            lines.append("")
+        lines[-1] = (lines[-1].ljust(at) + (cell.rjust(wide) if column.right else cell)).rstrip()
+        start += wide + len(GAP)
+    return "\n".join(lines)
+
+
+def table_with_text(
+    columns: Sequence[Column],
+    title: str,
+    texts: Sequence[str],
+    width: int,
+    styles: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+) -> list[Line]:
+    """A table whose last column is text that is wrapped; a row may have a remark, which stands below its text."""
+    words = [len(word) for text in (title, *texts) for word in _without_domain(text).split()]
+    room = width - min(max(LEAST_TEXT, *words), width // 2) - len(GAP)
+    indent = sum(_widths(columns, room)) + len(GAP) * len(columns)
+    head, *starts = table(columns, room)
+    lines = [Line(f"{head.ljust(indent)}{title}", "bold")]
+    nothing = [""] * len(texts)
+    for start, text, style, more in zip(starts, texts, styles or nothing, remarks or nothing, strict=True):
+        *names, start = start.split("\n")
+        lines += [Line(name, style) for name in names]
+        beside = wrapped(text, width, first=start.ljust(indent), then=" " * indent, style=style)
+        lines += beside or [Line(start, style)]
+        lines += wrapped(more, width, first=" " * (indent + 2), then=" " * (indent + 2), style="dim")
+    return lines
 
 
 def fitting(fixed: Sequence[Column], others: Sequence[Column], width: int) -> list[list[Column]]:
     """The columns in as many tables as it takes for each to fit; every one starts with the fixed columns."""
-    room = width - sum(column.width + len(GAP) for column in fixed)
+    room = width - sum(wide + len(GAP) for wide in _widths(fixed, width // 2))
     tables: list[list[Column]] = [[]]
     left = room
     for column in others:
@@ -180,5 +232,6 @@ def fitting(fixed: Sequence[Column], others: Sequence[Column], width: int) -> li
     return [[*fixed, *chosen] for chosen in tables]
 
 
-def styled(lines: Iterable[str], styles: Iterable[str]) -> list[Line]:
-    return [Line(text, style) for text, style in zip(lines, styles, strict=True)]
+def styled(rows: Iterable[str], styles: Iterable[str]) -> list[Line]:
+    """Each row of a table, which may have several lines, in its style."""
+    return [Line(text, style) for row, style in zip(rows, styles, strict=True) for text in row.split("\n")]

@@ -10,7 +10,7 @@ from podium.engine.release import OLD_RELEASES, release_of
 from podium.errors import InputError
 from podium.present import comparison
 from podium.present.decision_text import TOP, WIDTH
-from podium.present.text import API_VERSION, Column, Line, shortened, styled, table, to_csv, wrapped
+from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.rules import DIFFERENCES, RELEASE_NAMES, Difference, gates_of
 from podium.wording import counted, joined
 
@@ -86,12 +86,12 @@ def _cause_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
 def _group_lines(title: str, groups: Sequence[Group], width: int, everything: bool) -> list[Line]:
     shown = groups if everything else groups[:TOP]
     columns = [
-        Column(title, [shortened(group.name, width // 2) for group in shown], right=False),
+        Column(title, [group.name for group in shown], right=False),
         Column("ELSEWHERE", [str(group.counts.get(Kind.MOVES, 0)) for group in shown]),
         Column("UNFIT", [str(group.counts.get(Kind.UNFIT, 0)) for group in shown]),
         Column("FIT NOW", [str(group.counts.get(Kind.FITS, 0)) for group in shown]),
     ]
-    lines = styled(table(columns), ["bold", *("" for _ in shown)])
+    lines = styled(table(columns, width), ["bold", *("" for _ in shown)])
     if len(shown) < len(groups):
         lines.append(Line(f"and {len(groups) - len(shown):,} more", "dim"))
     return lines
@@ -101,12 +101,12 @@ def _pod_lines(upgrade: Upgrade, width: int, everything: bool) -> Iterator[Line]
     order = sorted(upgrade.changed, key=lambda pod: (pod.kind is not Kind.UNFIT, pod.kind is not Kind.FITS, pod.pod))
     shown = order if everything else order[:TOP]
     columns = [
-        Column("POD", [shortened(pod.pod, width // 3) for pod in shown], right=False),
-        Column("RUNS ON", [shortened(pod.runs_on or "-", width // 5) for pod in shown], right=False),
-        Column("BEFORE", [shortened(places(pod.before), width // 5) for pod in shown], right=False),
-        Column("AFTER", [shortened(places(pod.after), width // 5) for pod in shown], right=False),
+        Column("POD", [pod.pod for pod in shown], right=False),
+        Column("RUNS ON", [pod.runs_on or "-" for pod in shown], right=False),
+        Column("BEFORE", [places(pod.before) for pod in shown], right=False),
+        Column("AFTER", [places(pod.after) for pod in shown], right=False),
     ]
-    yield from styled(table(columns), ["bold", *("red" if pod.kind is Kind.UNFIT else "" for pod in shown)])
+    yield from styled(table(columns, width), ["bold", *("red" if pod.kind is Kind.UNFIT else "" for pod in shown)])
     if len(shown) < len(order):
         yield Line(f"and {counted(len(order) - len(shown), 'more pod')}", "dim")
     yield from _message_lines(upgrade, shown, width)
@@ -195,7 +195,7 @@ def release_lines(release: str | None = None, *, width: int = WIDTH) -> list[Lin
         Column("DECISIONS", [f"{each.decisions:,}" for each in found]),
         Column("AGREE", ["100%" for _ in found]),
     ]
-    lines = styled(table(columns), ["bold", *("" for _ in found)])
+    lines = styled(table(columns, width), ["bold", *("" for _ in found)])
     for each in reversed(found):
         if each.differences and each.name != RELEASE_NAMES[0]:
             lines += [Line(""), Line(f"Since {each.name}", "bold"), *_difference_lines(each.differences, width)]

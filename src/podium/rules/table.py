@@ -254,6 +254,9 @@ class Rules:
     deleted_assumed_pods_are_told: bool = _since(
         "v1.35", QUEUE, "A pod that is deleted while it waits to be bound gives back its node at once."
     )
+    nominates_expected_node: bool = _since(
+        "v1.35", QUEUE, "A pod's status names the node it is about to be bound to, where Permit or PreBind comes first."
+    )
     affinity_compares_topology: bool = _since(
         "v1.33", QUEUE, "InterPodAffinity waits for a node to join or leave a domain, not for any node that is in one."
     )
