@@ -138,8 +138,8 @@ def test_scores_of_groups_are_spread_over_their_rows(cluster: Cluster) -> None:
 
 
 def test_a_score_outside_the_bounds_is_an_error_of_its_plugin() -> None:
-    check_scores("Mine", np.array([0, 100]), (0, 100))
-    check_scores("Mine", np.array([101]), None)
+    assert not check_scores("Mine", np.array([0, 100]), (0, 100))
+    assert check_scores("Mine", np.array([7, 7]), (0, 100)), "they are all the same"
     with pytest.raises(PluginError, match=r"Mine.*invalid score 101.*\[0, 100\]"):
         check_scores("Mine", np.array([5, 101]), (0, 100))
 

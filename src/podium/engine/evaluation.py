@@ -287,15 +287,16 @@ class Evaluation:
         if plan.may_be_invalid:
             for results in plan.final_scores():
                 results.catch_up()
-                check_scores(results.plugin.name, results.values[feasible.rows], plan.conduct.score_range)
+                self._check(results.plugin, results.values[feasible.rows])
         self._run_pre_score(plan.outline.varying_pre_score)
         scores = [self._score_one(each) for each in plan.varying_scores if each.plugin.name not in self.skipped_scores]
-        if not feasible.are_listed and all(scored.groups is not None for scored in scores):
-            by_groups = [(s.groups, s.normalized * s.weight) for s in scores if s.groups is not None]
+        varying = [scored for scored in scores if not scored.are_equal]
+        if not feasible.are_listed and all(scored.groups is not None for scored in varying):
+            by_groups = [(s.groups, s.normalized * s.weight) for s in varying if s.groups is not None]
             return Ranking(feasible.rank(by_groups), None, scores)
         rows = None if feasible.are_everywhere else feasible.rows
         ranking = plan.total.copy() if rows is None else plan.total.take(rows)
-        for scored in scores:
+        for scored in varying:
             ranking += scored.of(rows).normalized * scored.weight
         return Ranking(ranking, rows, scores)
 
@@ -351,8 +352,7 @@ class Evaluation:
     def _normalized_scores(self, weighted: Weighted, raw: Ints) -> RowScores:
         plugin, weight = weighted
         normalized = self._normalized(plugin, raw, self._scored)
-        check_scores(plugin.name, normalized, self.plan.conduct.score_range)
-        return RowScores(plugin.name, weight, raw, normalized)
+        return RowScores(plugin.name, weight, raw, normalized, are_equal=self._check(plugin, normalized))
 
     def _score_groups(self, weighted: Weighted, groups: Groups) -> RowScores:
         """Score one node of each group that has feasible nodes; they stand for the others."""
@@ -365,8 +365,13 @@ class Evaluation:
             found = (checked_number(plugin.name, plugin.score_node(self.state, self.pod, node)) for node in nodes)
             raw = np.fromiter(found, np.int64, len(nodes))
         normalized = self._normalized(plugin, raw, nodes)
-        check_scores(plugin.name, normalized, self.plan.conduct.score_range)
-        return RowScores(plugin.name, weight, chosen.spread(raw), chosen.spread(normalized), groups)
+        are_equal = self._check(plugin, normalized)
+        return RowScores(plugin.name, weight, chosen.spread(raw), chosen.spread(normalized), groups, are_equal)
+
+    def _check(self, plugin: ScorePlugin, normalized: Ints) -> bool:
+        """Raise for a score out of the release's range; True if all scores are the same."""
+        bounds = self.plan.conduct.score_range
+        return bounds is not None and check_scores(plugin.name, normalized, bounds)
 
     def _normalized(self, plugin: ScorePlugin, raw: Ints, nodes: Nodes) -> Ints:
         if not plugin.normalizes:

@@ -161,22 +161,25 @@ class FailedKinds:
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), self.MOST_KINDS)
         self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
         self._priorities = LowestPriorities(cluster, changes)
+        self.are_any = False
+        """Whether anything is known; as long as all pods fit, nothing has to be looked up."""
 
     def find(self, pod: Pod, *, look_again: bool = False) -> FailedKind | None:
         """What is known of the pod's kind: that it fits nowhere now. None if that is not known.
 
         With `look_again`, the plan is asked if pods came or went since: it may have no node left, whatever the reasons.
         """
-        if not self._known:
-            return None  # As long as all pods fit, nothing else has to be done.
+        if not self.are_any:
+            return None
         info = self._cluster.info_of(pod)
         known: FailedKind | None = self._known[self._kind(pod, info)]
-        if known is None or not self._stands_for_its_kind(pod, info):
+        if known is None or self._nominations.node_of(pod):
             return None
         state = self._state()
         if known.as_of != state:
             if not self._still_holds(known, info, pod.spec.scheduler_name):
-                if not look_again or not self._has_no_node(known, info, pod.spec.scheduler_name):
+                changed_pods_only = known.as_of[1:3] == state[1:3]
+                if not (look_again and changed_pods_only and self._has_no_node(info, pod.spec.scheduler_name)):
                     return None
                 known.decision = known.diagnosis = None
             known.as_of = state
@@ -187,6 +190,7 @@ class FailedKinds:
         failed, info = FailedKind(self._state()), self._cluster.info_of(pod)
         if self._stands_for_its_kind(pod, info):
             self._known[self._kind(pod, info)] = failed
+            self.are_any = True
         return failed
 
     def diagnosed(
@@ -208,10 +212,10 @@ class FailedKinds:
             known.statuses = statuses
         return bool(holds)
 
-    def _has_no_node(self, known: FailedKind, info: PodInfo, profile: str) -> bool:
-        """Whether filters with kept results reject every node, as far as only pods and nominations changed since."""
+    def _has_no_node(self, info: PodInfo, profile: str) -> bool:
+        """Whether filters with kept results reject every node."""
         plan = self._plan_of(info, profile)
-        if known.as_of[1:3] != self._state()[1:3] or plan.outline.varying_pre_filter or plan.outline.narrows:
+        if plan.outline.varying_pre_filter or plan.outline.narrows:
             return False
         plan.catch_up()
         return plan.feasible_count == 0 and not plan.may_have_errors

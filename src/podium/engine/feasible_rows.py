@@ -28,6 +28,8 @@ class RowScores(NamedTuple):
     raw: Ints
     normalized: Ints
     groups: Groups | None = None
+    are_equal: bool = False
+    """Whether they are known to be the same for all, so that the choice does not depend on them."""
 
     def of(self, rows: Ints | None) -> RowScores:
         """The same scores of every one of the feasible rows, None for all there are."""
@@ -64,16 +66,20 @@ class ScoredRows(NamedTuple):
     best: Ints
 
 
-def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int] | None) -> None:
-    """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising."""
-    if len(scores) and bounds is not None:
-        for score in (lowest(scores), highest(scores)):
-            if not bounds[0] <= score <= bounds[1]:
-                raise PluginError(
-                    plugin,
-                    f"returns an invalid score {score}, it should in the range of "
-                    f"[{bounds[0]}, {bounds[1]}] after normalizing",
-                )
+def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int]) -> bool:
+    """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising.
+
+    True if they are all the same.
+    """
+    ends = lowest(scores), highest(scores)
+    for score in ends if len(scores) else ():
+        if not bounds[0] <= score <= bounds[1]:
+            raise PluginError(
+                plugin,
+                f"returns an invalid score {score}, it should in the range of "
+                f"[{bounds[0]}, {bounds[1]}] after normalizing",
+            )
+    return ends[0] == ends[1]
 
 
 class FeasibleRows:

@@ -281,7 +281,7 @@ class Scheduler:
     def _find(self, pod: Pod) -> tuple[Evaluation | None, int | None]:
         """The row to take, without collecting reasons; None if no node fits, and no evaluation if that was known."""
         failed = self._failed
-        if failed is not None and failed.find(pod, look_again=True) is not None:
+        if failed is not None and failed.are_any and failed.find(pod, look_again=True) is not None:
             return None, None
         start = self._sampling.start
         evaluation, extended = self._evaluate(pod, everywhere=False)
@@ -423,14 +423,14 @@ class Scheduler:
         return self._tie_break.choose(ranking.best, self.cluster)
 
     def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ranking:
+        if not self.extenders:
+            return evaluation.rank()
         stand_ins = extended.stand_ins(evaluation)
         if stand_ins is not None:
             evaluation.score_instead(stand_ins)
         ranking = evaluation.rank()
-        if self.extenders:
-            extended.prioritize(evaluation)
-            ranking = extended.add_scores(ranking, evaluation)
-        return ranking
+        extended.prioritize(evaluation)
+        return extended.add_scores(ranking, evaluation)
 
     def _evaluate(self, pod: Pod, *, everywhere: bool) -> tuple[Evaluation | None, ExtenderRound]:
         """Filter, sample and ask the extenders; None for a cluster without nodes.
@@ -457,7 +457,8 @@ class Scheduler:
             if on_nominated is not None:
                 return on_nominated, extended
         self._sampling.apply(evaluation, framework, self.extenders)
-        extended.filter(evaluation)
+        if self.extenders:
+            extended.filter(evaluation)
         return evaluation, extended
 
     def _plan_of(self, info: PodInfo, profile: str) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 from podium.config.types import Profile
 from podium.errors import ConfigError, InputError, PodiumError
@@ -128,5 +128,6 @@ class Framework:
                 raise ConfigError([f"plugin {name!r} cannot be set up: {error}"]) from error
 
     def _at(self, point: str, kind: type[P]) -> list[P]:
-        """The plugins of an extension point; the configuration made sure that they serve it."""
-        return [cast(P, self.plugins[ref.name]) for ref in self.profile.points.get(point, ())]
+        """The plugins of an extension point, less those that have nothing to do there in a simulation."""
+        listed = [self.plugins[ref.name] for ref in self.profile.points.get(point, ())]
+        return [plugin for plugin in listed if isinstance(plugin, kind)]

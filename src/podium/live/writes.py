@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podium.errors import PodiumError
-from podium.framework import SUCCESS, Status
+from podium.framework import SUCCESS, PreEnqueuePlugin, Status
 from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
@@ -498,11 +498,11 @@ class Preemptions:
         victims = self._victims.get(pod.metadata.uid)
         return SUCCESS if victims is None or all(victims.values()) else WAITING
 
-    def plugin(self) -> type[DefaultPreemption]:
+    def plugin(self) -> type[PreEnqueuePlugin]:
         """DefaultPreemption where evicting takes time."""
         preemptions = self
 
-        class EvictingPreemption(DefaultPreemption):
+        class EvictingPreemption(DefaultPreemption, PreEnqueuePlugin):
             """Holds a pod back until those are on their way that have to go for it."""
 
             def pre_enqueue(self, pod: Pod) -> Status:

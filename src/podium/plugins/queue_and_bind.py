@@ -60,6 +60,8 @@ class SchedulingGates(PreEnqueuePlugin):
         return (EventHint("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)
 
 
+NOWHERE: frozenset[str] = frozenset()
+
 PREEMPTION = "Preemption"
 """Where the cycle state has what the engine can do for a plugin that wants to preempt."""
 
@@ -71,8 +73,11 @@ class Preemption(Protocol):
         """Find the best node for the pod being scheduled; `statuses` says why it does not fit any."""
 
 
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+class DefaultPreemption(PostFilterPlugin):
     """Nominate the pod to the node where the least important pods have to go.
+
+    It is listed at PreEnqueue where the release lets a pod wait there until its own preemption is carried out; here
+    evicting takes no time, so no pod has to wait.
 
     Derive from it to change which pods may be evicted (`may_evict`) or which of them matter more (`importance`).
     """
@@ -81,16 +86,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else frozenset())
-        return points if rules.preemption_holds_pods_back else points - {"preEnqueue"}
+        points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else NOWHERE)
+        return points | {"preEnqueue"} if rules.preemption_holds_pods_back else points - {"preEnqueue"}
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
-
-    def pre_enqueue(self, pod: Pod) -> Status:
-        """Evicting takes no time here, so no pod has to wait for its own preemption to be carried out."""
-        return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         preemption: Preemption = state[PREEMPTION]
@@ -158,26 +159,17 @@ class DefaultBinder(BindPlugin):
         return SUCCESS if binder is None else binder(pod, node_name)
 
 
-NOWHERE: frozenset[str] = frozenset()
-
-
-class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+class GangScheduling(Plugin):
     """Holds back the pods of a group until there are enough of them, where pods have groups."""
 
     name = "GangScheduling"
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        return super().points(rules) if rules.has_gang_scheduling else NOWHERE
-
-    def pre_enqueue(self, pod: Pod) -> Status:
-        return SUCCESS
+        return frozenset({"preEnqueue", "permit"}) if rules.has_gang_scheduling else NOWHERE
 
     def events_to_register(self) -> Sequence[EventHint]:
         return ()
-
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
-        return SUCCESS, 0.0
 
 
 class TopologyPlacementGenerator(Plugin):

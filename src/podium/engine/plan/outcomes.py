@@ -160,9 +160,9 @@ class StateOutcomes:
         outcome = self._known[of_row]
         if lowest(outcome) > UNKNOWN:
             return outcome
-        unknown = np.flatnonzero(outcome == UNKNOWN)
-        unknown = unknown[self._cluster.columns.alive[rows[unknown]]]
-        one_of_each = dict(zip(of_row[unknown].tolist(), rows[unknown].tolist(), strict=True))
+        alive, unknown = self._cluster.columns.alive, (outcome == UNKNOWN).nonzero()[0]
+        asked = [(of_row.item(place), rows.item(place)) for place in unknown.tolist()]
+        one_of_each = {state: row for state, row in asked if alive.item(row)}
         for state, answer in zip(one_of_each, self._ask([*one_of_each.values()]), strict=True):
             self._known[state] = answer
         return self._known[of_row]
