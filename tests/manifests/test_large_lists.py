@@ -53,20 +53,27 @@ def outcome(path: Path) -> Any:
 def compared(text: str | bytes, path: Path) -> Any:
     """What comes of a text, which is the same whether it counts as large or not."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    found = {}
-    for large in (1 << 40, 0):
+    found = []
+    # Read whole; a list in memory; a list that is read from its file part by part.
+    for large, huge in ((1 << 40, 1 << 40), (0, 1 << 40), (0, 0)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "LARGE", large)
+            patch.setattr(module, "_MAPPED_FROM", huge)
             patch.setattr(module, "AT_ONCE", 1000)
-            found[large] = outcome(path)
-    assert found[0] == found[1 << 40]
+            found.append(outcome(path))
+    assert found[0] == found[1] == found[2]
     return found[0]
 
 
 def whole(text: str) -> LargeList | None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LARGE", 0)
-        return LargeList.at(text.encode(), 0)
+        return of_text(text)
+
+
+def of_text(text: str) -> LargeList | None:
+    data = text.encode()
+    return LargeList.of(lambda first, end: data[first:end], len(data))
 
 
 def test_pods_are_decoded_some_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -162,7 +169,7 @@ def test_a_list_printed_in_another_way_is_read_whole(monkeypatch: pytest.MonkeyP
 
 
 def test_small_documents_are_read_whole() -> None:
-    assert LargeList.at(printed(PODS).encode(), 0) is None
+    assert of_text(printed(PODS)) is None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +61,32 @@ def test_a_mapped_file_may_shrink_while_it_is_read(tmp_path: Path, monkeypatch: 
 
     assert first.mapped is not None
     assert len(list(documents)) == 3999
+
+
+def listed(file: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Iterator[files.Document], Iterator[files.Items]]:
+    """The documents of a file with a list that is read part by part, and the parts of the first one."""
+    monkeypatch.setattr(files, "_MAPPED_FROM", 1 << 16)
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(9000)]
+    file.write_text(json.dumps({"apiVersion": "v1", "items": nodes, "kind": "List"}, indent=4))
+    documents = files.read_documents(str(file), guess=True)
+    first = next(documents).listed
+    assert first is not None
+    return documents, first.parts()
+
+
+def test_a_list_that_shrinks_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, parts = listed(tmp_path / "nodes.json", monkeypatch)
+    next(parts)
+    (tmp_path / "nodes.json").write_text("")
+
+    with pytest.raises(InputError, match=r"nodes.json: changed while it was read; try again"):
+        next(parts)
+
+
+def test_a_list_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, parts = listed(tmp_path / "nodes.json", monkeypatch)
+    assert sum(map(len, parts)) == 9000
+    os.utime(tmp_path / "nodes.json", ns=(0, 0))
+
+    with pytest.raises(InputError, match=r"nodes.json: changed while it was read; try again"):
+        next(documents)

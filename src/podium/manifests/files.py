@@ -11,8 +11,10 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
+from io import FileIO
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -98,51 +100,65 @@ class GuessError(Exception):
     """What looked like a large list is something else."""
 
 
-class LargeList:
-    """The items of a list, found by their indentation."""
+Reader = Callable[[int, int], bytes]
+"""Gives the bytes of a text from one place to another."""
 
-    def __init__(self, text: Text, first: int, end: int, indent: bytes, envelope: RawEnvelope) -> None:
-        """The items are in `text[first:end]`, each of them after an `indent`; `envelope` is that of the whole list."""
-        self._text, self._first, self._end = text, first, end
+
+class LargeList:
+    """The items of a list, found by their indentation, and read some at a time."""
+
+    def __init__(self, read: Reader, first: int, end: int, indent: bytes, envelope: RawEnvelope) -> None:
+        """The items are from `first` to `end`, each of them after an `indent`; `envelope` is that of the whole list."""
+        self._read, self._first, self._end = read, first, end
         self._close, self._between = indent + b"}", indent + b"}," + indent + b"{"
         self.kind, self.api_version = envelope.kind or "", envelope.api_version or ""
 
     @classmethod
-    def at(cls, text: Text, start: int) -> LargeList | None:
-        """The list at a place in a text, if it is a large one that fills the text."""
-        head = _START.match(text, start) if len(text) - start > LARGE else None
+    def of(cls, read: Reader, size: int) -> LargeList | None:
+        """The list that a text of so many bytes is, if it is a large one."""
+        if size <= LARGE:
+            return None
+        start_of_text = read(0, min(size, _HEAD))
+        start = _BLANK.match(start_of_text).end()  # type: ignore[union-attr]
+        head = _START.match(start_of_text, start)
         if head is None:
             return None
         first, close = head.end() - 1, head[1] + b"}"
-        end = text.rfind(close, first, text.rfind(b"]")) + len(close)
-        if end < first:
+        rest_from = max(first, size - _HEAD)
+        rest = read(rest_from, size)
+        last = rest.rfind(close, 0, rest.rfind(b"]"))
+        if last < 0:
             return None
+        end = last + len(close)
         try:
-            envelope = _ENVELOPE.decode(text[start:first] + _ITEM + text[end:])
+            envelope = _ENVELOPE.decode(start_of_text[start:first] + _ITEM + rest[end:])
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         is_list = envelope.items == [msgspec.Raw(_ITEM)] and (envelope.kind or "").endswith("List")
-        return cls(text, first, end, head[1], envelope) if is_list else None
+        return cls(read, first, rest_from + end, head[1], envelope) if is_list else None
 
     def parts(self) -> Iterator[Items]:
         """The items, as many at a time as are likely to be read whole; GuessError where that was wrong."""
         start = self._first
         while start < self._end:
-            end = self._end_of_part(start)
-            yield _decoded_items(b"".join([b"[", memoryview(self._text)[start:end], b"]"]))
-            start = end + len(self._between) - len(self._close) - 1
+            part = self._part(start)
+            yield _decoded_items(b"".join([b"[", part, b"]"]))
+            start += len(part) + len(self._between) - len(self._close) - 1
 
-    def _end_of_part(self, start: int) -> int:
-        if self._end - start <= AT_ONCE:
-            return self._end
-        found = self._text.rfind(self._between, start, start + AT_ONCE)
+    def _part(self, start: int) -> memoryview:
+        """Some whole items from a place on."""
+        text = self._read(start, min(start + AT_ONCE, self._end))
+        if start + len(text) == self._end:
+            return memoryview(text)
+        found = text.rfind(self._between)
         if found < 0:
-            found = self._text.find(self._between, start, start + MOST_AT_ONCE)
+            text = self._read(start, min(start + MOST_AT_ONCE, self._end))
+            found = text.find(self._between)
         if found >= 0:
-            return found + len(self._close)
-        if self._end - start > MOST_AT_ONCE:
+            return memoryview(text)[: found + len(self._close)]
+        if start + len(text) < self._end:
             raise GuessError
-        return self._end
+        return memoryview(text)
 
 
 def _decoded_items(text: bytes) -> Items:
@@ -228,10 +244,10 @@ def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]
         path = os.fspath(source)
         if os.path.isdir(path):
             for file in _files(path):
-                for document in _documents(_text(file), file, guess):
+                for document in _of_file(file, guess):
                     yield document._replace(found=True)
         else:
-            yield from _documents(_text(path), path, guess)
+            yield from _of_file(path, guess)
     elif isinstance(source, Mapping):
         yield Document(VALUES, VALUES, source)
     else:
@@ -262,6 +278,39 @@ def _first_time(path: str, seen: set[str]) -> bool:
         return False
     seen.add(real)
     return True
+
+
+def _of_file(path: str, guess: bool) -> Iterator[Document]:
+    """The documents of a file; with `guess`, a huge list is read part by part while its document is in use."""
+    if guess and _may_be_huge_list(path):
+        with open(path, "rb", buffering=0) as file:
+            before = os.fstat(file.fileno())
+            listed = LargeList.of(partial(_piece, file), before.st_size)
+            if listed is not None:
+                yield Document(f"{path} document 1", path, None, listed=listed)
+                if os.fstat(file.fileno()).st_mtime_ns != before.st_mtime_ns:
+                    raise _changing(path)
+                return
+    yield from _documents(_text(path), path, guess)
+
+
+def _may_be_huge_list(path: str) -> bool:
+    try:
+        return _MAPPED_FROM < os.stat(path).st_size <= MAX_INPUT.get() and os.access(path, os.R_OK)
+    except OSError:
+        return False
+
+
+def _piece(file: FileIO, start: int, end: int) -> bytes:
+    file.seek(start)
+    found = file.read(end - start)
+    if len(found) < end - start:
+        raise _changing(str(file.name))
+    return found
+
+
+def _changing(path: str) -> InputError:
+    return InputError("changed while it was read; try again when nothing writes to it", path)
 
 
 def _text(path: str) -> Text:
@@ -358,11 +407,11 @@ def _garbage(head: bytes, name: str) -> InputError:
 def _documents(text: Text, name: str, guess: bool = False) -> Iterator[Document]:
     start = _BLANK.match(text).end()  # type: ignore[union-attr]
     if text[start : start + 1] in (b"{", b"["):
-        listed = LargeList.at(text, start) if guess else None
+        listed = LargeList.of(lambda first, end: text[first:end], len(text)) if guess else None
         if listed is None:
             yield from _json_or_flow_yaml(text, start, name)
         else:
-            yield Document(f"{name} document 1", name, None, mapped=_mapped(text), listed=listed)
+            yield Document(f"{name} document 1", name, None, listed=listed)
         return
     head = text[start : start + _HEAD]
     if _is_garbage(head, len(text) > _HEAD):
