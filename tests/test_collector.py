@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podium.memory import collector_paused, collector_relaxed
+from podium.memory import MANY, collector_paused, collector_relaxed
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_a_collector_that_was_off_stays_off() -> None:
 
 def test_what_was_made_is_old_at_once() -> None:
     with collector_paused():
-        made = [[number] for number in range(10)]
+        made = [[number] for number in range(MANY + 1)]
     oldest = {id(each) for each in gc.get_objects(generation=2)}
     assert {id(each) for each in made} <= oldest
 

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 
+MANY = 50_000
+"""So many new objects are worth being kept from the next collection."""
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """No garbage collection meanwhile: it would go through all the objects again and again and find nothing."""
@@ -17,7 +21,8 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():
+            # Counting what is frozen takes as long as looking through it, so for a few objects it is not asked.
+            if gc.get_count()[0] > MANY and not gc.get_freeze_count():
                 # Moves all objects to the oldest generation, so that the next collection does not scan them.
                 gc.freeze()
                 gc.unfreeze()

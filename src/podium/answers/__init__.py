@@ -25,7 +25,6 @@ from podium.answers.disruption import (
     worst_domain,
     worst_nodes,
 )
-from podium.answers.lookup import find_node, find_nodes, nodes_matching
 from podium.answers.measures import Condition, Measures, measure
 from podium.answers.replicas import pods_of
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
@@ -34,6 +33,7 @@ from podium.answers.tune import TimelineTuning, Trial, Tuning, tune, tune_timeli
 from podium.answers.upgrade import Changed, Upgrade, upgrade
 from podium.answers.why_not import Suggestion, WhyNot, why_not
 from podium.framework.suggested_change import Change
+from podium.lookup import find_node, find_nodes, nodes_matching
 
 __all__ = [
     "OBJECTIVES",

@@ -11,13 +11,13 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers.lookup import find_nodes
 from podium.answers.replicas import is_daemon, pods_of
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import InputError
+from podium.lookup import find_nodes
 from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
 from podium.model import (

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from podium.answers.candidate_changes import SpecConstraint, spec_constraints
-from podium.answers.lookup import SHORT_KEYS
 from podium.answers.lost_pods import Budgets, Health, Recreation
 from podium.answers.measures import domains
 from podium.answers.replicas import put_back
@@ -23,6 +22,7 @@ from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.engine.select import TieBreak
 from podium.errors import InputError
+from podium.lookup import SHORT_KEYS
 from podium.manifests import workload_of
 from podium.model import Node, Pod, Taint
 from podium.model.pod import belongs_to_node, is_static

@@ -15,7 +15,6 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from podium.answers.candidate_changes import Situation, candidate_changes, rejection, wins
-from podium.answers.lookup import find_node
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler
@@ -24,6 +23,7 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Status
 from podium.framework.suggested_change import Change
+from podium.lookup import find_node
 from podium.model import Pod
 
 MOST_CHANGES = 4

@@ -8,9 +8,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, TextIO, get_type_hints
 
 import typer
@@ -247,11 +247,14 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_groups
 
 
-def _options_of(group: Any) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
+@cache
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    hints, found = get_type_hints(group, include_extras=True), []
     for each in fields(group):
         default = each.default if each.default_factory is MISSING else each.default_factory()
-        yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
+        own = inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
+        found.append(own)
+    return found
 
 
 def reading(command: Callable[..., Any]) -> Callable[..., Any]:

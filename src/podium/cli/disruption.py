@@ -122,10 +122,10 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
 def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
     from podium import answers
     from podium.answers.disruption import trials_needed
-    from podium.answers.lookup import SHORT_KEYS
     from podium.answers.measures import domains
     from podium.cli.output import progress
     from podium.errors import InputError
+    from podium.lookup import SHORT_KEYS
 
     if what.lstrip("-").isdigit():
         number = int(what)

@@ -52,13 +52,13 @@ def explain(
         from podium.cli.live import ask_scheduler
 
         return ask_scheduler(from_scheduler, pod, namespace, output.value)
-    from podium.answers.lookup import find_pod, pods_of_workload
     from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import remark, write_report
     from podium.cluster import Cluster
     from podium.engine import Scheduler
     from podium.engine.release import release_of
     from podium.errors import InputError
+    from podium.lookup import find_pod, pods_of_workload
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
@@ -135,10 +135,10 @@ def why_not(
     pod goes there already, 1 if not.
     """
     from podium import answers
-    from podium.answers.lookup import find_pod
     from podium.cli.inputs import mention, read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
     from podium.cluster import Cluster
+    from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
     found, objects = find_pod(read_objects(source), pod, namespace)

@@ -9,17 +9,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.answers import NodeTemplate
-from podium.answers.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
 from podium.cli.options import AUTO, Deciding, OfRelease, Source
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
+from podium.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
 from podium.model.quantity import parse_quantity
 from podium.wording import counted
 
 if TYPE_CHECKING:
+    from podium.answers import NodeTemplate
     from podium.config import KubeSchedulerConfiguration
     from podium.engine.release import AnyRelease, Options, Release
     from podium.engine.scheduler import SchedulerOptions
@@ -79,6 +79,8 @@ def read_templates(names: Iterable[str], objects: Objects, profile: str | None =
 
 def read_node(text: str) -> NodeTemplate:
     """The node of a file, `FILE`, or with a price each, `FILE=PRICE`."""
+    from podium.answers import NodeTemplate
+
     file, equals, price = text.rpartition("=")
     if not equals or Path(text).exists():
         file, price = text, "1"

@@ -9,9 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.cel import V1_34, V1_36, V1_37, CelError
-from podium.cel import DeviceSelector as CompiledSelector
-from podium.errors import InputError
+from podium.errors import CelError, InputError
 from podium.model import DeviceClass, Object, Pod, ResourceClaim, ResourceClaimTemplate
 from podium.model.devices import (
     ALL,
@@ -210,10 +208,12 @@ def _broken(selectors: Iterable[DeviceSelector], where: str) -> Iterator[str]:
 @lru_cache(maxsize=4096)
 def _compile_error(expression: str) -> str | None:
     """What the newest release says of an expression that none can compile, in one line; None if one can."""
+    from podium import cel  # takes time to import, and most clusters have no expression
+
     problem = None
-    for environment in (V1_37, V1_36, V1_34):
+    for environment in (cel.V1_37, cel.V1_36, cel.V1_34):
         try:
-            CompiledSelector(expression, environment)
+            cel.DeviceSelector(expression, environment)
         except CelError as error:
             problem = problem or " ".join(str(error).split("\n", 1)[0].split())
         else:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from podium.answers.devices import Devices, DeviceState, DeviceStatus
 from podium.cluster import Cluster
 from podium.engine.decision import Decision
 from podium.framework import Framework
@@ -19,6 +18,9 @@ from podium.present.decision_text import WIDTH
 from podium.present.text import API_VERSION, Column, Line, styled, table, table_with_text, to_csv, wrapped
 from podium.wording import counted
 
+if TYPE_CHECKING:
+    from podium.answers.devices import Devices, DeviceStatus
+
 MOST = 20
 """How many devices are listed, unless all are asked for."""
 
@@ -28,6 +30,8 @@ def to_lines(found: Devices, *, width: int = WIDTH, everything: bool = False) ->
 
     With `everything`, all devices are listed.
     """
+    from podium.answers.devices import DeviceState
+
     if not found.devices:
         return [Line("No devices: the input has no ResourceSlices.")]
     free = sum(device.state in (DeviceState.FREE, DeviceState.SHARED) for device in found.devices)
@@ -43,6 +47,8 @@ def to_lines(found: Devices, *, width: int = WIDTH, everything: bool = False) ->
 
 
 def _summary(found: Devices, width: int) -> list[Line]:
+    from podium.answers.devices import DeviceState
+
     counts = found.counts()
     states = [state for state in DeviceState if any(each[state] for each in counts.values())]
     columns = [

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from podium.answers import WhyNot
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
@@ -20,6 +19,9 @@ from podium.present.devices import device_details, devices_given
 from podium.present.storage_detail import claims_detail, storage_details
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.wording import counted
+
+if TYPE_CHECKING:
+    from podium.answers import WhyNot
 
 
 class Explained(NamedTuple):

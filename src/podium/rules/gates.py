@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from podium.errors import InputError
@@ -27,6 +28,7 @@ NEWEST = RELEASE_NAMES[-1]
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:[.+-].*)?")
 
 
+@cache
 def release_order(name: str) -> tuple[int, ...]:
     """Sorts names such as v1.36, the oldest first."""
     return tuple(int(part) for part in name.removeprefix("v").split("."))

@@ -17,10 +17,10 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from podium import answers
-from podium.answers.lookup import as_more_of, brought_along, find_pod, first_pods, named_after
 from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
+from podium.lookup import as_more_of, brought_along, find_pod, first_pods, named_after
 from podium.manifests import load
 from podium.model import Node, Object, Pod
 from podium.present import capacity as capacity_report

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from podium.answers.lookup import find_pod
 from podium.cluster import PodInfo
 from podium.engine import Scheduler, Usage
 from podium.engine.decision import Decision, lead, not_looked_at, ranking, runner_up
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
 from podium.framework import Status
+from podium.lookup import find_pod
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from podium import cel
 from podium.model import DeviceTaintRule, NodeSelector, Quantity, ResourceSlice
 from podium.model.devices import (
     CapacityRequestPolicyRange,
@@ -26,6 +25,9 @@ from podium.model.quantity import (
 )
 from podium.model.selectors import Labels, NodeTerm, node_terms, repels
 from podium.rules import Rules
+
+if TYPE_CHECKING:
+    from podium import cel
 
 NOTHING_IN_USE: Mapping[str, Fraction] = {}
 

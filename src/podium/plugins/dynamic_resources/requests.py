@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from podium.cel import AttributeValue, CelError, Device, Environment, parse_version
-from podium.cel import DeviceSelector as CelDeviceSelector
 from podium.cluster.store import Store
+from podium.errors import CelError
 from podium.model import Pod, ResourceClaim, Toleration
 from podium.model.devices import (
     ALL,
@@ -31,6 +30,10 @@ from podium.model.pod import PodResourceClaim
 from podium.plugins.dynamic_resources.inventory import DevicesInUse
 from podium.plugins.dynamic_resources.pools import Amount, Counters, Pool, PooledDevice, PoolID
 from podium.rules import Rules
+
+if TYPE_CHECKING:
+    # It takes time to import, and most clusters have no expression.
+    from podium import cel
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(ResourceClaimSpec).decode
@@ -197,15 +200,19 @@ def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) 
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str, environment: Environment) -> CelDeviceSelector | CelError:
+def _compiled(expression: str, environment: cel.Environment) -> cel.DeviceSelector | CelError:
+    from podium import cel
+
     try:
-        return CelDeviceSelector(expression, environment)
+        return cel.DeviceSelector(expression, environment)
     except CelError as error:
         return error
 
 
-def _environment(rules: Rules) -> Environment:
-    return Environment(
+def _environment(rules: Rules) -> cel.Environment:
+    from podium import cel
+
+    return cel.Environment(
         list_attributes=rules.device_expressions_read_lists,
         includes=rules.device_expressions_have_includes,
         includes_limit=0 if rules.device_expressions_read_lists else MOST_LISTED,
@@ -213,15 +220,19 @@ def _environment(rules: Rules) -> Environment:
     )
 
 
-def _prepared(device: PooledDevice, rules: Rules, *, is_shared: bool) -> Device:
+def _prepared(device: PooledDevice, rules: Rules, *, is_shared: bool) -> cel.Device:
+    from podium import cel
+
     spec = device.device
     lists = rules.device_expressions_read_lists
     attributes = {name: _value(name, attribute, lists=lists) for name, attribute in spec.attributes.items()}
     capacity = {name: each.value for name, each in spec.capacity.items()}
-    return Device(device.driver, attributes, capacity, is_shared)
+    return cel.Device(device.driver, attributes, capacity, is_shared)
 
 
-def _value(name: str, attribute: DeviceAttribute, *, lists: bool) -> AttributeValue:
+def _value(name: str, attribute: DeviceAttribute, *, lists: bool) -> cel.AttributeValue:
+    from podium.cel import parse_version
+
     if lists:
         for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
             if values is not None:
