@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-
 MANY = 50_000
 """So many new objects are worth being kept from the next collection."""
 
