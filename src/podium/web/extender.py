@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from operator import itemgetter
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
@@ -72,10 +73,11 @@ class KnownNodes:
     def _look_up(self, names: bytes) -> NodesAsked:
         try:
             known = self._names.decode(names)
-            rows = np.fromiter(map(self.cluster.rows.__getitem__, known), np.int64, len(known))
-        except (msgspec.ValidationError, KeyError):
+            # Two at least, or it is not a tuple that comes back.
+            rows = itemgetter(*known, known[0])(self.cluster.rows)[:-1]
+        except (msgspec.ValidationError, KeyError, IndexError):
             return self.among(_decoded(names, list[str]))
-        return NodesAsked(known, rows)
+        return NodesAsked(known, np.array(rows, dtype=np.int64))
 
     @cached_property
     def _names(self) -> msgspec.json.Decoder[list[str]]:
