@@ -232,5 +232,13 @@ def _distributed() -> ModuleType:
         import distributed
     except ImportError:
         raise InputError("several processes need Dask: pip install 'podium[sweep]', or use --jobs 1") from None
-    dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_DEATHS})
+    dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": ALLOWED_DEATHS,
+            # A run keeps its process busy for seconds; watching it a hundred times a second would slow it down.
+            "distributed.worker.profile.enabled": False,
+            "distributed.admin.tick.interval": "1s",
+            "distributed.admin.system-monitor.interval": "5s",
+        }
+    )
     return distributed
