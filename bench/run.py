@@ -75,7 +75,9 @@ def choose(only: Sequence[str] = (), *, quick: bool = False) -> list[Figure]:
         if name not in known:
             raise ValueError(f"no figure or shape {name!r}; there is {', '.join(figure.name for figure in FIGURES)}")
     # A figure that is asked for by its name is measured even in a quick run.
-    chosen = [f for f in FIGURES if f.name in only or (f.shape in only and f.kind == "schedule") or not only]
+    usual = [f for f in FIGURES if not f.is_asked_for]
+    chosen = [f for f in FIGURES if f.name in only]
+    chosen += [f for f in usual if f not in chosen and (not only or (f.shape in only and f.kind == "schedule"))]
     return [figure.quickly() for figure in chosen if figure.is_quick or figure.name in only] if quick else chosen
 
 

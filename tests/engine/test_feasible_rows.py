@@ -123,7 +123,7 @@ def test_ranking_adds_what_groups_score_and_puts_rejected_rows_last(
 
 @pytest.mark.parametrize(("rows", "best"), [(None, [1, 3]), (np.array([4, 6, 7, 9]), [6, 9])])
 def test_the_best_rows_of_a_ranking_are_all_that_tie(rows: Ints | None, best: list[int]) -> None:
-    assert Ranking(np.array([3, 8, 1, 8]), rows, []).best.tolist() == best
+    assert Ranking(rows, [], np.array([3, 8, 1, 8])).best.tolist() == best
 
 
 def test_scores_of_groups_are_spread_over_their_rows(cluster: Cluster) -> None:

@@ -54,8 +54,8 @@ def test_an_unknown_tie_break_is_an_error() -> None:
 
 
 def test_the_highest_rows() -> None:
-    assert Ranking(np.array([5, 9, 9, 1]), None, []).best.tolist() == [1, 2]
-    assert Ranking(np.array([9, 5, 9]), np.array([4, 6, 8]), []).best.tolist() == [4, 8]
+    assert Ranking(None, [], np.array([5, 9, 9, 1])).best.tolist() == [1, 2]
+    assert Ranking(np.array([4, 6, 8]), [], np.array([9, 5, 9])).best.tolist() == [4, 8]
 
 
 @pytest.mark.parametrize("name", ["random", "round-robin", "first"])

@@ -293,12 +293,12 @@ class Evaluation:
         varying = [scored for scored in scores if not scored.are_equal]
         if not feasible.are_listed and all(scored.groups is not None for scored in varying):
             by_groups = [(s.groups, s.normalized * s.weight) for s in varying if s.groups is not None]
-            return Ranking(feasible.rank(by_groups), None, scores)
+            return Ranking(None, scores, feasible.rank(by_groups) if by_groups else None, feasible)
         rows = None if feasible.are_everywhere else feasible.rows
         ranking = plan.total.copy() if rows is None else plan.total.take(rows)
         for scored in varying:
             ranking += scored.of(rows).normalized * scored.weight
-        return Ranking(ranking, rows, scores)
+        return Ranking(rows, scores, ranking)
 
     def score_instead(self, nodes: Nodes) -> None:
         """Let `rank` score these nodes in place of the feasible ones, whose rows they have."""
@@ -312,7 +312,7 @@ class Evaluation:
         values = np.zeros(len(self._scored), dtype=np.int64)
         for scored in scores:
             values += scored.normalized * scored.weight
-        return Ranking(values, self.feasible.rows, scores)
+        return Ranking(self.feasible.rows, scores, values)
 
     @property
     def _scored(self) -> Nodes:
@@ -509,7 +509,7 @@ class ExtenderRound:
             values = values[rows]
         for scores in self.scores.values():
             values = values + scores
-        return Ranking(values, rows, ranking.scores)
+        return Ranking(rows, ranking.scores, values)
 
     def stand_ins(self, evaluation: Evaluation) -> Nodes | None:
         """The feasible nodes as extenders sent them back, as nodes without pods; None if the cluster's are scored.

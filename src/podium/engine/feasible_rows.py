@@ -39,15 +39,40 @@ class RowScores(NamedTuple):
         return RowScores(self.plugin, self.weight, self.raw[places], self.normalized[places])
 
 
-class Ranking(NamedTuple):
+class Ranking:
     """How the feasible nodes of one pod compare: the highest value is the best."""
 
-    values: Ints
-    """One per row of `rows`."""
-    rows: Ints | None
-    """The feasible rows; None for all rows of the cluster, of which those not feasible have the lowest values."""
-    scores: list[RowScores]
-    """The scores that were worked out for this pod alone."""
+    __slots__ = ("_feasible", "_values", "rows", "scores")
+
+    def __init__(
+        self,
+        rows: Ints | None,
+        scores: list[RowScores],
+        values: Ints | None = None,
+        feasible: FeasibleRows | None = None,
+    ) -> None:
+        """Without `values`, one for each of the rows, the values are the totals of the plan of the `feasible` rows."""
+        self._values, self._feasible = values, feasible
+        self.rows = rows
+        """The feasible rows; None for all rows of the cluster, of which those not feasible have the lowest values."""
+        self.scores = scores
+        """The scores that were worked out for this pod alone."""
+
+    @property
+    def values(self) -> Ints:
+        """One per row of `rows`."""
+        if self._values is None:
+            assert self._feasible is not None, "one of the two is given"
+            self._values = self._feasible.rank([])
+        return self._values
+
+    @property
+    def first_best(self) -> int:
+        """The first of the rows with the highest value."""
+        if self._values is None and self._feasible is not None:
+            return self._feasible.first_best()
+        place = int(self.values.argmax())
+        return place if self.rows is None else int(self.rows[place])
 
     @property
     def best(self) -> Ints:
@@ -175,6 +200,12 @@ class FeasibleRows:
         else:
             rows = self.rows
             self._listed = rows[~rejected[groups.of_row[rows]]]
+
+    def first_best(self) -> int:
+        """The first row with the highest of the plan's totals; while they are not listed."""
+        if self._left_out is not None:
+            return int(self.rank([]).argmax())
+        return self._plan.first_best(self._allowed)
 
     def rank(self, by_groups: list[tuple[Groups, Ints]]) -> Ints:
         """The plan's total of every row of the cluster, plus what each group adds to it; while they are not listed.

@@ -418,8 +418,7 @@ class Scheduler:
             return int(evaluation.feasible.rows[0])
         ranking = self._rank(evaluation, extended)
         if isinstance(self._tie_break, First) and self.cluster.rows_in_name_order:
-            place = int(ranking.values.argmax())
-            return place if ranking.rows is None else int(ranking.rows[place])
+            return ranking.first_best
         return self._tie_break.choose(ranking.best, self.cluster)
 
     def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ranking:

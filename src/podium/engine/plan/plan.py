@@ -69,6 +69,7 @@ class Plan:
         """Whether each row passes the filters with kept results."""
         self.total: Ints = NO_VALUES
         """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
+        self._bounds = BlockBounds()
         self.feasible_count = 0
         self._feasible_in: dict[int, Representatives] = {}
         self._feasible_rows: Ints | None = None
@@ -167,6 +168,7 @@ class Plan:
         else:
             self.total = self._rows.values.copy()
             self.total[passing] += self._states.of_many(passing)
+        self._bounds.begin(self.total)
         self.feasible = self.total > INFEASIBLE // 2
         self.feasible_count = int(np.count_nonzero(self.feasible))
         self._forget_feasible()
@@ -175,6 +177,7 @@ class Plan:
         total = self._states.of(rows)
         total += self._rows.values[rows]
         self.total[rows] = total
+        self._bounds.raise_for(rows, total)
         if self.feasible_count == len(self.total) and lowest(total) > INFEASIBLE // 2:
             return
         passing = total > INFEASIBLE // 2
@@ -188,11 +191,19 @@ class Plan:
     def _merge_one(self, row: int) -> None:
         total = self._states.of_one(row) + self._rows.values.item(row)
         self.total[row] = total
+        self._bounds.raise_one(row, total)
         passing = total > INFEASIBLE // 2
         if passing != self.feasible.item(row):
             self.feasible_count += 1 if passing else -1
             self.feasible[row] = passing
             self._forget_feasible()
+
+    def first_best(self, allowed: tuple[Groups, Mask] | None) -> int:
+        """The first of the rows with the highest total, of some groups only or of all."""
+        if allowed is None:
+            return self._bounds.first_best(self.total, None)
+        groups, are_allowed = allowed
+        return self._bounds.first_best(self.total, lambda rows: are_allowed[groups.of_row[rows]])
 
     def pass_by_row(self, rows: Ints) -> bool:
         """Whether the filters that read more than resources passed all of these rows when the plan last caught up."""
@@ -216,6 +227,59 @@ class Plan:
             counts = np.bincount(groups.of_row[self.feasible], minlength=len(groups.first))
             known = self._feasible_in[id(groups)] = Representatives(self._cluster, groups, counts)
         return known
+
+
+class BlockBounds:
+    """Finds the first of the highest values of a long array without looking at all of it.
+
+    For each block of the array there is a bound that none of its values exceeds. A value that changes raises the bound
+    of its block; a search lowers the bounds that it finds too high.
+    """
+
+    __slots__ = ("_bounds",)
+
+    BLOCK = 512
+    LONG = 1 << 14
+    """A shorter array is looked at as a whole, which does not take longer."""
+
+    def __init__(self) -> None:
+        self._bounds: Ints | None = None
+
+    def begin(self, values: Ints) -> None:
+        """Start with these values."""
+        if len(values) >= self.LONG:
+            self._bounds = np.maximum.reduceat(values, np.arange(0, len(values), self.BLOCK))
+        else:
+            self._bounds = None
+
+    def raise_for(self, rows: Ints, values: Ints) -> None:
+        """Note that the values of some rows became these."""
+        if self._bounds is not None:
+            np.maximum.at(self._bounds, rows // self.BLOCK, values)
+
+    def raise_one(self, row: int, value: int) -> None:
+        """Note that the value of a row became this one."""
+        if self._bounds is not None and value > self._bounds.item(row // self.BLOCK):
+            self._bounds[row // self.BLOCK] = value
+
+    def first_best(self, values: Ints, allowed: Callable[[slice], Mask] | None) -> int:
+        """The first row of the highest value, as far as rows are allowed; at least one must be."""
+        if self._bounds is None:
+            return int((values if allowed is None else _only(values, allowed(slice(None)))).argmax())
+        # What is found of some rows is no bound for the others.
+        bounds = self._bounds if allowed is None else self._bounds.copy()
+        while True:
+            block = int(bounds.argmax())
+            rows = slice(block * self.BLOCK, (block + 1) * self.BLOCK)
+            part = values[rows] if allowed is None else _only(values[rows], allowed(rows))
+            place = int(part.argmax())
+            if part.item(place) == bounds.item(block):
+                return block * self.BLOCK + place
+            bounds[block] = part[place]
+
+
+def _only(values: Ints, allowed: Mask) -> Ints:
+    return np.where(allowed, values, 2 * INFEASIBLE)
 
 
 def filters_of(parts: dict[str, Part], names: tuple[str, ...]) -> tuple[FilterResults, ...]:
