@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
 from podium.engine.feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
@@ -188,11 +188,15 @@ class Evaluation:
         """Whether each node is rejected by a filter that runs for this pod alone."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
             return self._run(plugin, nodes).rejected
-        statuses = [checked_status(plugin.name, plugin.filter_node(self.state, self.pod, node)) for node in nodes]
-        for status in statuses:
-            if status.code is Code.ERROR:
-                raise PluginError(plugin.name, f"failed: {status.message}")
-        return np.array([status != SUCCESS for status in statuses], dtype=np.bool_)
+        return np.array([self._rejects_node(plugin, node) for node in nodes], dtype=np.bool_)
+
+    def _rejects_node(self, plugin: FilterPlugin, node: NodeInfo) -> bool:
+        status = plugin.filter_node(self.state, self.pod, node)
+        if status is SUCCESS:
+            return False
+        if checked_status(plugin.name, status).code is Code.ERROR:
+            raise PluginError(plugin.name, f"failed: {status.message}")
+        return status != SUCCESS
 
     def _run(self, plugin: FilterPlugin, nodes: Nodes) -> Verdict:
         verdict = checked_verdict(plugin.name, plugin.filter(self.state, self.pod, nodes), len(nodes))
