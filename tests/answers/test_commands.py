@@ -108,7 +108,8 @@ def test_capacity_takes_a_pod_of_the_input_by_name(cluster: Path) -> None:
 
 
 def test_capacity_takes_a_workload(cluster: Path, tmp_path: Path) -> None:
-    spec = {"replicas": 3, "template": {"spec": pod()["spec"]}}
+    template = {"metadata": {"labels": {"app": "api"}}, "spec": pod()["spec"]}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "api"}}, "template": template}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api"}, "spec": spec}
 
     result = run("capacity", written(tmp_path / "api.json", deployment), "-f", cluster, "-o", "json")

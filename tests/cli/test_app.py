@@ -222,8 +222,9 @@ def test_help_names_values_and_bounds_in_words() -> None:
 
 
 def test_kinds_may_be_written_with_their_group(tmp_path: Path) -> None:
-    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
-    workload = {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, "template": template}}
+    template = {"metadata": {"labels": {"app": "shop"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "shop"}}, "template": template}
+    workload = {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": spec}
     cluster = written(tmp_path / "c.json", node(), workload)
     assert run("explain", "deployment.apps/shop", "-n", "default", "-f", cluster).exit_code == 0
 

@@ -95,7 +95,8 @@ def cases(text: str | bytes, command: str) -> Prepare:
 
 TERM = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Like", "values": ["a"]}]}]}
 BAD_OPERATOR = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": TERM}}
-TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+OF_TEMPLATE = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE}
 SKEW = {"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 NEGATIVE = {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": -1}, {"name": "ImageLocality"}]}}
 
@@ -165,7 +166,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
                 {
                     "kind": "StatefulSet",
                     "metadata": {"name": "db"},
-                    "spec": {"replicas": 2**31 - 1, "template": TEMPLATE},
+                    "spec": {"replicas": 2**31 - 1, **OF_TEMPLATE},
                 },
             ),
         ),
@@ -186,7 +187,7 @@ BAD: dict[str, tuple[Prepare, str]] = {
             written(
                 folder / CLUSTER,
                 node(),
-                {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, "template": TEMPLATE}},
+                {"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"replicas": 1, **OF_TEMPLATE}},
             ),
         ),
         "Deployment 'shpo' is not in the input; did you mean deployment/shop?",

@@ -108,6 +108,8 @@ AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 WEIGHTLESS = {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
 
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
+
 REFUSED = {
     "no such version": ({**deployment(), "apiVersion": "apps/v9"}, "apiVersion: there is no Deployment in 'apps/v9'"),
     "the version of another group": (
@@ -116,6 +118,7 @@ REFUSED = {
     ),
     "no containers": (pod(containers=None), "spec.containers: is required"),
     "no template": (deployment(template=None), "spec.template: is required"),
+    "no selector": (deployment(selector=None), "spec.selector: is required"),
     "a selector of other pods": (
         deployment(selector={"matchLabels": {"app": "db"}}),
         "spec.template.metadata.labels: must be labels that spec.selector matches",
@@ -149,6 +152,40 @@ REFUSED = {
     "half a device": (
         container(resources={"limits": {"nvidia.com/gpu": "500m"}}),
         "spec.containers[0].resources.limits['nvidia.com/gpu']: must be a whole number, got 500m",
+    ),
+    "two containers of one name": (
+        pod(initContainers=[{"name": "a"}], containers=[{"name": "a"}]),
+        "spec.containers[0].name: 'a' is the name of another container",
+    ),
+    "a host port that the node does not have": (
+        pod(hostNetwork=True, containers=[{"name": "a", "ports": [{"containerPort": 80, "hostPort": 81}]}]),
+        "spec.containers[0].ports[0].hostPort: must be the containerPort, 80, when hostNetwork is true, got 81",
+    ),
+    "a gate without a name": (pod(schedulingGates=[{"name": ""}]), "spec.schedulingGates[0].name: is required"),
+    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: is there twice"),
+    "Exists with a value": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
+        "spec.tolerations[0].value: must be empty when operator is Exists, got 'b'",
+    ),
+    "any key with a value": (
+        pod(tolerations=[{"operator": "Equal", "value": "b"}]),
+        "spec.tolerations[0].operator: must be Exists when key is empty",
+    ),
+    "seconds without NoExecute": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "tolerationSeconds": 5}]),
+        "spec.tolerations[0].effect: must be NoExecute when tolerationSeconds is set",
+    ),
+    "minDomains that can have no effect": (
+        pod(topologySpreadConstraints=[SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]),
+        "spec.topologySpreadConstraints[0].minDomains: can only be used with whenUnsatisfiable: DoNotSchedule",
+    ),
+    "no domain": (
+        pod(topologySpreadConstraints=[SPREAD | {"minDomains": 0}]),
+        "spec.topologySpreadConstraints[0].minDomains: must be 1 or more, got 0",
+    ),
+    "spread over nothing": (
+        pod(topologySpreadConstraints=[SPREAD | {"topologyKey": ""}]),
+        "spec.topologySpreadConstraints[0].topologyKey: is required",
     ),
     "an image beyond 64 bits": (
         {**NODE, "metadata": {"name": "n2"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63}]}},

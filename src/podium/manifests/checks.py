@@ -90,8 +90,25 @@ def check_container(container: Container) -> None:
 
 
 def check_pod_spec(spec: PodSpec) -> None:
+    """Containers with names of their own, and ports of the node as it has them."""
     if spec.resources is not None:
         _check_resources(spec.resources)
+    seen: set[str] = set()
+    for field, containers in (("initContainers", spec.init_containers), ("containers", spec.containers)):
+        for position, container in enumerate(containers):
+            if container.name and container.name in seen:
+                raise InputError(f"{container.name!r} is the name of another container", f"{field}[{position}].name")
+            seen.add(container.name)
+            for number, port in enumerate(container.ports if spec.host_network else ()):
+                if port.host_port not in (0, port.container_port):
+                    problem = f"must be the containerPort, {port.container_port}, when hostNetwork is true"
+                    raise InputError(
+                        f"{problem}, got {port.host_port}", f"{field}[{position}].ports[{number}].hostPort"
+                    )
+    gates = [gate.name for gate in spec.scheduling_gates]
+    for position, name in enumerate(gates):
+        if not name or name in gates[:position]:
+            raise InputError("is there twice" if name else "is required", f"schedulingGates[{position}].name")
 
 
 def _check_resources(resources: ResourceRequirements) -> None:
@@ -136,6 +153,8 @@ def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
     """A workload has a template, and a selector that matches the template's labels."""
     if spec.template == PodTemplateSpec():
         raise InputError("is required", "template")
+    if spec.selector is None and isinstance(spec, DeploymentSpec | StatefulSetSpec | DaemonSetSpec):
+        raise InputError("is required", "selector")
     if spec.selector is not None and not label_selector(spec.selector).matches(spec.template.metadata.labels):
         raise InputError("must be labels that spec.selector matches", "template.metadata.labels")
 
@@ -212,7 +231,7 @@ def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
 @lru_cache(maxsize=256)
 def _struct_check(kind: type[msgspec.Struct], manifest: bool) -> Check | None:
     """What to run on a struct of this kind, compiled once; None where nothing at any depth is worth a look."""
-    own = _CHECKS.get(kind) or (_MANIFEST_CHECKS.get(kind) if manifest else None)
+    own = (_MANIFEST_CHECKS.get(kind) if manifest else None) or _CHECKS.get(kind)
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     fields = [(field, _field_check(field.type, manifest)) for field in info.fields]
@@ -310,12 +329,34 @@ def _check_toleration(toleration: Toleration) -> None:
         raise InputError(f"{toleration.operator!r} is unknown; use Equal or Exists", "operator")
 
 
+def check_toleration(toleration: Toleration) -> None:
+    """A known operator; Exists takes no value, and only Exists no key; seconds are for NoExecute."""
+    _check_toleration(toleration)
+    if toleration.operator == "Exists" and toleration.value:
+        raise InputError(f"must be empty when operator is Exists, got {toleration.value!r}", "value")
+    if not toleration.key and toleration.operator != "Exists":
+        raise InputError("must be Exists when key is empty", "operator")
+    if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+        raise InputError("must be NoExecute when tolerationSeconds is set", "effect")
+
+
 def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
     if constraint.max_skew < 1:
         raise InputError(f"must be 1 or more, got {constraint.max_skew}", "maxSkew")
     if constraint.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
         known = " or ".join(_WHEN_UNSATISFIABLE)
         raise InputError(f"{constraint.when_unsatisfiable!r} is unknown; use {known}", "whenUnsatisfiable")
+
+
+def check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
+    """A key, a skew and a way to go on; minDomains where it can have an effect."""
+    _check_spread_constraint(constraint)
+    if not constraint.topology_key:
+        raise InputError("is required", "topologyKey")
+    if constraint.min_domains is not None and constraint.min_domains < 1:
+        raise InputError(f"must be 1 or more, got {constraint.min_domains}", "minDomains")
+    if constraint.min_domains is not None and constraint.when_unsatisfiable != "DoNotSchedule":
+        raise InputError("can only be used with whenUnsatisfiable: DoNotSchedule", "minDomains")
 
 
 _CHECKS: dict[type[msgspec.Struct], Check] = {
@@ -343,6 +384,8 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     PodSpec: check_pod_spec,
     PreferredSchedulingTerm: check_preference,
     StatefulSetSpec: check_workload,
+    Toleration: check_toleration,
+    TopologySpreadConstraint: check_spread_constraint,
     UpdateStrategy: check_strategy,
     WeightedPodAffinityTerm: check_preference,
     WorkloadSpec: check_workload,
