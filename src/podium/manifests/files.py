@@ -119,7 +119,7 @@ class LargeList:
         if size <= LARGE:
             return None
         start_of_text = read(0, min(size, _HEAD))
-        start = _BLANK.match(start_of_text).end()  # type: ignore[union-attr]
+        start = _first_place(start_of_text)
         head = _START.match(start_of_text, start)
         if head is None:
             return None
@@ -404,8 +404,14 @@ def _garbage(head: bytes, name: str) -> InputError:
     return InputError(f"neither YAML nor JSON of Kubernetes objects: starts with {_snippet(head)}", name)
 
 
+def _first_place(text: Text) -> int:
+    """Where a text begins, after a byte-order mark and blanks."""
+    blank = _BLANK.match(text)
+    return 0 if blank is None else blank.end()
+
+
 def _documents(text: Text, name: str, guess: bool = False) -> Iterator[Document]:
-    start = _BLANK.match(text).end()  # type: ignore[union-attr]
+    start = _first_place(text)
     if text[start : start + 1] in (b"{", b"["):
         listed = LargeList.of(lambda first, end: text[first:end], len(text)) if guess else None
         if listed is None:
