@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import make_node, make_pod
 from cli.running import run
@@ -20,7 +23,7 @@ from podium.extenders import extender
 from podium.framework import Registry
 from podium.model import Node, Pod
 from podium.plugins import IN_TREE
-from podium.web.extender import ExtenderServer, PluginVerbs, extender_application, extender_framework
+from podium.web.extender import ExtenderServer, NameTable, PluginVerbs, extender_application, extender_framework
 from web.calling import Caller
 
 
@@ -128,6 +131,42 @@ def test_lists_of_names_are_looked_up_again_when_nodes_come_and_go() -> None:
     cluster.add(make_node("new", labels={"age": "7"}))
     found = post(caller, "prioritize", by_name(make_pod(), "a", "b", "new"))
     assert {each["Host"]: each["Score"] for each in found} == {"a": 100, "b": 0, "new": 7}
+
+
+@given(
+    names=st.lists(st.text("ab-ü", min_size=1, max_size=20), min_size=1, unique=True),
+    picked=st.lists(st.integers(0, 1000), min_size=1),
+)
+def test_all_names_of_a_list_are_found_at_once(names: list[str], picked: list[int]) -> None:
+    rows = {name: 7 * number for number, name in enumerate(names)}
+    asked = [names[number % len(names)] for number in picked]
+    found = NameTable(rows).rows(msgspec.json.encode(asked))
+    assert found is not None
+    assert found.tolist() == [rows[name] for name in asked]
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b"[]",
+        b"{}",
+        b"null",
+        b'["abcdefgh","x"]',
+        b'["abcdefg"]',
+        b'["abcdefghi"]',
+        b'["abcdefghabcdefghabcdefgh"]',
+        b'[""]',
+        b'["abcdefgh", "b"]',
+        b'[["abcdefgh"]]',
+        b'["abcdefgh",["b"]]',
+        b'{"abcdefgh":"b"}',
+        rb'["\u0062"]',
+        rb'["b\"","b"]',
+    ],
+)
+def test_a_list_that_is_not_plain_or_has_unknown_names_is_left_to_the_slow_way(listed: bytes) -> None:
+    json.loads(listed)
+    assert NameTable({"abcdefgh": 0, "b": 1}).rows(listed) is None
 
 
 def test_preempt_keeps_nodes_that_pass_without_the_victims() -> None:

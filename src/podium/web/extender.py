@@ -8,9 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from operator import itemgetter
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -38,18 +37,63 @@ Document = Mapping[str, Any]
 
 
 class NodesAsked(NamedTuple):
-    """The nodes that are asked about: those that the cluster has, their rows, and the others."""
+    """The nodes that are asked about: the rows of those that the cluster has, and the names of the others."""
 
-    known: Sequence[str]
     rows: Ints
     unknown: Sequence[str] = ()
 
 
-class KnownNodes:
-    """A cluster's nodes as they are asked about, for as long as it has the same ones.
+class NameTable:
+    """Finds the rows of all names of a JSON list at once.
 
-    Looking up thousands of names takes its time, and lists repeat.
+    A name is taken as words of eight bytes, so that thousands are looked up in a few operations on columns. A
+    dictionary needs five times as long, as each name is somewhere else in memory.
     """
+
+    MASKS = np.array([(1 << 8 * length) - 1 for length in range(9)], dtype=np.uint64)
+    """What is left of a word whose first bytes belong to the name."""
+
+    def __init__(self, rows: Mapping[str, int]) -> None:
+        encoded = [name.encode() for name in rows]
+        self._width = max(map(len, encoded), default=0) // 8 + 1
+        padded = b"".join([name.ljust(8 * self._width, b"\0") for name in encoded])
+        self._words: NDArray[np.uint64] = np.frombuffer(padded, "<u8").reshape(len(rows), self._width)
+        self._factors = np.random.default_rng(0).integers(1 << 63, size=self._width, dtype=np.uint64) | np.uint64(1)
+        hashes = self._words @ self._factors
+        order = np.argsort(hashes)
+        self._hashes, self._words = hashes[order], self._words[order]
+        self._rows = np.fromiter(rows.values(), np.int64, len(rows))[order]
+
+    def rows(self, listed: bytes) -> Ints | None:
+        """The row of each name. None if a name is unknown, or if the list is not written as plainly as Go does it."""
+        padded = listed + bytes(8 * self._width + 8)
+        quotes = np.flatnonzero(np.frombuffer(padded, np.uint8) == ord('"'))
+        starts, ends = quotes[0::2] + 1, quotes[1::2]
+        is_plain = (
+            listed.startswith(b'["')
+            and b"\\" not in listed
+            and ends[-1] == len(listed) - 2
+            and np.all(starts[1:] == ends[:-1] + 3)
+        )
+        if not is_plain or not len(self._rows):
+            return None
+        words = self._words_of(padded, starts, ends - starts)
+        places = np.minimum(np.searchsorted(self._hashes, words @ self._factors), len(self._rows) - 1)
+        is_same = np.max(ends - starts) < 8 * self._width and np.array_equal(self._words[places], words)
+        return self._rows[places] if is_same else None
+
+    def _words_of(self, padded: bytes, starts: Ints, lengths: Ints) -> NDArray[np.uint64]:
+        """The words of the names that begin at these places."""
+        at_every_byte: NDArray[np.uint64] = np.ndarray(len(padded) - 7, "<u8", padded, strides=(1,))
+        words = np.empty((len(starts), self._width), dtype=np.uint64)
+        for number in range(self._width):
+            of_name = self.MASKS[np.clip(lengths - 8 * number, 0, 8)]
+            words[:, number] = at_every_byte[starts + 8 * number] & of_name
+        return words
+
+
+class KnownNodes:
+    """A cluster's nodes as they are asked about, for as long as it has the same ones."""
 
     MOST_LISTS = 16
 
@@ -62,7 +106,7 @@ class KnownNodes:
         return self._version == self.cluster.node_set_version
 
     def listed(self, names: bytes) -> NodesAsked:
-        """The nodes of a JSON list of names."""
+        """The nodes of a JSON list of names. Lists repeat, so the last ones are kept."""
         found = self._lists.get(names)
         if found is None:
             if len(self._lists) >= self.MOST_LISTS:
@@ -71,20 +115,12 @@ class KnownNodes:
         return found
 
     def _look_up(self, names: bytes) -> NodesAsked:
-        try:
-            known = self._names.decode(names)
-            # Two at least, or it is not a tuple that comes back.
-            rows = itemgetter(*known, known[0])(self.cluster.rows)[:-1]
-        except (msgspec.ValidationError, KeyError, IndexError):
-            return self.among(_decoded(names, list[str]))
-        return NodesAsked(known, np.array(rows, dtype=np.int64))
+        rows = self._names.rows(names)
+        return self.among(_decoded(names, list[str])) if rows is None else NodesAsked(rows)
 
     @cached_property
-    def _names(self) -> msgspec.json.Decoder[list[str]]:
-        """Reads a list of names that are all known, as the very objects that the rows are found by: twice as fast."""
-        anything: Any = list
-        one_of: Any = Literal
-        return msgspec.json.Decoder(anything[one_of[(*self.cluster.rows, "")]])
+    def _names(self) -> NameTable:
+        return NameTable(self.cluster.rows)
 
     @cached_property
     def priorities(self) -> HostPriorities:
@@ -94,12 +130,8 @@ class KnownNodes:
     def among(self, names: Sequence[str]) -> NodesAsked:
         """The nodes of these names."""
         rows = list(map(self.cluster.rows.get, names))
-        unknown: list[str] = []
-        if None in rows:
-            unknown = [name for name, row in zip(names, rows, strict=True) if row is None]
-            names = [name for name, row in zip(names, rows, strict=True) if row is not None]
-            rows = [row for row in rows if row is not None]
-        return NodesAsked(names, np.array(rows, dtype=np.int64), unknown)
+        unknown = [name for name, row in zip(names, rows, strict=True) if row is None]
+        return NodesAsked(np.array([row for row in rows if row is not None], dtype=np.int64), unknown)
 
 
 class HostPriorities:
@@ -161,7 +193,8 @@ class PluginVerbs:
         """The nodes that pass every filter; the first filter that rejects a node says why."""
         failed, unresolvable = dict.fromkeys(asked.unknown, UNKNOWN), dict[str, str]()
         passed = []
-        for name, status in zip(asked.known, self._statuses(cluster, pod, asked.rows), strict=True):
+        known = [cluster.names[row] for row in asked.rows.tolist()]
+        for name, status in zip(known, self._statuses(cluster, pod, asked.rows), strict=True):
             if status is SUCCESS:
                 passed.append(name)
             elif status.code is Code.UNSCHEDULABLE:
