@@ -192,6 +192,21 @@ def test_annotations_and_secrets_are_not_sent(fleet_documents: list[dict[str, An
         assert secret.encode() not in answer.body
 
 
+def test_the_openapi_document_says_what_each_field_means(caller: Caller) -> None:
+    document = caller.get("/api/v1/openapi.json").json
+    fields = [
+        (name, field, schema)
+        for name, kind in document["components"]["schemas"].items()
+        for field, schema in kind.get("properties", {}).items()
+    ]
+    assert len(fields) > 50
+    # What only points to another type is described there; `do` says which step it is.
+    silent = [each for each in fields if not {"description", "$ref"} & each[2].keys() and each[1] != "do"]
+    assert silent == []
+    parameters = document["paths"]["/api/v1/explain"]["get"]["parameters"]
+    assert {each["name"] for each in parameters if each["description"]} >= {"pod", "release", "tieBreak", "seed"}
+
+
 def test_the_openapi_document_has_every_question(caller: Caller) -> None:
     document = caller.get("/api/v1/openapi.json").json
     assert document["openapi"] == "3.1.0"

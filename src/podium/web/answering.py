@@ -169,7 +169,7 @@ def _drain(question: questions.Drain, subject: Subject) -> Answered:
 def _fail(question: questions.Fail, subject: Subject) -> Answered:
     from podium.present.html.reports import disruption_page
 
-    cluster, worst = subject.cluster, question.worst
+    cluster, worst = subject.cluster, question.of_any
     if bool(question.selectors) == bool(worst):
         raise InputError("say which nodes fail: by label in selectors, such as zone=eu-1a, or any N for the worst N")
     settings = _settings(question, subject)

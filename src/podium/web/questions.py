@@ -16,64 +16,94 @@ from podium.errors import InputError
 Manifest = dict[str, Any] | list[dict[str, Any]] | str
 """Kubernetes objects: one, a List, a list of them, or YAML or JSON text."""
 
+
+def _about(description: str) -> Meta:
+    """What the OpenAPI document says of a field."""
+    return Meta(description=description)
+
+
 Name = Annotated[str, Meta(min_length=1, max_length=600)]
 Names = Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
 Release = Annotated[str, Meta(min_length=1, max_length=20, description="A release of kube-scheduler, such as v1.36.")]
-TieBreak = Literal["random", "first", "round-robin"]
-Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 Weight = Annotated[int, Meta(ge=0, le=1_000_000)]
-Output = Literal["json", "html"]
+
+PodName = Annotated[Name, _about("The pod: `name`, `namespace/name`, or a workload such as `deploy/web`.")]
+NodeName = Annotated[Name, _about("The node by its name.")]
+NodeNames = Annotated[Names, _about("The nodes by their names.")]
+Profile = Annotated[Name | None, _about("The profile to decide with; that of the pod's schedulerName unless given.")]
+Preempt = Annotated[bool, _about("Whether pods may evict others of lower priority.")]
+Ties = Literal["random", "first", "round-robin"]
+TieBreak = Annotated[Ties, _about("Which of the best nodes is taken: by chance, the first by name, or each in turn.")]
+ReleaseTieBreak = Annotated[
+    Ties | None, _about("Which of the best nodes is taken; as the release does it unless given.")
+]
+Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1, description="Where random choices begin.")]
+AssumeVolumes = Annotated[
+    bool, _about("Whether missing claims and storage classes are taken as if they fitted anywhere.")
+]
+Output = Annotated[Literal["json", "html"], _about("The answer as JSON, or as the HTML report.")]
+
+
+class ScoreSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Weights of scoring plugins, and how NodeResourcesFit scores; what is not said stays as it is."""
+
+    weights: Annotated[dict[str, Weight], _about("The weight of a plugin, by its name.")] = {}
+    strategy: Annotated[
+        Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] | None,
+        _about("The scoring strategy of NodeResourcesFit."),
+    ] = None
+    disabled: Annotated[
+        list[Name], Meta(max_length=100, description="Plugins that are switched off at every extension point.")
+    ] = []
+
+
+Settings = Annotated[ScoreSettings | None, _about("Decide with other weights.")]
 
 
 class Question(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What every question may say."""
 
-    cluster: Manifest | None = None
-    """The cluster to ask about; the served one unless given."""
-    config: Manifest | None = None
-    """The KubeSchedulerConfiguration to decide with; that of the cluster, or the default one, unless given."""
-    release: Release | None = None
+    cluster: Annotated[
+        Manifest | None, _about("The cluster to ask about, as objects or text; the served one unless given.")
+    ] = None
+    config: Annotated[
+        Manifest | None,
+        _about("The KubeSchedulerConfiguration to decide with; the served one, or the default, unless given."),
+    ] = None
+    release: Annotated[
+        Release | None,
+        _about("The release of kube-scheduler to decide as, such as v1.36; the served one unless given."),
+    ] = None
     output: Output = "json"
 
 
 class Explain(Question):
     """Why a pod goes to its node, or fits on none."""
 
-    pod: Name
-    profile: Name | None = None
-    preempt: bool = False
-    tie_break: TieBreak | None = None
+    pod: PodName
+    profile: Profile = None
+    preempt: Preempt = False
+    tie_break: ReleaseTieBreak = None
     seed: Seed = 0
-    assume_volumes: bool = False
-    settings: ScoreSettings | None = None
-    """Decide with other weights."""
+    assume_volumes: AssumeVolumes = False
+    settings: Settings = None
 
 
 class Decision(Question):
     """The same as explain, by columns: what the page shows of a decision."""
 
-    pod: Name
-    profile: Name | None = None
-    settings: ScoreSettings | None = None
-
-
-class ScoreSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Weights of scoring plugins, and how NodeResourcesFit scores; what is not said stays as it is."""
-
-    weights: dict[str, Weight] = {}
-    strategy: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] | None = None
-    disabled: Annotated[list[Name], Meta(max_length=100)] = []
-    """Plugins that are switched off at every extension point."""
+    pod: PodName
+    profile: Profile = None
+    settings: Settings = None
 
 
 class NodeDetail(Question):
     """A node: what is on it and, for a pod, how each of its scores came about."""
 
-    node: Name
-    pod: Name | None = None
-    profile: Name | None = None
-    settings: ScoreSettings | None = None
+    node: NodeName
+    pod: Annotated[Name | None, _about("The pod whose scores on this node are worked out.")] = None
+    profile: Profile = None
+    settings: Settings = None
 
 
 class Moved(Question):
@@ -86,49 +116,54 @@ class Configuration(Question):
     """The KubeSchedulerConfiguration with other weights, for --config."""
 
     settings: ScoreSettings
-    profile: Name | None = None
+    profile: Annotated[Name | None, _about("The profile whose weights change; the first unless given.")] = None
 
 
 class Simulate(Question):
     """Where everything that is pending would go."""
 
-    tie_break: TieBreak | None = None
+    tie_break: ReleaseTieBreak = None
     seed: Seed = 0
-    assume_volumes: bool = False
+    assume_volumes: AssumeVolumes = False
 
 
 class WhyNot(Question):
     """What keeps a pod off a node, and the smallest changes that would turn it."""
 
-    pod: Name
-    node: Name
-    profile: Name | None = None
-    most: Annotated[int, Meta(ge=0, le=20)] = 5
-    tie_break: TieBreak | None = None
+    pod: PodName
+    node: NodeName
+    profile: Profile = None
+    most: Annotated[int, Meta(ge=0, le=20, description="How many changes to name at most.")] = 5
+    tie_break: ReleaseTieBreak = None
     seed: Seed = 0
 
 
 class NodeOffer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """A node to buy more of."""
 
-    node: Manifest
-    price: Annotated[float, Meta(gt=0, le=1e12)] = 1.0
+    node: Annotated[Manifest, _about("The node, as an object or text.")]
+    price: Annotated[float, Meta(gt=0, le=1e12, description="What one costs, in any unit.")] = 1.0
 
 
 class Capacity(Question):
     """How many more pods fit, where, and what stops the next one."""
 
-    pods: Annotated[list[Name], Meta(max_length=100)] = []
-    """Pods or workloads of the cluster to make more of."""
-    podspec: Manifest | None = None
-    """Pods or workloads that are not in the cluster."""
-    mix: Annotated[list[Annotated[int, Meta(ge=1, le=1_000_000)]], Meta(max_length=100)] = []
-    """Count several together, so many of each in turn; without it each is counted on its own."""
-    at_least: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
-    limit: Count = 0
-    exclude_nodes: Annotated[list[Name], Meta(max_length=10_000)] = []
-    nodes_needed: Annotated[list[NodeOffer], Meta(max_length=20)] = []
-    profile: Name | None = None
+    pods: Annotated[
+        list[Name], Meta(max_length=100, description="Pods or workloads of the cluster to make more of.")
+    ] = []
+    podspec: Annotated[Manifest | None, _about("Pods or workloads that are not in the cluster.")] = None
+    mix: Annotated[
+        list[Annotated[int, Meta(ge=1, le=1_000_000)]],
+        Meta(max_length=100, description="So many of each pod in turn; without it each is counted on its own."),
+    ] = []
+    at_least: Annotated[int, Meta(ge=1, le=1_000_000, description="How many are wanted.")] = 1
+    limit: Annotated[int, Meta(ge=0, le=1_000_000, description="Stop counting here; 0 counts to the end.")] = 0
+    exclude_nodes: Annotated[list[Name], Meta(max_length=10_000, description="Nodes that take no pods.")] = []
+    nodes_needed: Annotated[
+        list[NodeOffer],
+        Meta(max_length=20, description="Nodes to buy until `atLeast` pods fit: how many, at what price."),
+    ] = []
+    profile: Profile = None
     tie_break: TieBreak = "first"
     seed: Seed = 0
 
@@ -136,8 +171,8 @@ class Capacity(Question):
 class Drain(Question):
     """What becomes of the pods when nodes are drained."""
 
-    nodes: Names
-    preempt: bool = True
+    nodes: NodeNames
+    preempt: Preempt = True
     tie_break: TieBreak = "first"
     seed: Seed = 0
 
@@ -145,12 +180,14 @@ class Drain(Question):
 class Fail(Question):
     """What becomes of the pods when nodes fail."""
 
-    selectors: Annotated[list[Name], Meta(max_length=100)] = []
-    """The nodes that fail, by label: zone=eu-1a, node=worker-7."""
-    worst: Name | None = msgspec.field(name="any", default=None)
-    """Instead: how many nodes, or which label, and the worst choice is found."""
-    most: Annotated[int, Meta(ge=1, le=100_000)] = 2_000
-    preempt: bool = True
+    selectors: Annotated[
+        list[Name], Meta(max_length=100, description="The nodes that fail, by label: zone=eu-1a, node=worker-7.")
+    ] = []
+    of_any: Annotated[
+        Name | None, _about("Instead: how many nodes fail, or the label whose values do; the worst choice is found.")
+    ] = msgspec.field(name="any", default=None)
+    most: Annotated[int, Meta(ge=1, le=100_000, description="How many choices to try at most.")] = 2_000
+    preempt: Preempt = True
     tie_break: TieBreak = "first"
     seed: Seed = 0
 
@@ -158,11 +195,12 @@ class Fail(Question):
 class Compare(Question):
     """The same pods placed in two ways: with two configurations, or as two releases would."""
 
-    configs: Annotated[list[Manifest], Meta(max_length=2)] = []
-    releases: Annotated[list[Release], Meta(max_length=2)] = []
-    settings: ScoreSettings | None = None
-    """Instead of a second configuration: the first with other weights."""
-    replay: bool = False
+    configs: Annotated[list[Manifest], Meta(max_length=2, description="The configurations to compare.")] = []
+    releases: Annotated[list[Release], Meta(max_length=2, description="The releases to compare.")] = []
+    settings: Annotated[
+        ScoreSettings | None, _about("Instead of a second configuration: the first with other weights.")
+    ] = None
+    replay: Annotated[bool, _about("Whether the whole cluster is placed anew, and not only what is pending.")] = False
     tie_break: TieBreak = "first"
     seed: Seed = 0
 
@@ -174,56 +212,60 @@ class Audit(Question):
 class Timeline(Question):
     """The cluster over simulated time."""
 
-    events: Annotated[list[dict[str, Any]], Meta(max_length=1_000_000)] | str
-    """Events as in docs/timeline.md: a list, or JSON lines."""
-    until: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
+    events: Annotated[
+        Annotated[list[dict[str, Any]], Meta(max_length=1_000_000)] | str,
+        _about("Events as in docs/timeline.md: a list, or JSON lines."),
+    ]
+    until: Annotated[
+        Annotated[float, Meta(ge=0, le=315_360_000)] | None,
+        _about("The second at which it stops; when nothing more happens unless given."),
+    ] = None
     seed: Seed = 0
 
 
 class Cordon(msgspec.Struct, tag_field="do", tag="cordon", forbid_unknown_fields=True):
     """No new pods on these nodes."""
 
-    nodes: Names
+    nodes: NodeNames
 
 
 class Uncordon(msgspec.Struct, tag_field="do", tag="uncordon", forbid_unknown_fields=True):
     """Pods again on these nodes."""
 
-    nodes: Names
+    nodes: NodeNames
 
 
 class DrainStep(msgspec.Struct, tag_field="do", tag="drain", forbid_unknown_fields=True):
     """Evict the pods of these nodes one by one."""
 
-    nodes: Names
+    nodes: NodeNames
 
 
 class FailStep(msgspec.Struct, tag_field="do", tag="fail", forbid_unknown_fields=True):
     """Take these nodes away."""
 
-    nodes: Annotated[list[Name], Meta(max_length=10_000)] = []
-    selector: Name | None = None
+    nodes: Annotated[list[Name], Meta(max_length=10_000, description="The nodes by their names.")] = []
+    selector: Annotated[Name | None, _about("Or the nodes by label: zone=eu-1a.")] = None
 
 
 class AddNodes(msgspec.Struct, tag_field="do", tag="add-nodes", forbid_unknown_fields=True):
     """Add empty nodes like one that is there."""
 
-    like: Name
-    count: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    like: Annotated[Name, _about("The node that they are like.")]
+    count: Annotated[int, Meta(ge=1, le=10_000, description="How many.")] = 1
 
 
 class Scale(msgspec.Struct, tag_field="do", tag="scale", forbid_unknown_fields=True):
     """Let a workload have so many pods."""
 
-    workload: Name
-    """`namespace/Kind/name`."""
-    replicas: Annotated[int, Meta(ge=0, le=100_000)]
+    workload: Annotated[Name, _about("The workload as `namespace/Kind/name`.")]
+    replicas: Annotated[int, Meta(ge=0, le=100_000, description="How many pods it has from then on.")]
 
 
 class Apply(msgspec.Struct, tag_field="do", tag="apply", forbid_unknown_fields=True):
     """Add objects, or replace those of the same name."""
 
-    objects: Manifest
+    objects: Annotated[Manifest, _about("Kubernetes objects, or YAML or JSON text.")]
 
 
 Step = Cordon | Uncordon | DrainStep | FailStep | AddNodes | Scale | Apply
@@ -232,18 +274,19 @@ Step = Cordon | Uncordon | DrainStep | FailStep | AddNodes | Scale | Apply
 class WhatIf(Question):
     """Changes made to a copy of the cluster one after the other: what lands where, and what stays pending."""
 
-    steps: Annotated[list[Step], Meta(max_length=100)] = []
-    group: Name = "topology.kubernetes.io/zone"
-    """The label whose values the nodes are grouped by."""
+    steps: Annotated[list[Step], Meta(max_length=100, description="The changes, in their order.")] = []
+    group: Annotated[Name, _about("The label whose values the nodes are grouped by.")] = "topology.kubernetes.io/zone"
 
 
 class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The pods of the served cluster, those that wait first."""
 
-    search: Annotated[str, Meta(max_length=600)] = ""
-    """Words that all have to occur in the name, namespace, node, workload or reason."""
-    offset: Count = 0
-    limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    search: Annotated[
+        str,
+        Meta(max_length=600, description="Words that all occur in the name, namespace, node, workload or reason."),
+    ] = ""
+    offset: Annotated[int, Meta(ge=0, le=1_000_000, description="How many pods to pass over.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many pods to list at most.")] = 100
     output: Output = "json"
 
 
@@ -377,7 +420,8 @@ def _parameters(schema: Schema, components: Mapping[str, Any]) -> list[Schema]:
         simple = _simple(each, components)
         if simple is not None:
             required = name in schema.get("required", ())
-            found.append({"name": name, "in": "query", "required": required, "schema": simple})
+            about = {"description": each["description"]} if "description" in each else {}
+            found.append({"name": name, "in": "query", "required": required, **about, "schema": simple})
     return found
 
 
