@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import copy
 import hashlib
 import importlib
@@ -10,9 +9,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.abc import ExecutionLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import decode_source, spec_from_loader
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 from podium import __version__
@@ -96,14 +96,29 @@ def sources_of(folder: Path) -> Sources:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
 
 
+class SentModules(MetaPathFinder, ExecutionLoader):
+    """Imports the files that were sent to this process, from memory: a worker that is killed leaves no files behind."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return spec_from_loader(fullname, self) if f"{fullname}.py" in self._sources else None
+
+    def get_source(self, fullname: str) -> str:
+        return decode_source(self._sources[f"{fullname}.py"])
+
+    def get_filename(self, fullname: str) -> str:
+        """What a traceback calls the file."""
+        return f"{fullname}.py"
+
+
 def make_importable(sources: Sources) -> None:
-    """Let this process import files that were sent to it; it deletes them when it ends."""
-    if sources:
-        folder = Path(mkdtemp(prefix="podium-sweep-"))
-        atexit.register(rmtree, folder, ignore_errors=True)
-        for name, text in sources.items():
-            (folder / name).write_bytes(text)
-        import_from(folder, sources)
+    """Let this process import files that were sent to it, in place of those of an earlier sweep."""
+    others = [finder for finder in sys.meta_path if not isinstance(finder, SentModules)]
+    sys.meta_path[:] = [SentModules(sources), *others]
+    for name in sources:
+        sys.modules.pop(Path(name).stem, None)
 
 
 def import_from(folder: Path, sources: Sources) -> None:
