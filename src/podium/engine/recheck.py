@@ -60,6 +60,13 @@ class Nominations:
             return []
         return [other for other in nominated.values() if other.priority >= pod.priority and other.key != pod.key]
 
+    def has_others(self, pod: Pod) -> bool:
+        """Whether any pod but this one is nominated."""
+        if len(self._on) != 1:
+            return bool(self._on)
+        (only,) = self._on.values()
+        return len(only) > 1 or pod.key not in only
+
     def nodes(self) -> list[str]:
         """The nodes with nominated pods."""
         return list(self._on)
@@ -402,7 +409,7 @@ class NominatedPodsCheck:
 
     def apply(self, evaluation: Evaluation, *, everywhere: bool) -> None:
         """Check the feasible rows; with `everywhere`, also those rejected anyway, where the reason may be another."""
-        if not self._nominations or evaluation.pre_filter_status is not None:
+        if not self._nominations.has_others(evaluation.pod) or evaluation.pre_filter_status is not None:
             return
         recheck = recheck_of(evaluation, self._nominations)
         if recheck.rows_are_independent:

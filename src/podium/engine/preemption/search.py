@@ -375,8 +375,7 @@ class Search:
             (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._changes)
         )
         memory.catch_up(evaluation.cluster.columns.capacity)
-        kinds = memory.kinds[rows]
-        if is_any(kinds != WITHOUT_VICTIMS) and not runs.recheck.rows_are_independent:
+        if not runs.recheck.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
             # Whatever else is known is from when rows were independent, and what is found now holds for now only.
             with memory.forgetting(slice(None)):
                 return self._look(runs, rows, enough, memory, 1)
@@ -389,10 +388,11 @@ class Search:
     def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
         """Look at the rows from a random one on. Rows are tried `together`."""
         # The draw is taken back only where the search looks at all rows, which it does not if enough are known.
-        before = None if stop_at(memory.kinds[rows], enough) else self._rng.getstate()
+        kinds = memory.kinds[rows]
+        before = None if stop_at(kinds, enough) else self._rng.getstate()
         offset = self._rng.randrange(len(rows))
-        rows = np.concatenate([rows[offset:], rows[:offset]])
-        others = rows[memory.kinds[rows] != WITHOUT_VICTIMS]
+        has_victims = kinds != WITHOUT_VICTIMS
+        others = np.concatenate([rows[offset:][has_victims[offset:]], rows[:offset][has_victims[:offset]]])
         stop = runs.run(others, enough, memory)
         kinds = memory.kinds[others[:stop]]
         if (
