@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -424,6 +425,8 @@ class ExtenderServer:
     async def begin(self, objects: Sequence[Object]) -> None:
         """Take over a cluster."""
         self._cluster = await asyncio.to_thread(Cluster.from_objects, objects)
+        # All of it stays: going through it again and again for garbage would keep calls waiting.
+        gc.freeze()
         self.is_ready = True
 
     async def change(self, events: Sequence[Event]) -> None:
