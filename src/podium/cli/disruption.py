@@ -23,7 +23,7 @@ Preempt = Annotated[
 Everything = Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")]
 
 
-Nodes = Annotated[
+NodeArguments = Annotated[
     list[str],
     typer.Argument(
         metavar="NODE|KEY=VALUE",
@@ -43,7 +43,7 @@ FailIf = Annotated[list[str], fail_if("pending > 0", MEASURES)]
 
 def drain(
     source: options.Source = options.Source(),
-    nodes: Nodes = [],
+    nodes: NodeArguments = [],
     selectors: Selectors = [],
     preempt: Preempt = True,
     fail_when: FailIf = [],
@@ -74,7 +74,7 @@ def drain(
 
 def fail(
     source: options.Source = options.Source(),
-    nodes: Nodes = [],
+    nodes: NodeArguments = [],
     selectors: Selectors = [],
     worst: Annotated[
         str | None,

@@ -195,8 +195,8 @@ def run(
     Answers /livez, /readyz, /metrics and /decisions/NAMESPACE/POD over HTTP. SIGTERM lets bindings under way finish.
     """
     from podium.cli.inputs import choose_release, registry_with
-    from podium.live.process import Listening, run_scheduler
-    from podium.live.scheduler import Settings
+    from podium.live.process import ServingAddress, run_scheduler
+    from podium.live.scheduler import RunSettings
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen)
@@ -205,8 +205,8 @@ def run(
     run_scheduler(
         access,
         settings,
-        Settings(bind_concurrency, dry_run),
-        Listening(host, port),
+        RunSettings(bind_concurrency, dry_run),
+        ServingAddress(host, port),
         # A dry run leaves the lease to schedulers that write.
         elect=elect and settings.leader_election.leader_elect and not dry_run,
         registry=registry,

@@ -149,7 +149,7 @@ class Searching(options.DecidingSteadily):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class SearchOptions:
     """How much a search may try, and where."""
 
     trials: Annotated[
@@ -183,7 +183,7 @@ class OverTime:
 
     events: simulate.Events = None
     until: simulate.Until = None
-    node_groups: simulate.NodeGroups = None
+    node_groups: simulate.NodeGroupsFile = None
 
     def search(self, objects: Objects, objective: str | None) -> Callable[..., Tuning | TimelineTuning]:
         """`tune_timeline` of these events."""
@@ -220,7 +220,7 @@ def tune(
     over_time: OverTime = OverTime(),
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
-    budget: Budget = Budget(),
+    budget: SearchOptions = SearchOptions(),
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
     ] = None,

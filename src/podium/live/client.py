@@ -50,7 +50,7 @@ class ApiError(PodiumError):
         return self.code == 0
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """What the API server says instead of an object."""
 
     message: str = ""
@@ -223,9 +223,9 @@ class ApiClient:
 
     def _error(self, code: int, answer: bytes) -> ApiError:
         try:
-            status = msgspec.json.decode(answer, type=Status)
+            status = msgspec.json.decode(answer, type=ApiStatus)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            status = Status()
+            status = ApiStatus()
         if code == 401:
             return ApiError(
                 f"{self._server}: the server does not accept the credentials of context {self.access.context}; "

@@ -208,14 +208,14 @@ def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
 
 # -- whom a release asks -------------------------------------------------------------------------------------------
 
-Asked = Callable[[QueuedPod], bool]
+HearsOf = Callable[[QueuedPod], bool]
 """Whether a waiting pod is told of an event at all."""
 
 CHECKED: tuple[type[FilterPlugin], ...] = (NodeResourcesFit, NodeAffinity, NodeName, NodePorts)
 """The plugins whose filters a node has to pass before pods hear of it, where there are no hints."""
 
 
-def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> Asked | None:
+def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> HearsOf | None:
     """Who hears of a node that came or changed: all (None) or, before there were hints, those that might fit it."""
     if rules.queueing_hints and rules.node_updates_name_their_part:
         return None
@@ -248,7 +248,7 @@ def _fits(queued: QueuedPod, plugins: Sequence[FilterPlugin], nodes: Nodes) -> b
     return True
 
 
-def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> Asked | None:
+def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> HearsOf | None:
     """Who hears of a pod that came to a node or changed there: all (None), or those it matters to by affinity."""
     if rules.added_pods_may_help_anyone:
         return None

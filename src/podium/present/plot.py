@@ -18,14 +18,14 @@ MOST_RESOURCES = 4
 TICKS = 4
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     label: str
     value: Callable[[Sample], float]
 
 
 class Panel(NamedTuple):
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     is_share: bool = False
     """Whether the values are shares, shown as percentages with 100 % in sight."""
 
@@ -52,22 +52,22 @@ def panels_of(samples: Sequence[Sample]) -> list[Panel]:
         Panel(
             "Pods that wait for a node",
             [
-                Line("active", lambda sample: sample.active),
-                Line("backing off", lambda sample: sample.backoff),
-                Line("unschedulable", lambda sample: sample.unschedulable),
-                Line("gated", lambda sample: sample.gated),
+                Curve("active", lambda sample: sample.active),
+                Curve("backing off", lambda sample: sample.backoff),
+                Curve("unschedulable", lambda sample: sample.unschedulable),
+                Curve("gated", lambda sample: sample.gated),
             ],
         ),
         Panel("Requested of what nodes offer", [_share(name) for name in resources], is_share=True),
         Panel(
             "Pods that run, and nodes",
-            [Line("running pods", lambda sample: sample.running), Line("nodes", lambda sample: sample.nodes)],
+            [Curve("running pods", lambda sample: sample.running), Curve("nodes", lambda sample: sample.nodes)],
         ),
     ]
 
 
-def _share(resource: str) -> Line:
-    return Line(resource, lambda sample: sample.utilisation(resource))
+def _share(resource: str) -> Curve:
+    return Curve(resource, lambda sample: sample.utilisation(resource))
 
 
 def to_svg(samples: Sequence[Sample]) -> str:

@@ -113,7 +113,7 @@ Advance = Callable[[int], object]
 """Told how many bytes of the file were read since the last time."""
 
 
-class Row:
+class TableRow:
     """One row of a table; its fields by name."""
 
     __slots__ = ("_fields", "where")
@@ -171,7 +171,7 @@ class Row:
         return value
 
 
-def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[Row]:
+def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[TableRow]:
     """The rows of a table that has these columns at least; `header` names the columns of one without a first line."""
     with opened(path) as (raw, text):
         yield from _rows(path, needed, advance, header, raw, text)
@@ -214,7 +214,7 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
 
 def _rows(
     path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None, raw: IO[bytes], text: IO[str]
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     table = csv.reader(text)
     told = 0
     try:
@@ -228,7 +228,7 @@ def _rows(
             where = f"{path} line {table.line_num}"
             if len(values) > len(columns):
                 raise InputError(f"has {len(values)} fields, but there are {len(columns)} columns", where)
-            yield Row(dict(zip(columns, values, strict=False)), where)
+            yield TableRow(dict(zip(columns, values, strict=False)), where)
             if number % STEP == 0:
                 advance(raw.tell() - told)
                 told = raw.tell()

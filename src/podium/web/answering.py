@@ -288,7 +288,7 @@ class EndedError(PodiumError):
     """The process ended before it had an answer: it took too long, or needed too much memory."""
 
 
-class Workers:
+class AnswerWorkers:
     """Answers questions in processes of their own: so many at once, for so long, with so much memory.
 
     `start` forks the process that all others are copies of; call it before the first thread starts.

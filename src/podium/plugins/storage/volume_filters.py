@@ -31,13 +31,13 @@ from podium.plugins.storage.claims import (
 )
 from podium.plugins.storage.csi_migration import ZONE_DELIMITER
 
-Disk = tuple[str, ...]
+DiskIdentity = tuple[str, ...]
 
 
 class DiskUse(NamedTuple):
     """An in-tree disk, and whether it is only read."""
 
-    disk: Disk
+    disk: DiskIdentity
     read_only: bool
 
 
@@ -60,8 +60,8 @@ class DisksInUse:
 
     def __init__(self) -> None:
         self._changed_rows = ChangedRows(Aspect.PODS)
-        self._rows: dict[int, tuple[dict[Disk, bool], frozenset[tuple[str, str]]]] = {}
-        self._disks: dict[Disk, dict[int, bool]] = {}
+        self._rows: dict[int, tuple[dict[DiskIdentity, bool], frozenset[tuple[str, str]]]] = {}
+        self._disks: dict[DiskIdentity, dict[int, bool]] = {}
         """Per disk, the rows that use it, and whether somebody writes there."""
         self._claims: dict[tuple[str, str], set[int]] = {}
 
@@ -93,7 +93,7 @@ class DisksInUse:
                 del self._claims[claim]
 
     def _note(self, row: int, pods: list[Pod]) -> None:
-        disks: dict[Disk, bool] = {}
+        disks: dict[DiskIdentity, bool] = {}
         claims: set[tuple[str, str]] = set()
         for pod in pods:
             for volume in pod.spec.volumes:
@@ -201,7 +201,7 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
         pod = waiting.pod
         if old.namespace != pod.namespace:
             return False
-        held: dict[Disk, bool] = {}
+        held: dict[DiskIdentity, bool] = {}
         for disk, read_only in (use for volume in old.spec.volumes for use in disk_uses(volume)):
             held[disk] = held.get(disk, True) and read_only
         wanted = (use for volume in pod.spec.volumes for use in disk_uses(volume))

@@ -23,7 +23,7 @@ from podium.answers import (
     WorstCase,
 )
 from podium.answers.rollout import ChangedObject
-from podium.answers.upgrade import TOGETHER, Group, Kind, Upgrade
+from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
 from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
@@ -466,12 +466,14 @@ def _causes(upgrade: Upgrade) -> Markup:
 NUMBERS = tuple(Heading(title, right=True) for title in ("Elsewhere", "Unfit", "Fit now"))
 
 
-def _numbers(group: Group) -> tuple[str, str, str]:
-    elsewhere, unfit, fits = (str(group.counts.get(kind, 0)) for kind in (Kind.MOVES, Kind.UNFIT, Kind.FITS))
+def _numbers(group: ChangeGroup) -> tuple[str, str, str]:
+    elsewhere, unfit, fits = (
+        str(group.counts.get(kind, 0)) for kind in (ChangeKind.MOVES, ChangeKind.UNFIT, ChangeKind.FITS)
+    )
     return elsewhere, unfit, fits
 
 
-def _groups(title: str, groups: Sequence[Group]) -> Markup:
+def _groups(title: str, groups: Sequence[ChangeGroup]) -> Markup:
     rows = [(group.name, *_numbers(group)) for group in groups]
     return section(title, scrolling(table(["", *NUMBERS], rows)))
 
@@ -481,7 +483,7 @@ def _pods(upgrade: Upgrade) -> Markup:
         (
             pod.pod,
             pod.workload,
-            Cell(pod.kind.value, class_="bad-cell" if pod.kind is Kind.UNFIT else ""),
+            Cell(pod.kind.value, class_="bad-cell" if pod.kind is ChangeKind.UNFIT else ""),
             pod.runs_on or "-",
             places(pod.before),
             places(pod.after),
