@@ -19,7 +19,7 @@ import msgspec
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options, release_of
-from podium.errors import InputError, PodiumError
+from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
 from podium.manifests import load
 from podium.manifests.files import stdin
@@ -131,7 +131,7 @@ def _lines(source: str, name: str) -> Iterator[bytes]:
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"cannot be unpacked: {error}", name) from None
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), name) from None
+        raise InputError(os_problem(error), name) from None
 
 
 def _opened(source: str) -> AbstractContextManager[IO[bytes]]:

@@ -217,12 +217,15 @@ def _page(found: Audit) -> str:
 
 
 def _audit_show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import emit, text_width, with_conditions
+    from podium.cli.output import emit_measured
     from podium.present.disruption import audit_document, audit_lines, audit_rows
 
-    emit(
+    emit_measured(
+        found,
+        conditions,
         output,
-        lines=lambda: audit_lines(found, width=text_width(output), everything=everything),
-        document=lambda: with_conditions(audit_document(found), conditions, found.values),
-        rows=lambda: audit_rows(found),
+        lines=audit_lines,
+        document=audit_document,
+        rows=audit_rows,
+        everything=everything,
     )

@@ -294,14 +294,14 @@ def shadow(
 
 def _appended(path: str | None) -> AbstractContextManager[TextIO | None]:
     """A file to append lines to, each written at once; None without a path."""
-    from podium.errors import InputError
+    from podium.errors import InputError, os_problem
 
     if path is None:
         return nullcontext()
     try:
         return Path(path).open("a", buffering=1)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+        raise InputError(os_problem(error), path) from None
 
 
 def _line(compared: Compared) -> str:

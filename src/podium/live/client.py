@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import msgspec
 
-from podium.errors import InputError, PodiumError
+from podium.errors import InputError, PodiumError, os_problem
 from podium.live.kubeconfig import Access, Credentials
 
 PAGE = 500
@@ -272,8 +272,7 @@ def _certificate_problem(error: Exception) -> str:
 
 def _connection_problem(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        problem = error.os_error.strerror or str(error.os_error)
-        return f"cannot connect: {problem.lower()}; is the server up?"
+        return f"cannot connect: {os_problem(error.os_error)}; is the server up?"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection without an answer"
     if isinstance(error, aiohttp.InvalidURL):

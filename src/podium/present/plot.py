@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.sweep import Group, Spread, SweepResult
 from podium.timeline.result import Sample, TimelineResult, resources_of
 
@@ -43,7 +43,7 @@ def write_plot(result: TimelineResult, path: str) -> None:
         else:
             raise InputError(f"a plot is a .svg or a .png, not {suffix or 'a file without a suffix'}", path)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+        raise InputError(os_problem(error), path) from None
 
 
 def panels_of(samples: Sequence[Sample]) -> list[Panel]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from podium.answers.search_space import load_optuna
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.sweep.inputs import Inputs
 from podium.sweep.running import Numbers, RunOutcome, SharedInputs, Workers
 from podium.sweep.spec import SEED, Goal, Point, SweepSpec, grid_size
@@ -42,7 +42,7 @@ class Journal:
                 self._path.write_bytes(kept or msgspec.json.encode({"digest": digest}) + b"\n")
             self._file = open(self._path, "ab")  # noqa: SIM115 - closed by `close`
         except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), str(self._path)) from None
+            raise InputError(os_problem(error), str(self._path)) from None
 
     def _read(self, digest: str) -> bytes:
         """The whole lines of the file."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
 from podium.manifests.located import is_number
 from podium.timeline.events import LIFETIME, LONGEST
@@ -69,7 +69,7 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", file) from None
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), file) from None
+        raise InputError(os_problem(error), file) from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InputError(f"is not msgpack, as SimKube writes it: {error}", file) from None
     advance(size)

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
 from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME
@@ -185,7 +185,7 @@ def size(paths: Sequence[str]) -> int:
             with open(path, "rb"):
                 total += Path(path).stat().st_size
         except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), path) from None
+            raise InputError(os_problem(error), path) from None
     return total
 
 
@@ -209,7 +209,7 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+        raise InputError(os_problem(error), path) from None
 
 
 def _rows(
@@ -264,7 +264,7 @@ def write_trace(trace: Trace, directory: str) -> Written:
             for name in (CLUSTER, PODS, EVENTS):
                 (Path(unfinished) / name).replace(folder / name)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), directory) from None
+        raise InputError(os_problem(error), directory) from None
     return written
 
 
