@@ -430,7 +430,8 @@ def worst_nodes(
     if len(names) < 2:
         raise InputError("there is only one node; without it nothing is left to go to")
     if not 1 <= number < len(names):
-        raise InputError(f"cannot lose {number} of {len(names)} nodes; from 1 to {len(names) - 1} can fail")
+        fewer = "1" if len(names) == 2 else f"from 1 to {len(names) - 1}"
+        raise InputError(f"cannot lose {number} of {len(names)} nodes; {fewer} can fail")
     possible = comb(len(names), number)
     with closing(_Trials(cluster, settings, on_tried)) as trials:
         if possible <= most:

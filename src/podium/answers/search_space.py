@@ -30,7 +30,7 @@ SHAPE_AT = (0, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class TunedSettings:
-    """One way to turn them."""
+    """The settings of one trial."""
 
     weights: Mapping[str, int]
     """Per scoring plugin of the profile."""
@@ -197,7 +197,7 @@ class PolicySpace:
             raise InputError("the Policy has no priority whose weight matters: there is nothing to tune")
 
     def document(self, settings: TunedSettings) -> Document:
-        """The Policy with its settings turned."""
+        """The Policy with these settings."""
         document = deepcopy(self._document)
         if settings != self.today:
             document["priorities"] = [self._turned(entry, settings) for entry in self._entries]

@@ -39,7 +39,7 @@ def is_expendable(pod: Pod, settings: AutoscalingSettings) -> bool:
 
 
 def goes_along(pod: Pod) -> bool:
-    """Whether a pod goes with its node and nobody minds: of a DaemonSet, a mirror pod, or one that ends anyway."""
+    """Whether a pod may end with its node: a DaemonSet's, a mirror pod, or one that is ending anyway."""
     return pod.terminating or belongs_to_node(pod)
 
 

@@ -57,7 +57,7 @@ def _remove(temporary: str) -> None:
 
 
 def _permissions(target: Path) -> int:
-    """Those of the file that is replaced, or what a new file would get."""
+    """The permissions of the file that is replaced, or those that a new file gets."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -141,7 +141,7 @@ def read_conditions(texts: Sequence[str], names: Collection[str]) -> list[Condit
 
 
 def exit_code(conditions: Sequence[Condition], values: Mapping[str, float], otherwise: bool = False) -> int:
-    """1 if a condition holds, which is said on stderr; without conditions, 1 if it comes to that `otherwise`."""
+    """1 if a condition holds, with a line on stderr for each; without conditions, 1 if `otherwise` is true."""
     if not conditions:
         return int(otherwise)
     met = [condition for condition in conditions if condition.holds(values)]

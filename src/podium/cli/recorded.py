@@ -97,6 +97,8 @@ def verify(
 
 def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> None:
     """One line for the file, and one for each difference: `differing` has those of each case."""
+    from podium.wording import counted
+
     cases, disagree = len(differing), sum(map(bool, differing))
     print(f"{file}: {cases - disagree} of {cases} cases agree ({(cases - disagree) / cases:.1%})")
     differences = [difference for found in differing for difference in found]
@@ -104,7 +106,7 @@ def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> Non
     for difference in shown:
         print(f"  {difference}")
     if len(shown) < len(differences):
-        print(f"  and {len(differences) - len(shown)} more differences; see them with --limit 0")
+        print(f"  and {counted(len(differences) - len(shown), 'more difference')}; see them with --limit 0")
 
 
 def bench(

@@ -121,7 +121,7 @@ class NodeSource:
         return self.kubeconfig is not None or self.context is not None
 
     def objects(self) -> Objects:
-        """Those of the files; none without files."""
+        """The objects of the files; empty without files."""
         from podium.cli.inputs import mention, read_objects
         from podium.manifests import Objects
 

@@ -169,7 +169,7 @@ class SearchOptions:
         return self.trials if self.trials is not None or self.seconds is not None else TRIALS
 
     def workers(self) -> AbstractContextManager[Workers | None]:
-        """Those of a Dask cluster, if one was named."""
+        """The workers of the Dask cluster, if one was named."""
         if self.dask is None:
             return nullcontext()
         if self.jobs is not None:

@@ -223,7 +223,7 @@ class Nodes:
         return self.cluster
 
     def rows_where(self, mask: Mask) -> Ints:
-        """Those of the rows that are marked."""
+        """The rows that are marked."""
         rows = self._rows
         marked: Ints = mask.nonzero()[0] if rows is None else rows[mask]
         return marked
@@ -394,7 +394,7 @@ class Representatives:
         return everywhere
 
     def within(self, allowed: Mask) -> Representatives:
-        """Those of some groups."""
+        """The rows of some groups."""
         if self._within is None:
             self._within = RecentlyUsed(self.MOST_KEPT)
         key = allowed.tobytes()

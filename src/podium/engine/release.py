@@ -179,6 +179,8 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
     count = versions.total()
     newest = max(versions, key=release_order)
     said = f"the newest kubelet version of {count} nodes is {newest}, on {versions[newest]} of them"
+    if count == 1:
+        said = f"the kubelet version of the only node is {newest}"
     if newest in RELEASE_NAMES:
         return FoundRelease(newest, f"release {newest}: {said}")
     if release_order(newest) > release_order(NEWEST):

@@ -71,7 +71,7 @@ class SchedulerOptions:
 
     @classmethod
     def steady(cls, config: Config | SchedulerOptions, **keywords: Unpack[SchedulerKeywords]) -> SchedulerOptions:
-        """As `of`, but the smallest name wins a tie unless asked otherwise: an answer does not change by chance."""
+        """As `of`, but ties go to the smallest name unless asked otherwise, so that answers stay the same."""
         options = cls.of(config, **keywords)
         return options if options.tie_break is not None else replace(options, tie_break="first")
 

@@ -67,7 +67,7 @@ class ExecPlugin(_Entry, frozen=True, rename="camel"):
 
 
 class UserEntry(_Entry, frozen=True):
-    """Who to be: any of these, or nobody."""
+    """The credentials of a user; all of them may be missing."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -146,7 +146,7 @@ class Kubeconfig:
         self.current = self.current or file.current_context or ""
 
     def access(self, context: str = "") -> Access:
-        """How to reach the cluster of a context, by default the current one; InputError if that cannot be told."""
+        """How to reach the cluster of a context, by default the current one; InputError if there is none."""
         where, name = _listed(map(str, self.paths)), context or self.current
         if not name:
             raise InputError(f"no current-context; say which with --context: {_listed(self.contexts)}", where)
@@ -406,7 +406,7 @@ def _monotonic(timestamp: str, where: str) -> float:
 
 
 def _trusting(verify_flags: ssl.VerifyFlags) -> ssl.SSLContext:
-    """A context that verifies, and trusts nobody yet."""
+    """An SSL context that verifies certificates and has no trusted authority yet."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags = verify_flags
     return context

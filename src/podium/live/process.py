@@ -104,7 +104,7 @@ DEFAULT_NAMESPACE, DEFAULT_NAME = "kube-system", "podium"
 
 
 class LeadershipLostError(Exception):
-    """Somebody else may be the leader by now."""
+    """The lease was not renewed in time: another replica may be the leader by now."""
 
 
 class Election:

@@ -472,7 +472,7 @@ WAITING = Status.unresolvable("waiting for the preemption for this pod to be fin
 
 
 class Preemptions:
-    """Who has to go for whom, and which of them are on their way."""
+    """The victims that each preempting pod waits for, and which of them are being deleted."""
 
     def __init__(self) -> None:
         self._victims: dict[str, dict[str, bool]] = {}
@@ -483,7 +483,7 @@ class Preemptions:
         self._victims[preemptor.metadata.uid] = {each.metadata.uid: False for each in victims}
 
     def give_up(self, preemptor: Pod) -> None:
-        """A pod waits for nobody any more."""
+        """A pod no longer waits for victims."""
         self._victims.pop(preemptor.metadata.uid, None)
 
     def pod_goes(self, pod: Pod) -> None:

@@ -216,7 +216,7 @@ CHECKED: tuple[type[FilterPlugin], ...] = (NodeResourcesFit, NodeAffinity, NodeN
 
 
 def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> HearsOf | None:
-    """Who hears of a node that came or changed: all (None) or, before there were hints, those that might fit it."""
+    """Which waiting pods hear of a node that came or changed: all (None) or, before hints, those that might fit it."""
     if rules.queueing_hints and rules.node_updates_name_their_part:
         return None
     plugins = [plugin() for plugin in CHECKED]
@@ -249,7 +249,7 @@ def _fits(queued: QueuedPod, plugins: Sequence[FilterPlugin], nodes: Nodes) -> b
 
 
 def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> HearsOf | None:
-    """Who hears of a pod that came to a node or changed there: all (None), or those it matters to by affinity."""
+    """Which waiting pods hear of a pod that came to a node or changed: all (None), or those with affinity to it."""
     if rules.added_pods_may_help_anyone:
         return None
     namespace = cluster.store.of(Namespace).get(pod.namespace)

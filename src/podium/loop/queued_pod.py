@@ -249,7 +249,7 @@ LONGEST = 15 * 60.0
 
 
 class Assumed(NamedTuple):
-    """A pod that counts on its node already, though nobody else knows yet."""
+    """A pod that already counts on its node, before the API server knows."""
 
     pod: Pod
     node: str
@@ -449,7 +449,7 @@ class PodGroup:
         return self._position(place), self.pods[place].key
 
     def reject(self, diagnosis: Diagnosis, before: Position | None, now: float) -> list[tuple[Position, QueuedPod]]:
-        """Note that the pods were tried in vain that come before a position, None for all.
+        """Record a failed attempt of the pods that come before a position; None for all.
 
         Gives those of which something else was said so far.
         """

@@ -56,7 +56,7 @@ from podium.plugins.dynamic_resources.extended_resources import (
 )
 from podium.plugins.score_columns import divisors, round_half_away
 from podium.rules import Rules
-from podium.wording import joined
+from podium.wording import counted, joined
 
 MOST_EVICTED = 5
 """How many pods one change evicts at most."""
@@ -85,7 +85,7 @@ def _shortage(name: str, amount: int, info: NodeInfo) -> Obstacle:
     facts = {"resource": name, "missing": amount_text(name, amount - free), "requests": amount_text(name, amount)}
     facts |= {"free": amount_text(name, free), "allocatable": amount_text(name, offered)}
     if name == PODS:
-        text = f"{requested:,} pods run there, and {offered:,} may"
+        text = f"{counted(requested, 'pod')} {'runs' if requested == 1 else 'run'} there, and {offered:,} may"
     elif amount > offered:
         text = f"{facts['requests']} {name} asked for, and the whole node has {facts['allocatable']}"
     else:

@@ -84,7 +84,8 @@ def why_not_page(answer: WhyNot) -> str:
 
 def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -> list[Markup | None]:
     """The parts of a report about one decision."""
-    fits = f"{len(decision.feasible):,} of {decision.node_count:,} nodes fit"
+    verb = "fits" if len(decision.feasible) == 1 else "fit"
+    fits = f"{len(decision.feasible):,} of {counted(decision.node_count, 'node')} {verb}"
     rest = not_looked_at(decision)
     unseen = f"No filter looked at {counted(rest, 'more node')}." if rest and not decision.error else ""
     return [
@@ -276,7 +277,7 @@ def _budgets(disruption: Disruption) -> Markup:
 
 
 def _fates(pods: Sequence[Disrupted]) -> Markup:
-    """Those with trouble first; the sort is stable."""
+    """Pods with trouble first; the sort is stable."""
     trouble = ("pending", "blocked", "lost", "returns")
     rows = []
     for pod in sorted(pods, key=lambda pod: pod.fate.value not in trouble):
