@@ -42,8 +42,6 @@ def results(*found: Result) -> Results:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_is_loaded_and_scheduled(shape: str) -> None:
     (sample,) = samples(small(shape))
-    assert sample.cpu > 0
-    assert sample.reference > 0
     assert sample.peak > 1_000_000
 
 
@@ -81,7 +79,7 @@ def test_the_dump_is_what_kubectl_writes(tmp_path: Path) -> None:
     assert [pod.key for pod in made.of(Pod) if not pod.spec.node_name] == [WAITING]
     for kind in ("load", "build"):
         (sample,) = samples(Figure(kind, kind, repetitions=1), path)
-        assert sample.seconds > 0
+        assert sample.peak > 1_000_000
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------

@@ -34,6 +34,11 @@ class InputError(PodiumError, ValueError):
         return placed
 
 
+def os_problem(error: OSError) -> str:
+    """What the operating system says is wrong, such as `no such file or directory`."""
+    return (error.strerror or str(error)).lower()
+
+
 class QuantityError(InputError):
     """A resource quantity that Kubernetes would not accept."""
 

@@ -10,7 +10,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import IO, Any, NamedTuple
 
@@ -19,11 +19,12 @@ import msgspec
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options, release_of
-from podium.errors import InputError, PodiumError
+from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
 from podium.manifests import load
 from podium.manifests.files import stdin
 from podium.model import Pod
+from podium.model.meta import JsonObject
 from podium.plugins import IN_TREE
 
 STDIN = "-"
@@ -35,8 +36,6 @@ _GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
 """Score plugins that give every node 0 and may be left out of a profile for that."""
 _COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "failed", "failed_predicates", "scores", "totals"))
-
-Fields = Mapping[str, Any]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -71,7 +70,7 @@ class Record(NamedTuple):
     expect: dict[str, Any] | None
 
 
-class Difference(NamedTuple):
+class Mismatch(NamedTuple):
     """One thing that was recorded differently; `node` and `plugin` are empty where they do not apply."""
 
     case: str
@@ -132,7 +131,7 @@ def _lines(source: str, name: str) -> Iterator[bytes]:
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"cannot be unpacked: {error}", name) from None
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), name) from None
+        raise InputError(os_problem(error), name) from None
 
 
 def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
@@ -241,7 +240,7 @@ def prepare(
 
 def verify(
     record: Record, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
-) -> list[Difference]:
+) -> list[Mismatch]:
     """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
     if record.expect is None:
         raise InputError(f"case {record.case.name!r} has no recorded decisions to compare with; use `podium decide`")
@@ -249,23 +248,23 @@ def verify(
     return list(compare(record.case.name, record.expect, answer))
 
 
-def compare(case: str, expected: Fields, got: Fields) -> Iterator[Difference]:
+def compare(case: str, expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
     """The differences between two answers to the same case."""
     refused = bool(expected.get("error")) or expected.get("accepted") is False
     if refused != ("error" in got):
-        yield Difference(case, "", "", "", "error", expected.get("error") or None, got.get("error"))
+        yield Mismatch(case, "", "", "", "error", expected.get("error") or None, got.get("error"))
         return
     if expected.get("effective", got.get("effective")) != got.get("effective"):
-        yield Difference(case, "", "", "", "effective", expected.get("effective"), got.get("effective"))
+        yield Mismatch(case, "", "", "", "effective", expected.get("effective"), got.get("effective"))
     recorded, decided = expected.get("decisions") or [], got.get("decisions") or []
     if len(recorded) != len(decided):
-        yield Difference(case, "", "", "", "decisions", len(recorded), len(decided))
+        yield Mismatch(case, "", "", "", "decisions", len(recorded), len(decided))
     for one, other in zip(recorded, decided, strict=False):
         for difference in _compare_decisions(one, other):
             yield difference._replace(case=case, pod=one.get("pod", ""))
 
 
-def _compare_decisions(expected: Fields, got: Fields) -> Iterator[Difference]:
+def _compare_decisions(expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
     """The differences of one pod, not yet placed in case and pod. Absent and empty are the same."""
     if expected.get("pod") != got.get("pod"):
         yield _difference("pod", expected.get("pod"), got.get("pod"))
@@ -287,7 +286,7 @@ def _compare_decisions(expected: Fields, got: Fields) -> Iterator[Difference]:
         yield _difference("total", one, other, node)
 
 
-def _compare_rejections(expected: Fields, got: Fields) -> Iterator[Difference]:
+def _compare_rejections(expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
     for node in sorted(expected.keys() | got.keys()):
         one, other = expected.get(node), got.get(node)
         if _status(one) != _status(other):
@@ -295,14 +294,14 @@ def _compare_rejections(expected: Fields, got: Fields) -> Iterator[Difference]:
             yield _difference("rejected", one, other, node, plugin)
 
 
-def _compare_failures(field: str, expected: Fields, got: Fields) -> Iterator[Difference]:
+def _compare_failures(field: str, expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
     """The differences in who rejected nodes and why, in the shape of the old releases; order does not matter."""
     for node in sorted(expected.keys() | got.keys()):
         if set(expected.get(node) or ()) != set(got.get(node) or ()):
             yield _difference(field, expected.get(node), got.get(node), node)
 
 
-def _compare_scores(expected: Fields, got: Fields) -> Iterator[Difference]:
+def _compare_scores(expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
     for node in sorted(expected.keys() | got.keys()):
         one, other = expected.get(node) or {}, got.get(node) or {}
         lacking = _MAY_BE_MISSING - other.keys()
@@ -311,21 +310,21 @@ def _compare_scores(expected: Fields, got: Fields) -> Iterator[Difference]:
             yield _difference("score", score, now, node, plugin)
 
 
-def _differing(expected: Fields, got: Fields) -> Iterator[tuple[str, Any, Any]]:
+def _differing(expected: JsonObject, got: JsonObject) -> Iterator[tuple[str, Any, Any]]:
     for key in sorted(expected.keys() | got.keys()):
         if expected.get(key) != got.get(key):
             yield key, expected.get(key), got.get(key)
 
 
-def _status(status: Fields | None) -> tuple[str, str, frozenset[str]] | None:
+def _status(status: JsonObject | None) -> tuple[str, str, frozenset[str]] | None:
     """A status so that equal ones are equal: in which order reasons stand does not matter."""
     if status is None:
         return None
     return status.get("plugin", ""), status.get("code", ""), frozenset(status.get("reasons") or ())
 
 
-def _difference(field: str, expected: Any, got: Any, node: str = "", plugin: str = "") -> Difference:
-    return Difference("", "", node, plugin, field, expected, got)
+def _difference(field: str, expected: Any, got: Any, node: str = "", plugin: str = "") -> Mismatch:
+    return Mismatch("", "", node, plugin, field, expected, got)
 
 
 def _shown(value: Any) -> str:

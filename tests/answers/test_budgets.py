@@ -8,7 +8,7 @@ import pytest
 
 from answers.losing import budget, drained, failed, fates, nodes, replica_set, web
 from podium.answers import Fate
-from podium.answers.lost_pods import Budgets
+from podium.answers.lost_pods import BudgetHealth
 from podium.cluster import Cluster
 
 HEALTH: dict[str, tuple[dict[str, Any], int, tuple[int, int, int], int]] = {
@@ -29,7 +29,7 @@ def test_budgets_count_as_the_controller_does(
     pods = [web(f"w{number}", "a1") for number in range(3)]
     cluster = Cluster.from_objects([*nodes("a1"), replica_set(replicas), budget(**spec), *pods])
 
-    found = Budgets(cluster).health("default/web", cluster)
+    found = BudgetHealth(cluster).health("default/web", cluster)
 
     assert found == health
     assert found.allowed == allowed

@@ -191,7 +191,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "nothing said": (["fail"], "say which nodes fail"),
     "both said": (["fail", "zone=a", "--any", "1"], "say which nodes fail"),
     "none": (["fail", "--any", "0"], "--any 0: at least one node has to fail"),
-    "all": (["fail", "--any", "2"], "cannot lose 2 of 2 nodes; from 1 to 1 can fail"),
+    "all": (["fail", "--any", "2"], "cannot lose 2 of 2 nodes; 1 can fail"),
     "no such label": (["fail", "--any", "rack"], "no node has the label rack"),
     "bad condition": (["drain", "a1", "--fail-if", "x > 1"], "'x' is not measured"),
 }

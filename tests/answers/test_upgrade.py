@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from builders import affinity, make_config, make_node, make_object, make_pod, pod_term
 from podium.answers import Upgrade, upgrade
-from podium.answers.upgrade import NO_POOL, Kind, pool_of
+from podium.answers.upgrade import NO_POOL, ChangeKind, pool_of
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.errors import InputError
@@ -57,7 +57,7 @@ def best_alone(case: Case, position: int | None, pod: dict[str, Any], release: s
     return frozenset(decision.get("ties") or ())
 
 
-def changes_alone(case: Case, older: str, newer: str) -> dict[str, Kind]:
+def changes_alone(case: Case, older: str, newer: str) -> dict[str, ChangeKind]:
     """What changes for each pod, by deciding it alone with either release."""
     running = [(place, each) for place, each in enumerate(case.objects) if is_running(each)]
     found = {}
@@ -65,9 +65,9 @@ def changes_alone(case: Case, older: str, newer: str) -> dict[str, Kind]:
         before, after = (best_alone(case, position, pod, release) for release in (older, newer))
         key = f"{pod['metadata'].get('namespace', 'default')}/{pod['metadata']['name']}"
         if bool(before) != bool(after):
-            found[key] = Kind.UNFIT if before else Kind.FITS
+            found[key] = ChangeKind.UNFIT if before else ChangeKind.FITS
         elif not before & after and before:
-            found[key] = Kind.MOVES
+            found[key] = ChangeKind.MOVES
     return found
 
 
@@ -118,7 +118,7 @@ def test_names_the_pods_of_the_example_that_change() -> None:
         before, after = (
             frozenset(Scheduler(alone, release=release).decide(asked).ties) for release in ("v1.35", "v1.36")
         )
-        assert named.get(pod.key) == (None if before & after else Kind.MOVES), pod.key
+        assert named.get(pod.key) == (None if before & after else ChangeKind.MOVES), pod.key
     assert len(named) > 10
 
 
@@ -140,7 +140,7 @@ def test_a_pod_that_no_longer_fits() -> None:
     found = upgraded([*ZONES, TEAM, there, make_pod("new", affinity=affinity(required=[term]))], "v1.36")
 
     (pod,) = found.changed
-    assert (pod.pod, pod.kind, pod.before, pod.after) == ("default/new", Kind.UNFIT, ("a",), ())
+    assert (pod.pod, pod.kind, pod.before, pod.after) == ("default/new", ChangeKind.UNFIT, ("a",), ())
     assert [cause.name for cause in pod.causes] == ["namespace_selector_matches_listed_namespaces"]
     assert "didn't match pod affinity rules" in pod.message
     assert not found.is_harmless
@@ -152,7 +152,7 @@ def test_a_pod_that_fits_now() -> None:
     there = [make_pod(f"there-{zone}", namespace="team", node=zone, labels={"app": "web"}) for zone in "ab"]
     found = upgraded([*ZONES, TEAM, *there, make_pod("new", affinity=affinity(required=[term], anti=True))], "v1.36")
 
-    assert [(pod.pod, pod.kind, pod.before) for pod in found.changed] == [("default/new", Kind.FITS, ())]
+    assert [(pod.pod, pod.kind, pod.before) for pod in found.changed] == [("default/new", ChangeKind.FITS, ())]
     assert found.is_harmless
 
 

@@ -126,4 +126,4 @@ def test_bench_counts_and_times(tmp_path: Path) -> None:
     measured = json.loads(result.stdout)
     assert measured.keys() == {"scheduled", "failed", "seconds", "pods_per_s"}
     assert (measured["scheduled"], measured["failed"]) == (2, 2)
-    assert measured["pods_per_s"] > 0
+    assert 4 / measured["pods_per_s"] == pytest.approx(measured["seconds"], abs=0.001)

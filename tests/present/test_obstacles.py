@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Pod, list[Object], Obstacle]] = {
         [in_zone("a", pods=1), RUNNING],
         Obstacle(
             "resource",
-            "1 pods run there, and 1 may",
+            "1 pod runs there, and 1 may",
             {"resource": "pods", "missing": "1", "requests": "1", "free": "0", "allocatable": "1"},
             missing=1,
         ),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from podium.errors import PodiumError
-from podium.web.answering import BusyError, EndedError, Workers
+from podium.web.answering import AnswerWorkers, BusyError, EndedError
 
 
 def _answer(question: bytes) -> bytes:
@@ -30,8 +30,8 @@ def _answer(question: bytes) -> bytes:
 
 
 @contextmanager
-def workers(**limits: Any) -> Iterator[Workers]:
-    made = Workers(_answer, **limits)
+def workers(**limits: Any) -> Iterator[AnswerWorkers]:
+    made = AnswerWorkers(_answer, **limits)
     made.start()
     try:
         yield made
@@ -47,7 +47,7 @@ def test_answers_come_back_whole() -> None:
 
 
 def test_many_at_once() -> None:
-    async def ask(made: Workers) -> list[bytes]:
+    async def ask(made: AnswerWorkers) -> list[bytes]:
         return await asyncio.gather(*(made.ask(b"echo %d" % number) for number in range(12)))
 
     with workers(at_once=3) as made:
@@ -82,7 +82,7 @@ def test_memory_is_limited() -> None:
 
 
 def test_too_many_are_turned_away() -> None:
-    async def ask(made: Workers) -> list[object]:
+    async def ask(made: AnswerWorkers) -> list[object]:
         asked = (made.ask(b"sleep 0.3") for _ in range(4))
         return list(await asyncio.gather(*asked, return_exceptions=True))
 
@@ -93,4 +93,4 @@ def test_too_many_are_turned_away() -> None:
 
 def test_nothing_is_answered_before_the_start() -> None:
     with pytest.raises(PodiumError, match="not started"):
-        asyncio.run(Workers(_answer).ask(b"echo"))
+        asyncio.run(AnswerWorkers(_answer).ask(b"echo"))

@@ -180,7 +180,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WayResult:
     """Where the pods went one way."""
 
     name: str
@@ -231,8 +231,8 @@ class SpreadChange(NamedTuple):
 class Comparison:
     """Two outcomes and the pods that differ."""
 
-    before: Outcome
-    after: Outcome
+    before: WayResult
+    after: WayResult
     moves: tuple[Move, ...]
     spread: tuple[SpreadChange, ...]
     """The workloads whose spread differs."""
@@ -313,7 +313,7 @@ class _Run:
     def scheduler(self, cluster: Cluster) -> Scheduler:
         return Scheduler(cluster, self._options)
 
-    def place(self) -> Outcome:
+    def place(self) -> WayResult:
         """Place every pod, fast."""
         nodes: dict[str, str | None] = {}
         messages: dict[str, str] = {}
@@ -323,7 +323,7 @@ class _Run:
                 if nodes[pod.key] is None:
                     messages[pod.key] = scheduler.message(pod)
             cluster = scheduler.cluster
-        return Outcome(self.way.name, nodes, messages, measure(cluster, len(messages)), cluster)
+        return WayResult(self.way.name, nodes, messages, measure(cluster, len(messages)), cluster)
 
     def explain(self, pods: Mapping[str, tuple[str | None, str | None]], other: _Run | None) -> Iterator[_Explained]:
         """Place every pod again, and say of some how the two nodes they went to stood.

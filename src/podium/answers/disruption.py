@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from podium.answers.candidate_changes import SpecConstraint, spec_constraints
-from podium.answers.lost_pods import Budgets, Health, Recreation
+from podium.answers.lost_pods import BudgetHealth, Health, Recreation
 from podium.answers.measures import domains
 from podium.answers.replicas import put_back
 from podium.cluster import Cluster, PodInfo
@@ -211,7 +211,7 @@ def drain(
     """
     checked(cluster, nodes)
     flags = drain_flags(cluster, nodes)
-    impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
+    impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
     for name in nodes:
         cordon(cluster, name)
     others = [other for name in nodes for other in _unmoved(cluster, name)]
@@ -246,7 +246,7 @@ def fail(
     Budgets do not stop a failure; violated ones are reported. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
-    impact, cluster = Impact(Budgets(cluster), cluster), cluster.fork()
+    impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     with closing(Scheduler(cluster, settings)) as scheduler:
         recreation = Recreation(
@@ -287,7 +287,7 @@ def checked(cluster: Cluster, nodes: Sequence[str]) -> None:
 class Impact:
     """Watches the budgets of the pods that go."""
 
-    def __init__(self, budgets: Budgets, cluster: Cluster) -> None:
+    def __init__(self, budgets: BudgetHealth, cluster: Cluster) -> None:
         self.budgets, self._at_first = budgets, cluster
         self._before: dict[str, Health] = {}
         self._worst: dict[str, Health] = {}
@@ -343,7 +343,7 @@ def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
             yield _about(pod, node, Fate.TERMINATING)
 
 
-def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: Budgets) -> Iterator[tuple[Pod, str]]:
+def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: BudgetHealth) -> Iterator[tuple[Pod, str]]:
     """Evict the pods that may be evicted; the others are given back."""
     for pod, node in pods:
         if budgets.forbids(pod, recreation.scheduler.cluster):
@@ -388,7 +388,7 @@ MOST_SETS = 2_000
 BEAM = 4
 """How many sets of one node less are built on, where not all can be tried."""
 
-Nodes = tuple[str, ...]
+NodeNames = tuple[str, ...]
 Severity = tuple[int, int, int]
 """How many pods have no node, how many budgets are violated, how many pods are hit."""
 
@@ -430,7 +430,8 @@ def worst_nodes(
     if len(names) < 2:
         raise InputError("there is only one node; without it nothing is left to go to")
     if not 1 <= number < len(names):
-        raise InputError(f"cannot lose {number} of {len(names)} nodes; from 1 to {len(names) - 1} can fail")
+        fewer = "1" if len(names) == 2 else f"from 1 to {len(names) - 1}"
+        raise InputError(f"cannot lose {number} of {len(names)} nodes; {fewer} can fail")
     possible = comb(len(names), number)
     with closing(_Trials(cluster, settings, on_tried)) as trials:
         if possible <= most:
@@ -478,22 +479,22 @@ class _Trials:
     def __init__(self, cluster: Cluster, settings: Settings, on_tried: Callable[[], object]) -> None:
         self._original, self._cluster, self._settings = cluster, cluster.fork(), settings
         self._scheduler, self._on_tried = Scheduler(self._cluster, settings), on_tried
-        self._budgets = Budgets(cluster)
+        self._budgets = BudgetHealth(cluster)
         self.tried = 0
 
     def close(self) -> None:
         self._scheduler.close()
 
-    def worst(self, sets: Iterable[Nodes], keep: int) -> list[Nodes]:
+    def worst(self, sets: Iterable[NodeNames], keep: int) -> list[NodeNames]:
         """The worst of the sets, in this order; the earlier among equals."""
-        kept: list[tuple[Severity, Nodes]] = []
+        kept: list[tuple[Severity, NodeNames]] = []
         for nodes in sets:
             kept.append((self._badness(nodes), nodes))
             if len(kept) > 4 * keep + 16:
                 kept = _worst_of(kept, keep)
         return [nodes for _, nodes in _worst_of(kept, keep)]
 
-    def _badness(self, nodes: Nodes) -> Severity:
+    def _badness(self, nodes: NodeNames) -> Severity:
         cluster, impact = self._cluster, Impact(self._budgets, self._original)
         lost = [(cluster.node(name), cluster.pods_on(cluster.rows[name])) for name in nodes]
         version = cluster.store.version
@@ -532,11 +533,11 @@ class _Trials:
                 cluster.remove(item)
 
 
-def _worst_of(found: Sequence[tuple[Severity, Nodes]], keep: int) -> list[tuple[Severity, Nodes]]:
+def _worst_of(found: Sequence[tuple[Severity, NodeNames]], keep: int) -> list[tuple[Severity, NodeNames]]:
     return sorted(found, key=lambda each: (tuple(-number for number in each[0]), each[1]))[:keep]
 
 
-def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) -> list[Nodes]:
+def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) -> list[NodeNames]:
     share = most // (1 + BEAM * (number - 1))
     considered = names[: max(share, number)]
     beam = trials.worst(((name,) for name in considered), BEAM)
@@ -545,6 +546,6 @@ def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) 
     return beam
 
 
-def _extended(beam: Iterable[Nodes], names: Iterable[str]) -> Iterator[Nodes]:
+def _extended(beam: Iterable[NodeNames], names: Iterable[str]) -> Iterator[NodeNames]:
     """Every set with one more node, each of them once."""
     yield from dict.fromkeys(tuple(sorted((*nodes, name))) for nodes in beam for name in names if name not in nodes)

@@ -52,7 +52,7 @@ class _Budget:
         return pod.namespace == self.object.namespace and self.selector.matches(pod.metadata.labels)
 
 
-class Budgets:
+class BudgetHealth:
     """The budgets of a cluster, counted from the pods as often as asked, here or on a copy of the cluster.
 
     What the status of a budget says is not used: it is about the moment the input was taken. A pod is healthy if it is

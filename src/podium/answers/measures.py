@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.cluster import Cluster
-from podium.cluster.columns import Mask
+from podium.cluster.columns import Floats, Mask
 from podium.errors import InputError
 from podium.manifests import workload_of
 from podium.model import Node
@@ -25,8 +24,6 @@ from podium.model.objects import PRICE_PER_HOUR, ZONE
 from podium.model.pod import belongs_to_node
 from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
-
-Floats = NDArray[np.float64]
 
 NODE = "node"
 """Stands for the nodes themselves where a label could be named."""

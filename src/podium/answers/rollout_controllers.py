@@ -37,7 +37,7 @@ from podium.model import DaemonSet, Deployment, Object, Pod, ReplicaSet, Statefu
 from podium.model.objects import UpdateStrategy, int_or_percent
 
 
-class Stage(Protocol):
+class ControlledCluster(Protocol):
     """The cluster that controllers act on."""
 
     expansion: Expansion
@@ -61,7 +61,7 @@ class Stage(Protocol):
 class Controller(ABC):
     """Rolls out one workload. `created` and `deleted` are the pods of the present step."""
 
-    def __init__(self, applied: Applied, stage: Stage) -> None:
+    def __init__(self, applied: Applied, stage: ControlledCluster) -> None:
         self.applied, self.stage = applied, stage
         self.created: list[Pod] = []
         self.deleted: list[Pod] = []
@@ -133,7 +133,7 @@ class _Replicas:
 class DeploymentController(Controller):
     """Scales the new ReplicaSet up and the old ones down, as far as maxSurge and maxUnavailable let it."""
 
-    def __init__(self, applied: Applied, stage: Stage) -> None:
+    def __init__(self, applied: Applied, stage: ControlledCluster) -> None:
         super().__init__(applied, stage)
         assert isinstance(applied.after, Deployment)
         self._deployment = applied.after
@@ -270,7 +270,7 @@ class DeploymentController(Controller):
 class StatefulSetController(Controller):
     """Replaces pods from the highest ordinal down to the partition, each once the one before is ready again."""
 
-    def __init__(self, applied: Applied, stage: Stage, *, several_at_once: bool) -> None:
+    def __init__(self, applied: Applied, stage: ControlledCluster, *, several_at_once: bool) -> None:
         """With `several_at_once`, maxUnavailable says how many pods are replaced at a time; else it is one."""
         super().__init__(applied, stage)
         assert isinstance(applied.after, StatefulSet)
@@ -396,7 +396,7 @@ class StatefulSetController(Controller):
 class DaemonSetController(Controller):
     """Replaces the pods of nodes: maxUnavailable of them at a time or, with maxSurge, by new pods beside the old."""
 
-    def __init__(self, applied: Applied, stage: Stage) -> None:
+    def __init__(self, applied: Applied, stage: ControlledCluster) -> None:
         super().__init__(applied, stage)
         assert isinstance(applied.after, DaemonSet)
         self._set = applied.after

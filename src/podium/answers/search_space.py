@@ -30,7 +30,7 @@ SHAPE_AT = (0, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class TunedSettings:
-    """One way to turn them."""
+    """The settings of one trial."""
 
     weights: Mapping[str, int]
     """Per scoring plugin of the profile."""
@@ -192,12 +192,12 @@ class PolicySpace:
         self._shares = release == V1_18.release
         has_ratio = RATIO_ARGUMENT not in RULES[release].lacks_fields
         self.strategies: tuple[str, ...] = (LEAST, MOST, RATIO) if has_ratio else (LEAST, MOST)
-        self.today = self._knobs()
+        self.today = self._settings_of()
         if not self.today.weights:
             raise InputError("the Policy has no priority whose weight matters: there is nothing to tune")
 
     def document(self, settings: TunedSettings) -> Document:
-        """The Policy with its settings turned."""
+        """The Policy with these settings."""
         document = deepcopy(self._document)
         if settings != self.today:
             document["priorities"] = [self._turned(entry, settings) for entry in self._entries]
@@ -211,14 +211,16 @@ class PolicySpace:
     def _entries(self) -> list[Document]:
         return list(self._document.get("priorities") or ())
 
-    def _knobs(self) -> TunedSettings:
-        weights = {self._knob(entry): entry["weight"] for entry in self._entries if entry["name"] not in LEFT_ALONE}
+    def _settings_of(self) -> TunedSettings:
+        weights = {
+            self._weight_name(entry): entry["weight"] for entry in self._entries if entry["name"] not in LEFT_ALONE
+        }
         scaling = [entry for entry in self._entries if _strategy(entry)]
         if len(scaling) != 1:
             return TunedSettings(weights, None)
         return TunedSettings(weights, _strategy(scaling[0]), _policy_shape(scaling[0]))
 
-    def _knob(self, entry: Document) -> str:
+    def _weight_name(self, entry: Document) -> str:
         """The name that an entry's weight goes by: its own or, where the weight is shared, that of the first."""
         kind = _kind(entry)
         if not self._shares or kind not in SHARED:
@@ -228,7 +230,7 @@ class PolicySpace:
     def _turned(self, entry: Document, settings: TunedSettings) -> Document:
         if entry["name"] in LEFT_ALONE:
             return entry
-        weight = settings.weights[self._knob(entry)]
+        weight = settings.weights[self._weight_name(entry)]
         if settings.strategy is None or not _strategy(entry) or (settings.strategy, settings.shape) == self._scaling:
             return {**entry, "weight": weight}
         turned: Document = {"name": settings.strategy, "weight": weight}
@@ -254,11 +256,11 @@ class V1Alpha2Space:
         names = [each.scheduler_name for each in profiles]
         self._place = place_of(profile, names)
         self.profile = names[self._place]
-        self.today = self._knobs(profiles[self._place])
+        self.today = self._settings_of(profiles[self._place])
         if not self.today.weights:
             raise InputError(f"profile {self.profile!r} has no plugin whose weight matters: there is nothing to tune")
 
-    def _knobs(self, profile: Profile) -> TunedSettings:
+    def _settings_of(self, profile: Profile) -> TunedSettings:
         from podium.releases.resource_priorities import RatioArgs
 
         weights = {ref.name: ref.weight for ref in profile.points["score"] if ref.name not in LEFT_ALONE}

@@ -1,6 +1,4 @@
-"""One try of a configuration: what is run, the number that a search wants as low as possible, and the processes that
-carry tries out.
-"""
+"""Trials of a configuration: what one runs, the number that a search minimises, and the processes that run trials."""
 
 from __future__ import annotations
 

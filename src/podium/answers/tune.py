@@ -144,7 +144,7 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class BestConfiguration:
     """The best configuration that was found."""
 
     objective: str
@@ -187,7 +187,7 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuning(Found):
+class Tuning(BestConfiguration):
     """The best configuration for pods that are placed, and what it would change."""
 
     comparison: Comparison
@@ -212,7 +212,7 @@ class Tuning(Found):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimelineTuning(Found):
+class TimelineTuning(BestConfiguration):
     """The best configuration for events that happen, and what they come to with it."""
 
     comparison: TimelineComparison
@@ -222,7 +222,7 @@ class TimelineTuning(Found):
         return {"before": self.comparison.before, "after": self.comparison.after}
 
 
-class Budget(NamedTuple):
+class SearchBudget(NamedTuple):
     """How long to search, and on what: see `tune`."""
 
     trials: int | None = None
@@ -265,7 +265,7 @@ def tune(
     cannot import is tried in this one. `on_tried` is called after each trial. An old release is given and gives a
     Policy, or v1.18 what it is given.
     """
-    budget = Budget(trials, seconds, jobs, workers, on_tried)
+    budget = SearchBudget(trials, seconds, jobs, workers, on_tried)
     budget.check()
     optuna = load_optuna("tuning")
     options = SchedulerOptions.steady(config, **keywords)
@@ -320,7 +320,7 @@ def tune_timeline(
     the cost of the nodes unless given, or without node groups the mean wait. No configuration is better that leaves
     more pods waiting at the end, or more important ones.
     """
-    budget = Budget(trials, seconds, jobs, workers, on_tried)
+    budget = SearchBudget(trials, seconds, jobs, workers, on_tried)
     budget.check()
     optuna = load_optuna("tuning")
     options = SchedulerOptions.steady(config, **keywords)
@@ -359,7 +359,7 @@ def _name(objective: object) -> str:
     return objective if isinstance(objective, str) else getattr(objective, "__name__", repr(objective))
 
 
-def _tried(bench: TrialRunner, budget: Budget, search: _Search) -> tuple[Trial, ...]:
+def _tried(bench: TrialRunner, budget: SearchBudget, search: _Search) -> tuple[Trial, ...]:
     """Every configuration that is tried before the budget is used up."""
     deadline = None if budget.seconds is None else monotonic() + budget.seconds
     most = budget.trials if budget.trials is not None else TRIALS if budget.seconds is None else None
@@ -385,7 +385,7 @@ class _Search:
 
     def __init__(self, optuna: ModuleType, space: SearchSpace, left_out: Collection[str], seed: int) -> None:
         """The weights of the plugins in `left_out` stay as they are."""
-        self._panel = space
+        self._space = space
         self._plugins = [plugin for plugin in space.today.weights if plugin not in left_out]
         self._largest = max(LARGEST_WEIGHT, *space.today.weights.values())
         self._failed = optuna.trial.TrialState.FAIL
@@ -396,7 +396,7 @@ class _Search:
 
     def trials(self, run: RunTrials, most: int | None, deadline: float | None) -> Generator[Trial]:
         """Today's configuration, then what the search comes up with, until the budget is used up."""
-        space, number = self._panel, 1
+        space, number = self._space, 1
         # However short the time, there has to be something to compare with.
         (first,) = run([space.today], None)
         assert first is not None
@@ -417,16 +417,16 @@ class _Search:
 
     def _parameters(self, strategy: str) -> dict[str, Any]:
         """Today's weights, with a strategy, as the search has them; a steep shape where one is needed."""
-        weights = {f"weight {plugin}": self._panel.today.weights[plugin] for plugin in self._plugins}
+        weights = {f"weight {plugin}": self._space.today.weights[plugin] for plugin in self._plugins}
         shape = {f"score at {at}%": at * HIGHEST_SCORE // SHAPE_AT[-1] for at in SHAPE_AT}
         return {**weights, "strategy": strategy, **(shape if has_shape(strategy) else {})}
 
     def _suggest(self, trial: Asked) -> TunedSettings:
         chosen = {plugin: trial.suggest_int(f"weight {plugin}", 1, self._largest, log=True) for plugin in self._plugins}
-        weights = {**self._panel.today.weights, **chosen}
-        if self._panel.today.strategy is None:
+        weights = {**self._space.today.weights, **chosen}
+        if self._space.today.strategy is None:
             return TunedSettings(weights, None)
-        strategy = trial.suggest_categorical("strategy", self._panel.strategies)
+        strategy = trial.suggest_categorical("strategy", self._space.strategies)
         if not has_shape(strategy):
             return TunedSettings(weights, strategy)
         shape = tuple((at, trial.suggest_int(f"score at {at}%", 0, HIGHEST_SCORE)) for at in SHAPE_AT)

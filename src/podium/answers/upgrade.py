@@ -136,7 +136,7 @@ Best = frozenset[str]
 """The nodes that share the highest score, any of which may be taken; none for a pod that fits nowhere."""
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What changes for a pod."""
 
     MOVES = "moves"
@@ -153,7 +153,7 @@ class Changed:
 
     pod: str
     workload: str
-    kind: Kind
+    kind: ChangeKind
     runs_on: str | None
     """The node it is on; None for a pending one."""
     before: tuple[str, ...]
@@ -182,18 +182,18 @@ class Changed:
         }
 
 
-class Group(NamedTuple):
+class ChangeGroup(NamedTuple):
     """How many pods of one cause, workload or pool change, by what changes."""
 
     name: str
-    counts: Mapping[Kind, int]
+    counts: Mapping[ChangeKind, int]
 
     @property
     def total(self) -> int:
         return sum(self.counts.values())
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, **{kind.value: self.counts.get(kind, 0) for kind in Kind}}
+        return {"name": self.name, **{kind.value: self.counts.get(kind, 0) for kind in ChangeKind}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,25 +218,25 @@ class Upgrade:
     @property
     def is_harmless(self) -> bool:
         """Whether every pod still fits and the configuration is accepted."""
-        return not self.configuration.refused and not any(pod.kind is Kind.UNFIT for pod in self.changed)
+        return not self.configuration.refused and not any(pod.kind is ChangeKind.UNFIT for pod in self.changed)
 
-    def by_cause(self) -> list[tuple[Difference | None, Group]]:
+    def by_cause(self) -> list[tuple[Difference | None, ChangeGroup]]:
         """The causes, that of most pods first; None for differences that only act together."""
         causes = {cause.name: cause for pod in self.changed for cause in pod.causes}
         groups = _grouped(self.changed, lambda pod: [cause.name for cause in pod.causes] or [""])
         return [(causes.get(group.name), group) for group in groups]
 
-    def by_workload(self) -> list[Group]:
+    def by_workload(self) -> list[ChangeGroup]:
         return _grouped(self.changed, lambda pod: [f"{pod.pod.partition('/')[0]} {pod.workload}"])
 
-    def by_pool(self) -> list[Group]:
+    def by_pool(self) -> list[ChangeGroup]:
         return _grouped(self.changed, lambda pod: [pod.pool])
 
     @property
     def values(self) -> dict[str, float]:
         """What conditions may name: see `NAMES`."""
         counts = Counter(pod.kind for pod in self.changed)
-        kinds = {kind.value: float(counts[kind]) for kind in Kind}
+        kinds = {kind.value: float(counts[kind]) for kind in ChangeKind}
         return {**kinds, "pods": float(self.decided), "refused": float(len(self.configuration.refused))}
 
     def to_dict(self) -> dict[str, Any]:
@@ -267,17 +267,17 @@ class Upgrade:
         }
 
 
-NAMES = ("pods", *(kind.value for kind in Kind), "refused")
+NAMES = ("pods", *(kind.value for kind in ChangeKind), "refused")
 """What conditions on an upgrade may name."""
 TOGETHER = "Several differences together; none of them alone."
 
 
-def _grouped(pods: Iterable[Changed], names: Callable[[Changed], list[str]]) -> list[Group]:
-    counts: dict[str, Counter[Kind]] = {}
+def _grouped(pods: Iterable[Changed], names: Callable[[Changed], list[str]]) -> list[ChangeGroup]:
+    counts: dict[str, Counter[ChangeKind]] = {}
     for pod in pods:
         for name in names(pod):
             counts.setdefault(name, Counter())[pod.kind] += 1
-    found = [Group(name, dict(of_name)) for name, of_name in counts.items()]
+    found = [ChangeGroup(name, dict(of_name)) for name, of_name in counts.items()]
     return sorted(found, key=lambda group: (-group.total, group.name))
 
 
@@ -415,13 +415,13 @@ def _attempt(scheduler: Scheduler, pod: Pod) -> str | None:
         return None
 
 
-def _kind(before: Best, after: Best) -> Kind | None:
+def _kind(before: Best, after: Best) -> ChangeKind | None:
     """What changes for a pod; None where a node is best both times, or none is."""
     if before and after:
-        return None if before & after else Kind.MOVES
+        return None if before & after else ChangeKind.MOVES
     if before:
-        return Kind.UNFIT
-    return Kind.FITS if after else None
+        return ChangeKind.UNFIT
+    return ChangeKind.FITS if after else None
 
 
 def _find_causes(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.autoscaling.fleet import NEVER, Fleet, Member, WhatIf, is_expendable, may_leave, without
+from podium.autoscaling.fleet import NEVER, Fleet, Member, TrialCluster, is_expendable, may_leave, without
 from podium.autoscaling.groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
 from podium.model import Pod
 from podium.model.quantity import parse_quantity
@@ -31,7 +31,7 @@ class Consolidation:
         """When nodes have been unchanged for long enough."""
         yield from (since + self._settings.consolidate_after for _, since in self._since.values())
 
-    def update(self, tried: WhatIf) -> None:
+    def update(self, tried: TrialCluster) -> None:
         """Note which nodes changed. `tried` is the cluster with the pods that wait where they fit."""
         self._tried, found = tried, {}
         for one in self._fleet.members():
@@ -67,7 +67,7 @@ class Consolidation:
         budgets = [budget for budget in self._settings.budgets if reason in budget.reasons]
         return min((budget.allowed(nodes) for budget in budgets), default=nodes)
 
-    def _consolidate(self, one: Member, tried: WhatIf, spare: int) -> bool:
+    def _consolidate(self, one: Member, tried: TrialCluster, spare: int) -> bool:
         """Delete a node whose pods fit elsewhere, or replace it by a cheaper one on which they do."""
         fleet = self._fleet
         if spare > 0 and without(tried, one) is not None:
@@ -106,7 +106,7 @@ class ScaleDown:
             fleet.last_delete + settings.scale_down_delay_after_delete,
         )
 
-    def update(self, tried: WhatIf) -> None:
+    def update(self, tried: TrialCluster) -> None:
         """Find the nodes that are little used and whose pods fit elsewhere, all of them taken away together.
 
         `tried` is the cluster with the pods that wait where they fit: nodes that are to get one are needed.
@@ -234,7 +234,7 @@ class Autoscaler:
         # In a look that lets a group grow, none shrinks.
         return grown or self._shrinking.act() or changed
 
-    def _grow(self, waiting: list[Pod], tried: WhatIf) -> bool:
+    def _grow(self, waiting: list[Pod], tried: TrialCluster) -> bool:
         """Let a group grow for pods that fit nowhere; whether one does."""
         settings, current = self._settings, self._timeline.history.current
         old_enough = self._timeline.now - settings.new_pod_scale_up_delay
@@ -269,7 +269,7 @@ def scaled(timeline: Timeline, groups: NodeGroups | None) -> Timeline:
 
 
 @dataclass(frozen=True)
-class Option:
+class ExpansionOption:
     """A group that could grow by some nodes, and the pods that would fit then."""
 
     group: NodeGroup
@@ -292,8 +292,8 @@ class Option:
 
 
 def options(
-    waiting: Sequence[Pod], tried: WhatIf, room: Mapping[str, int], groups: Sequence[NodeGroup]
-) -> list[Option]:
+    waiting: Sequence[Pod], tried: TrialCluster, room: Mapping[str, int], groups: Sequence[NodeGroup]
+) -> list[ExpansionOption]:
     """What each group could do for pods that fit nowhere in `tried`; `room` is how many nodes it may still get."""
     ordered = sorted(waiting, key=_size, reverse=True)
     found = (_option(group, ordered, tried.copy(), room[group.name]) for group in groups if room[group.name] > 0)
@@ -305,7 +305,7 @@ def _size(pod: Pod) -> tuple[int, int]:
     return requests.get(CPU, 0), requests.get(MEMORY, 0)
 
 
-def _option(group: NodeGroup, pods: Sequence[Pod], tried: WhatIf, room: int) -> Option | None:
+def _option(group: NodeGroup, pods: Sequence[Pod], tried: TrialCluster, room: int) -> ExpansionOption | None:
     """Add nodes of a group one by one, each for a pod that does not fit on those there are."""
     helped: list[Pod] = []
     added = 0
@@ -323,10 +323,10 @@ def _option(group: NodeGroup, pods: Sequence[Pod], tried: WhatIf, room: int) -> 
             else:
                 hopeless.add(kind)
                 tried.remove(node)
-    return Option(group, added, tuple(helped)) if added else None
+    return ExpansionOption(group, added, tuple(helped)) if added else None
 
 
-BY: Mapping[str, Callable[[Option], float]] = {
+BY: Mapping[str, Callable[[ExpansionOption], float]] = {
     "least-waste": lambda option: option.waste,
     "price": lambda option: option.price,
     "priority": lambda option: -option.group.priority,
@@ -336,7 +336,7 @@ BY: Mapping[str, Callable[[Option], float]] = {
 """What each expander wants as low as possible."""
 
 
-def choose(found: Sequence[Option], expanders: Sequence[str], rng: random.Random) -> Option:
+def choose(found: Sequence[ExpansionOption], expanders: Sequence[str], rng: random.Random) -> ExpansionOption:
     """The option that the expanders prefer, one after the other; of equals the one whose group stands first."""
     for expander in expanders:
         if expander == "random":

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.autoscaling.groups import NodeGroup, NodeGroups, Settings
+from podium.autoscaling.groups import AutoscalingSettings, NodeGroup, NodeGroups
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError
@@ -32,18 +32,18 @@ SYSTEM = "kube-system"
 MEMORY_MEDIUM = "Memory"
 
 
-def is_expendable(pod: Pod, settings: Settings) -> bool:
+def is_expendable(pod: Pod, settings: AutoscalingSettings) -> bool:
     """Whether a pod's priority is so low that no node comes or stays for it; a pod without a priority is not."""
     cutoff = settings.expendable_pods_priority_cutoff
     return pod.spec.priority is not None and pod.spec.priority < cutoff and not settings.is_karpenter
 
 
 def goes_along(pod: Pod) -> bool:
-    """Whether a pod goes with its node and nobody minds: of a DaemonSet, a mirror pod, or one that ends anyway."""
+    """Whether a pod may end with its node: a DaemonSet's, a mirror pod, or one that is ending anyway."""
     return pod.terminating or belongs_to_node(pod)
 
 
-def may_move(pod: Pod, settings: Settings, disruptions: Disruptions) -> bool:
+def may_move(pod: Pod, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
     """Whether a pod may be evicted so that its node can go, by the rules of the strategy."""
     annotations, owner = pod.metadata.annotations, pod.metadata.controller
     if not disruptions.may_evict(pod):
@@ -60,7 +60,7 @@ def may_move(pod: Pod, settings: Settings, disruptions: Disruptions) -> bool:
     return not (settings.skip_nodes_with_local_storage and _has_local_storage(pod))
 
 
-def may_go(node: Node, settings: Settings) -> bool:
+def may_go(node: Node, settings: AutoscalingSettings) -> bool:
     """Whether a node's annotations let it be removed."""
     return node.metadata.annotations.get(DO_NOT_DISRUPT if settings.is_karpenter else SCALE_DOWN_DISABLED) != "true"
 
@@ -74,7 +74,7 @@ def _has_local_storage(pod: Pod) -> bool:
     )
 
 
-class WhatIf:
+class TrialCluster:
     """A copy of a cluster to try something on. `comes_with` gives the pods and devices that a new node has at once."""
 
     def __init__(
@@ -96,8 +96,8 @@ class WhatIf:
     def _scheduler(self) -> Scheduler:
         return self._scheduler_on(self.cluster)
 
-    def copy(self) -> WhatIf:
-        twin = WhatIf(self.cluster, self._scheduler_on, self._comes_with)
+    def copy(self) -> TrialCluster:
+        twin = TrialCluster(self.cluster, self._scheduler_on, self._comes_with)
         twin.placed = {name: [*pods] for name, pods in self.placed.items()}
         return twin
 
@@ -178,7 +178,9 @@ class Member:
         return not is_unreachable(self.node)
 
 
-def member(cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[str], Pod], settings: Settings) -> Member:
+def member(
+    cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[str], Pod], settings: AutoscalingSettings
+) -> Member:
     """A node as it is now; `current` gives a pod by its key."""
     row = cluster.rows[node.name]
     pods = [current(placed.pod.key) for placed in cluster.placed_on(row)]
@@ -200,20 +202,20 @@ def member(cluster: Cluster, node: Node, group: NodeGroup, current: Callable[[st
     return Member(node, group, moving, max(shares), has_gpus=resources == (GPU,))
 
 
-def _is_ignored(pod: Pod, settings: Settings) -> bool:
+def _is_ignored(pod: Pod, settings: AutoscalingSettings) -> bool:
     """Whether a pod is left out of how much of its node is used."""
     if is_static(pod):
         return settings.ignore_mirror_pods_utilization
     return settings.ignore_daemonsets_utilization and belongs_to_node(pod)
 
 
-def may_leave(one: Member, settings: Settings, disruptions: Disruptions) -> bool:
+def may_leave(one: Member, settings: AutoscalingSettings, disruptions: Disruptions) -> bool:
     """Whether nothing on a node keeps it: no annotation, no pod that must not be moved, no budget."""
     movable = all(may_move(pod, settings, disruptions) for pod in one.pods)
     return may_go(one.node, settings) and movable and disruptions.may_evict_all(one.pods)
 
 
-def without(tried: WhatIf, one: Member, instead: Sequence[Node] = ()) -> WhatIf | None:
+def without(tried: TrialCluster, one: Member, instead: Sequence[Node] = ()) -> TrialCluster | None:
     """The cluster without a node, its pods on others or on those that come instead; None if they do not fit.
 
     Its pods are also those that were put there when another node was taken away.
@@ -357,10 +359,10 @@ class Fleet:
 
     # -- what there is -----------------------------------------------------------------------------------------------
 
-    def what_if(self) -> WhatIf:
+    def what_if(self) -> TrialCluster:
         """The cluster as it is, with the nodes that are on their way."""
         daemons_for = self.world.controllers.daemons_for
-        what_if = WhatIf(
+        what_if = TrialCluster(
             self._loop.cluster, self._loop.scheduler_on, lambda node: [*self._slices_of(node), *daemons_for(node)]
         )
         for boot in self.booting:

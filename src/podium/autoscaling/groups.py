@@ -76,7 +76,7 @@ class NodeGroup:
 
 
 @dataclass(frozen=True)
-class Budget:
+class DisruptionBudget:
     """How many nodes Karpenter may take away at a time."""
 
     nodes: int
@@ -89,11 +89,11 @@ class Budget:
         return -(-self.nodes * nodes // 100) if self.is_percentage else self.nodes
 
 
-TENTH = Budget(10, is_percentage=True, reasons=REASONS)
+TENTH = DisruptionBudget(10, is_percentage=True, reasons=REASONS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class AutoscalingSettings:
     """How groups grow and shrink. Times are in seconds."""
 
     strategy: str
@@ -119,7 +119,7 @@ class Settings:
     expendable_pods_priority_cutoff: int
     consolidation_policy: str
     consolidate_after: float
-    budgets: tuple[Budget, ...]
+    budgets: tuple[DisruptionBudget, ...]
 
     @property
     def is_karpenter(self) -> bool:
@@ -131,7 +131,7 @@ class NodeGroups:
     """The groups of a file, and its settings."""
 
     groups: tuple[NodeGroup, ...]
-    settings: Settings
+    settings: AutoscalingSettings
 
     def of(self, node: Node) -> NodeGroup | None:
         """The group a node belongs to."""
@@ -154,13 +154,13 @@ def read_node_groups(file: str) -> NodeGroups:
     return NodeGroups(groups, settings)
 
 
-def _settings(top: Section) -> Settings:
+def _settings(top: Section) -> AutoscalingSettings:
     strategy = top.one_of("strategy", STRATEGIES, STRATEGIES[0])
     interval = _duration(top, "scanInterval", 10.0)
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
     is_never = top.raw("consolidateAfter") == NEVER
-    return Settings(
+    return AutoscalingSettings(
         strategy=strategy,
         expanders=_expanders(top, "price" if strategy == KARPENTER else "least-waste"),
         seed=top.whole("seed", 0),
@@ -196,7 +196,7 @@ def _expanders(top: Section, default: str) -> tuple[str, ...]:
     return names
 
 
-def _budget(given: Section) -> Budget:
+def _budget(given: Section) -> DisruptionBudget:
     nodes, reasons = given.raw("nodes"), given.texts("reasons")
     text = str(nodes).removesuffix("%")
     is_percentage = text != str(nodes)
@@ -206,7 +206,7 @@ def _budget(given: Section) -> Budget:
         if reason not in REASONS:
             given.refuse("reasons", f"has {reason!r}; use {', '.join(REASONS)}")
     given.done()
-    return Budget(int(text), is_percentage, reasons or REASONS)
+    return DisruptionBudget(int(text), is_percentage, reasons or REASONS)
 
 
 def _group(given: Section) -> NodeGroup:

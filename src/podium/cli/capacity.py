@@ -68,7 +68,7 @@ class Wanted:
     ] = field(default_factory=list)
     profile: options.Profile = None
 
-    def read(self, objects: Objects) -> tuple[Asked, Objects]:
+    def read(self, objects: Objects) -> tuple[CapacityQuestion, Objects]:
         """The same with everything read that is named, and the objects with what that brings along."""
         from podium.cli.inputs import read_node, read_templates
         from podium.errors import InputError
@@ -84,7 +84,7 @@ class Wanted:
             raise InputError("--nodes-needed must know for how many pods: say --at-least N")
         if not templates and not nodes:
             raise InputError("no pod to find the capacity for: name a file or a pod, or ask with --nodes-needed")
-        return Asked(templates, _read_mix(self.mix), self.at_least, self.limit, nodes, excluded), objects
+        return CapacityQuestion(templates, _read_mix(self.mix), self.at_least, self.limit, nodes, excluded), objects
 
 
 def capacity(
@@ -121,7 +121,7 @@ def capacity(
     return 0 if fits else 1
 
 
-class Asked(NamedTuple):
+class CapacityQuestion(NamedTuple):
     """What is to be found out."""
 
     templates: list[Pod]
@@ -132,7 +132,9 @@ class Asked(NamedTuple):
     excluded: list[str]
 
 
-def _answers(asked: Asked, objects: Objects, settings: SchedulerOptions) -> tuple[Capacity | None, NodesNeeded | None]:
+def _answers(
+    asked: CapacityQuestion, objects: Objects, settings: SchedulerOptions
+) -> tuple[Capacity | None, NodesNeeded | None]:
     """How many fit, if there are pods to place; how many nodes the others need, or what is pending, if asked."""
     from itertools import islice
 
@@ -152,7 +154,9 @@ def _answers(asked: Asked, objects: Objects, settings: SchedulerOptions) -> tupl
     return answer, needed
 
 
-def _each_alone(asked: Asked, objects: Objects, settings: SchedulerOptions, output: str, html: str | None) -> int:
+def _each_alone(
+    asked: CapacityQuestion, objects: Objects, settings: SchedulerOptions, output: str, html: str | None
+) -> int:
     """Count every workload as if the others were not asked about; exit code 1 if one of them has too little room."""
     from podium import answers
     from podium.cli.output import emit, text_width, write_report

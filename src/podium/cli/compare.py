@@ -183,7 +183,7 @@ def _compare_timelines(
     """Let the events happen both ways; `when` is where they stand, and when to stop."""
     from podium.answers.compare import TIMELINE_NAMES, compare_timelines
     from podium.cli.inputs import registry_with
-    from podium.cli.output import emit, exit_code, read_conditions, text_width, with_conditions
+    from podium.cli.output import emit_measured, exit_code, read_conditions
     from podium.present.comparison import timeline_document, timeline_lines, timeline_rows
     from podium.timeline import read_timeline
 
@@ -194,12 +194,7 @@ def _compare_timelines(
     comparison = compare_timelines(
         before, after, read_timeline(events or "-"), until=stop, registry=registry, **options
     )
-    emit(
-        output,
-        lines=lambda: timeline_lines(comparison, width=text_width(output)),
-        document=lambda: with_conditions(timeline_document(comparison), conditions, comparison.values),
-        rows=lambda: timeline_rows(comparison),
-    )
+    emit_measured(comparison, conditions, output, lines=timeline_lines, document=timeline_document, rows=timeline_rows)
     return exit_code(conditions, comparison.values)
 
 
@@ -299,14 +294,11 @@ def _page(comparison: Comparison) -> str:
 
 
 def _show(comparison: Comparison, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import emit, text_width, with_conditions
+    from podium.cli.output import emit_measured
     from podium.present.comparison import to_document, to_lines, to_rows
 
-    emit(
-        output,
-        lines=lambda: to_lines(comparison, width=text_width(output), everything=everything),
-        document=lambda: with_conditions(to_document(comparison), conditions, comparison.values),
-        rows=lambda: to_rows(comparison),
+    emit_measured(
+        comparison, conditions, output, lines=to_lines, document=to_document, rows=to_rows, everything=everything
     )
 
 
@@ -378,15 +370,10 @@ def _upgrade_page(found: Upgrade) -> str:
 
 
 def _upgrade_show(found: Upgrade, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import emit, text_width, with_conditions
+    from podium.cli.output import emit_measured
     from podium.present.upgrade import to_document, to_lines, to_rows
 
-    emit(
-        output,
-        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
-        document=lambda: with_conditions(to_document(found), conditions, found.values),
-        rows=lambda: to_rows(found),
-    )
+    emit_measured(found, conditions, output, lines=to_lines, document=to_document, rows=to_rows, everything=everything)
 
 
 def releases(

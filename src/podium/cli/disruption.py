@@ -23,7 +23,7 @@ Preempt = Annotated[
 Everything = Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")]
 
 
-Nodes = Annotated[
+NodeArguments = Annotated[
     list[str],
     typer.Argument(
         metavar="NODE|KEY=VALUE",
@@ -43,7 +43,7 @@ FailIf = Annotated[list[str], fail_if("pending > 0", MEASURES)]
 
 def drain(
     source: options.Source = options.Source(),
-    nodes: Nodes = [],
+    nodes: NodeArguments = [],
     selectors: Selectors = [],
     preempt: Preempt = True,
     fail_when: FailIf = [],
@@ -74,7 +74,7 @@ def drain(
 
 def fail(
     source: options.Source = options.Source(),
-    nodes: Nodes = [],
+    nodes: NodeArguments = [],
     selectors: Selectors = [],
     worst: Annotated[
         str | None,
@@ -217,12 +217,15 @@ def _page(found: Audit) -> str:
 
 
 def _audit_show(found: Audit, conditions: Sequence[Condition], output: Format, *, everything: bool) -> None:
-    from podium.cli.output import emit, text_width, with_conditions
+    from podium.cli.output import emit_measured
     from podium.present.disruption import audit_document, audit_lines, audit_rows
 
-    emit(
+    emit_measured(
+        found,
+        conditions,
         output,
-        lines=lambda: audit_lines(found, width=text_width(output), everything=everything),
-        document=lambda: with_conditions(audit_document(found), conditions, found.values),
-        rows=lambda: audit_rows(found),
+        lines=audit_lines,
+        document=audit_document,
+        rows=audit_rows,
+        everything=everything,
     )

@@ -12,21 +12,22 @@ from podium.cli.output import Format, Output
 
 if TYPE_CHECKING:
     from podium.answers import WhyNot
+    from podium.engine import Decision
     from podium.model import Pod
     from podium.present.explanation import Explained
 
-POD_HELP = "The pod's name, namespace/name, or a workload such as deploy/web."
+PodName = Annotated[
+    str,
+    typer.Argument(
+        metavar="POD",
+        autocompletion=options.complete_pods,
+        help="The pod's name, namespace/name, or a workload such as deploy/web.",
+    ),
+]
 
 
 def explain(
-    pod: Annotated[
-        str,
-        typer.Argument(
-            metavar="POD",
-            autocompletion=options.complete_pods,
-            help=POD_HELP,
-        ),
-    ],
+    pod: PodName,
     source: options.Source = options.Source(),
     from_scheduler: Annotated[
         str | None,
@@ -74,9 +75,7 @@ def explain(
     with closing(Scheduler(Cluster.from_objects(objects), settings)) as scheduler:
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
         if source.verbose:
-            kept = explained.decision.kept, explain_pod(scheduler, found, profile).decision.kept
-            known, shared = (", ".join(names) or "none" for names in kept)
-            remark(f"results known from earlier pods of this kind: {known}; another one would share: {shared}")
+            remark(_shared_results(explained.decision, explain_pod(scheduler, found, profile).decision))
     error = explained.decision.error
     # As text, the error is all there is to say, and it goes to stderr.
     is_said = bool(error) and output in (Format.TABLE, Format.WIDE)
@@ -89,6 +88,12 @@ def explain(
 
 def _which_pod(siblings: Sequence[Pod]) -> str:
     return "its only pod" if len(siblings) == 1 else f"one of its {len(siblings):,} pods"
+
+
+def _shared_results(first: Decision, second: Decision) -> str:
+    """Which plugins' results two pods of one kind, decided one after the other, took from earlier ones."""
+    known, shared = (", ".join(decision.kept) or "none" for decision in (first, second))
+    return f"results known from earlier pods of this kind: {known}; another one would share: {shared}"
 
 
 def _page(explained: Explained) -> str:
@@ -114,10 +119,7 @@ def show(explained: Explained, output: Format, *, every_node: bool = False, per_
 
 
 def why_not(
-    pod: Annotated[
-        str,
-        typer.Argument(metavar="POD", autocompletion=options.complete_pods, help=POD_HELP),
-    ],
+    pod: PodName,
     node: Annotated[
         str, typer.Argument(metavar="NODE", autocompletion=options.complete_nodes, help="The node it should go to.")
     ],

@@ -151,11 +151,12 @@ def _note_short_names(objects: Objects) -> None:
 def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) -> None:
     """What was noticed while loading; with `assume_volumes`, missing storage is no matter."""
     from podium.manifests import missing_storage
+    from podium.wording import counted
 
     of_no_matter = missing_storage(objects) if assume_volumes else []
     _warn_of([warning for warning in objects.warnings if warning not in of_no_matter])
     if verbose:
-        mention_ignored(f"{len(objects)} objects read", objects.ignored)
+        mention_ignored(f"{counted(len(objects), 'object')} read", objects.ignored)
 
 
 def _warn_of(warnings: Sequence[str]) -> None:
@@ -174,7 +175,7 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
 
 
 def choose_release(wanted: OfRelease, objects: Iterable[Object]) -> Release:
-    """The release of a name with feature gates switched; `auto` is the newest one that a kubelet is of, and is told."""
+    """The release of this name, with feature gates switched; `auto` takes the newest kubelet's, and says so."""
     from podium.engine.release import known_crashes, release_of, release_of_nodes
     from podium.rules import gate_remarks, read_gates
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -193,8 +195,8 @@ def run(
     Answers /livez, /readyz, /metrics and /decisions/NAMESPACE/POD over HTTP. SIGTERM lets bindings under way finish.
     """
     from podium.cli.inputs import choose_release, registry_with
-    from podium.live.process import Listening, run_scheduler
-    from podium.live.scheduler import Settings
+    from podium.live.process import ServingAddress, run_scheduler
+    from podium.live.scheduler import RunSettings
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
     settings = read_settings(config, registry, chosen)
@@ -203,8 +205,8 @@ def run(
     run_scheduler(
         access,
         settings,
-        Settings(bind_concurrency, dry_run),
-        Listening(host, port),
+        RunSettings(bind_concurrency, dry_run),
+        ServingAddress(host, port),
         # A dry run leaves the lease to schedulers that write.
         elect=elect and settings.leader_election.leader_elect and not dry_run,
         registry=registry,
@@ -256,12 +258,8 @@ def shadow(
     when it cannot know. At the end, how often the two agree.
     """
     import json
-    from contextlib import ExitStack
-    from pathlib import Path
 
     from podium.cli.inputs import choose_release, registry_with
-    from podium.cli.output import remark
-    from podium.errors import InputError
     from podium.live.shadow import run_shadow
     from podium.wording import counted
 
@@ -269,11 +267,7 @@ def shadow(
     settings = read_settings(config, registry, chosen, "default-scheduler")
     access = find(kubeconfig, context)
     log_to_stderr(verbose=False)
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(Path(log).open("a", buffering=1)) if log else None
-        except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), log or "") from None
+    with _appended(log) as file:
 
         def report(compared: Compared) -> None:
             print(_line(compared), flush=True)
@@ -296,6 +290,18 @@ def shadow(
             tie_break="first",
         )
     print(_summary(found))
+
+
+def _appended(path: str | None) -> AbstractContextManager[TextIO | None]:
+    """A file to append lines to, each written at once; None without a path."""
+    from podium.errors import InputError, os_problem
+
+    if path is None:
+        return nullcontext()
+    try:
+        return Path(path).open("a", buffering=1)
+    except OSError as error:
+        raise InputError(os_problem(error), path) from None
 
 
 def _line(compared: Compared) -> str:

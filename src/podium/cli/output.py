@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO, TypeVar
 
 import typer
 
@@ -29,7 +29,7 @@ def write_text(path: str, text: str) -> None:
 
 def write_bytes(path: str, data: bytes) -> None:
     """Write a file atomically: a reader finds the old one or the new one, never a part, even after an interrupt."""
-    from podium.errors import InputError
+    from podium.errors import InputError, os_problem
 
     target = Path(path)
     temporary = ""
@@ -45,7 +45,7 @@ def write_bytes(path: str, data: bytes) -> None:
         os.replace(temporary, target)
     except OSError as error:
         _remove(temporary)
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+        raise InputError(os_problem(error), path) from None
     except BaseException:
         _remove(temporary)
         raise
@@ -57,7 +57,7 @@ def _remove(temporary: str) -> None:
 
 
 def _permissions(target: Path) -> int:
-    """Those of the file that is replaced, or what a new file would get."""
+    """The permissions of the file that is replaced, or those that a new file gets."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -141,13 +141,42 @@ def read_conditions(texts: Sequence[str], names: Collection[str]) -> list[Condit
 
 
 def exit_code(conditions: Sequence[Condition], values: Mapping[str, float], otherwise: bool = False) -> int:
-    """1 if a condition holds, which is said on stderr; without conditions, 1 if it comes to that `otherwise`."""
+    """1 if a condition holds, with a line on stderr for each; without conditions, 1 if `otherwise` is true."""
     if not conditions:
         return int(otherwise)
     met = [condition for condition in conditions if condition.holds(values)]
     for condition in met:
         warn(f"--fail-if {condition.text!r} holds: {condition.explained(values)}")
     return int(bool(met))
+
+
+class Measured(Protocol):
+    """An answer with measures that conditions may name."""
+
+    @property
+    def values(self) -> Mapping[str, float]: ...
+
+
+A = TypeVar("A", bound=Measured)
+
+
+def emit_measured(
+    found: A,
+    conditions: Sequence[Condition],
+    output: Format,
+    *,
+    lines: Callable[..., Iterable[Line]],
+    document: Callable[[A], dict[str, Any]],
+    rows: Callable[[A], str],
+    **shown: bool,
+) -> None:
+    """`emit` an answer; its document says which of the conditions hold. `shown` is passed on to `lines`."""
+    emit(
+        output,
+        lines=lambda: lines(found, width=text_width(output), **shown),
+        document=lambda: with_conditions(document(found), conditions, found.values),
+        rows=lambda: rows(found),
+    )
 
 
 def with_conditions(

@@ -97,6 +97,8 @@ def verify(
 
 def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> None:
     """One line for the file, and one for each difference: `differing` has those of each case."""
+    from podium.wording import counted
+
     cases, disagree = len(differing), sum(map(bool, differing))
     print(f"{file}: {cases - disagree} of {cases} cases agree ({(cases - disagree) / cases:.1%})")
     differences = [difference for found in differing for difference in found]
@@ -104,7 +106,7 @@ def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> Non
     for difference in shown:
         print(f"  {difference}")
     if len(shown) < len(differences):
-        print(f"  and {len(differences) - len(shown)} more differences; see them with --limit 0")
+        print(f"  and {counted(len(differences) - len(shown), 'more difference')}; see them with --limit 0")
 
 
 def bench(
@@ -196,29 +198,29 @@ def demo(deciding: options.OfRelease = options.OfRelease()) -> None:
     print(f"\n{NEXT.format(kubectl=KUBECTL)}")
 
 
-class Cluster(StrEnum):
+class ExampleName(StrEnum):
     FLEET = "fleet"
     GPUS = "gpus"
     SHOP = "shop"
 
 
-class Format(StrEnum):
+class ManifestFormat(StrEnum):
     YAML = "yaml"
     JSON = "json"
 
 
 def example(
     cluster: Annotated[
-        Cluster,
+        ExampleName,
         typer.Argument(
             metavar="fleet|gpus|shop",
             help="`fleet` has 63 nodes and some 400 pods; `shop` is what `podium demo` explains; `gpus` has devices.",
         ),
     ],
-    output: Annotated[Format, typer.Option("-o", "--output", help="What to write.")] = Format.YAML,
+    output: Annotated[ManifestFormat, typer.Option("-o", "--output", help="What to write.")] = ManifestFormat.YAML,
 ) -> None:
     """Write an example cluster to stdout, for the commands that take -f."""
     from podium.example.fleet import fleet_text, gpus_text, shop_text
 
-    text = {Cluster.FLEET: fleet_text, Cluster.GPUS: gpus_text, Cluster.SHOP: shop_text}[cluster]
-    sys.stdout.write(text(json=output is Format.JSON))
+    text = {ExampleName.FLEET: fleet_text, ExampleName.GPUS: gpus_text, ExampleName.SHOP: shop_text}[cluster]
+    sys.stdout.write(text(json=output is ManifestFormat.JSON))

@@ -103,6 +103,42 @@ def serve(
         server.close()
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeSource:
+    """The cluster in which an extender looks nodes up, if it has one: from files, or a live one."""
+
+    files: Annotated[
+        list[str],
+        typer.Option(
+            "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
+        ),
+    ] = field(default_factory=list)
+    kubeconfig: options.Kubeconfig = None
+    context: options.Context = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.kubeconfig is not None or self.context is not None
+
+    def objects(self) -> Objects:
+        """The objects of the files; empty without files."""
+        from podium.cli.inputs import mention, read_objects
+        from podium.manifests import Objects
+
+        objects = read_objects(options.Source(files=self.files)) if self.files else Objects()
+        mention(objects, verbose=False)
+        return objects
+
+    def check(self, *, binds: bool) -> None:
+        """InputError if it names two clusters, or none to bind pods in."""
+        from podium.errors import InputError
+
+        if self.is_live and self.files:
+            raise InputError("-f and --kubeconfig are two clusters: give one of them")
+        if binds and not self.is_live:
+            raise InputError("--bind takes a live cluster: name it with --kubeconfig or --context")
+
+
 def extender(
     plugins: Annotated[
         list[str],
@@ -112,14 +148,7 @@ def extender(
         str | None,
         typer.Option("--config", metavar="FILE", help="Arguments and weights of plugins; without --plugin, which run."),
     ] = None,
-    files: Annotated[
-        list[str],
-        typer.Option(
-            "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
-        ),
-    ] = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    nodes: NodeSource = NodeSource(),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on.")] = 8888,
     client_ca: Annotated[
         str | None,
@@ -141,10 +170,9 @@ def extender(
 
     Answers /filter, /prioritize, /preempt and, with --bind, /bind, and /livez, /readyz and /metrics. Ends with Ctrl-C.
     """
-    from podium.cli.inputs import mention, read_objects
     from podium.cli.output import remark
+    from podium.cluster import Cluster
     from podium.errors import InputError
-    from podium.manifests import Objects
 
     try:
         from podium.web.extender import ExtenderServer, extender_application
@@ -153,19 +181,14 @@ def extender(
         raise InputError(f"{error.name} is not installed: pip install 'podium[web]'") from None
 
     listening = reached.listening(port=port, client_ca=client_ca, proof="--client-ca")
-    objects = read_objects(options.Source(files=files)) if files else Objects()
-    mention(objects, verbose=False)
+    objects = nodes.objects()
     verbs = _verbs(plugins, config, objects, deciding, highest)
-    is_live = kubeconfig is not None or context is not None
-    if is_live and files:
-        raise InputError("-f and --kubeconfig are two clusters: give one of them")
-    if bind and not is_live:
-        raise InputError("--bind takes a live cluster: name it with --kubeconfig or --context")
+    nodes.check(binds=bind)
     if print_config:
-        print(_entry(verbs, listening, has_cluster=is_live or bool(files), binds=bind), end="")
+        print(_entry(verbs, listening, has_cluster=nodes.is_live or bool(nodes.files), binds=bind), end="")
         return
-    server = ExtenderServer(verbs, _cluster(objects) if files else None, follows=is_live)
-    alongside = _following(server, kubeconfig, context, binds=bind) if is_live else None
+    server = ExtenderServer(verbs, Cluster.from_objects(objects) if nodes.files else None, follows=nodes.is_live)
+    alongside = _following(server, nodes, binds=bind) if nodes.is_live else None
     app = extender_application(server, **listening.guarding(256 * MIB))
     said = f"{', '.join(verbs.plugins)} on {listening.url}"
     listen(app, listening, on_started=lambda: remark(said), alongside=alongside)
@@ -195,13 +218,7 @@ def _verbs(
     return verbs
 
 
-def _cluster(objects: Any) -> Any:
-    from podium.cluster import Cluster
-
-    return Cluster.from_objects(objects)
-
-
-def _following(server: ExtenderServer, kubeconfig: str | None, context: str | None, *, binds: bool) -> Alongside:
+def _following(server: ExtenderServer, nodes: NodeSource, *, binds: bool) -> Alongside:
     """What keeps the extender's copy of a live cluster up to date, and lets it bind pods there."""
     from functools import partial
 
@@ -209,7 +226,7 @@ def _following(server: ExtenderServer, kubeconfig: str | None, context: str | No
     from podium.live.reflector import follow_cluster
     from podium.live.writes import bind
 
-    access = find(kubeconfig, context)
+    access = find(nodes.kubeconfig, nodes.context)
     log_to_stderr(verbose=False)
     if not binds:
         return lambda: follow_cluster(access, server.begin, server.change)

@@ -45,12 +45,12 @@ def simulate(
     events: Events = None,
     until: Until = None,
     log: Log = None,
-    samples: Samples = None,
+    samples: SamplesFile = None,
     plot: Plot = None,
     snapshot_at: SnapshotAt = None,
     snapshot: Snapshot = None,
     resume: Resume = None,
-    node_groups: NodeGroups = None,
+    node_groups: NodeGroupsFile = None,
     deciding: options.DecidingInEveryWay = options.DecidingInEveryWay(),
 ) -> int:
     """Place everything that is pending, workloads without pods included, and show how full the nodes get.
@@ -81,7 +81,7 @@ def simulate(
 NO_CACHE = "--no-equivalence-cache"
 
 
-class Found(NamedTuple):
+class Simulated(NamedTuple):
     """Where pods go, what later files changed, and the steps of the way there if those were asked for."""
 
     simulation: Simulation
@@ -102,7 +102,7 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
     return scaled_by_autoscalers(objects, bound.value)
 
 
-def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Found:
+def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
     from podium.answers.rollout import changed_objects
     from podium.cli.inputs import mention
     from podium.cli.output import progress
@@ -116,10 +116,10 @@ def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> 
     cluster = Cluster.from_objects(expanded)
     with progress("placing pods", len(cluster.pending)) as advance:
         simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
-    return Found(simulation, changed_objects(objects, simulation), None)
+    return Simulated(simulation, changed_objects(objects, simulation), None)
 
 
-def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Found:
+def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
     from podium.answers.rollout import rollout
     from podium.cli.inputs import mention
     from podium.cli.output import warn
@@ -129,16 +129,16 @@ def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
     found = rollout(objects, settings)
-    return Found(found.simulation, found.changes, found.steps)
+    return Simulated(found.simulation, found.changes, found.steps)
 
 
-def _page(found: Found) -> str:
+def _page(found: Simulated) -> str:
     from podium.present.html.reports import simulation_page
 
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Found, output: Format, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
@@ -165,7 +165,7 @@ Until = Annotated[
     str | None, typer.Option(metavar="TIME", help="With --timeline: when to stop, such as 3600 or 1h30m.")
 ]
 Log = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: write what happened as JSON lines.")]
-Samples = Annotated[
+SamplesFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: write queue depth and utilisation, .csv or .json.")
 ]
 Plot = Annotated[str | None, typer.Option(metavar="FILE", help="With --timeline: draw them, .svg or .png.")]
@@ -178,7 +178,7 @@ Snapshot = Annotated[
 Resume = Annotated[
     str | None, typer.Option(metavar="FILE", help="With --timeline: go on from such a state, instead of -f.")
 ]
-NodeGroups = Annotated[
+NodeGroupsFile = Annotated[
     str | None,
     typer.Option(
         "--node-groups",

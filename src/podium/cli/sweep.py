@@ -149,7 +149,7 @@ class Searching(options.DecidingSteadily):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class SearchOptions:
     """How much a search may try, and where."""
 
     trials: Annotated[
@@ -169,7 +169,7 @@ class Budget:
         return self.trials if self.trials is not None or self.seconds is not None else TRIALS
 
     def workers(self) -> AbstractContextManager[Workers | None]:
-        """Those of a Dask cluster, if one was named."""
+        """The workers of the Dask cluster, if one was named."""
         if self.dask is None:
             return nullcontext()
         if self.jobs is not None:
@@ -183,7 +183,7 @@ class OverTime:
 
     events: simulate.Events = None
     until: simulate.Until = None
-    node_groups: simulate.NodeGroups = None
+    node_groups: simulate.NodeGroupsFile = None
 
     def search(self, objects: Objects, objective: str | None) -> Callable[..., Tuning | TimelineTuning]:
         """`tune_timeline` of these events."""
@@ -201,23 +201,26 @@ class OverTime:
         )
 
 
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        "--objective",
+        metavar="NAME|MODULE:FUNCTION",
+        help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
+        "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
+        "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
+        "longest_wait, p95_wait, end, or a function of a TimelineResult.",
+    ),
+]
+
+
 def tune(
     source: options.Source = options.Source(),
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            "--objective",
-            metavar="NAME|MODULE:FUNCTION",
-            help="fewest-nodes (the default), lowest-imbalance, most-spread, least-fragmentation, lowest-cost, or a "
-            "function that is given a Simulation and gives a number to minimise. With --timeline: cost (the default "
-            "with node groups), node_hours, nodes_added, nodes_removed, evictions, mean_wait (the default without), "
-            "longest_wait, p95_wait, end, or a function of a TimelineResult.",
-        ),
-    ] = None,
+    objective: Objective = None,
     over_time: OverTime = OverTime(),
     replay: Annotated[bool, typer.Option("--replay", help="Place the running pods anew as well.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write the configuration.")] = None,
-    budget: Budget = Budget(),
+    budget: SearchOptions = SearchOptions(),
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="The profile to tune; by default the first.")
     ] = None,
@@ -234,31 +237,23 @@ def tune(
     priorities, and finds a Policy. With --timeline the events happen with each configuration, and the lowest cost or
     wait is searched for. Exit code 1 if nothing better was found.
     """
-    from podium import answers
+    from podium.answers import Tuning
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
-    from podium.cluster import Cluster
-    from podium.errors import InputError
-    from podium.manifests import Objects, expand_workloads
+    from podium.manifests import Objects
     from podium.present.text import to_yaml
 
     when = (over_time.events, over_time.until, over_time.node_groups)
     has_time = is_timeline(when, {"--html": html is not None, "--replay": replay})
-    if objective is not None and ":" in objective:
-        # By its full name, as a process may start elsewhere.
-        sys.path.insert(0, os.getcwd())
     registry = registry_with(deciding.plugins)
     objects = read_objects(source) if source.files or source.kubeconfig or not has_time else Objects()
     mention(objects, verbose=source.verbose)
     chosen = choose_release(deciding, objects)
-    if has_time:
-        search = over_time.search(objects, objective)
-    else:
-        pods = Cluster.from_objects(expand_workloads(objects))
-        search = partial(answers.tune, pods, objective or "fewest-nodes", replay=replay)
-    if out is not None and out != "-" and not Path(out).parent.is_dir():
-        # Found out now, not after a long search.
-        raise InputError("no such file or directory", out)
+    if objective is not None and ":" in objective:
+        # By its full name, as a process may start elsewhere.
+        sys.path.insert(0, os.getcwd())
+    search = over_time.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
+    _check_directory(out)
     most = budget.most
     with (
         budget.workers() as workers,
@@ -276,9 +271,27 @@ def tune(
         )
     if out is not None and found.improves:
         write_text(out, f"{to_yaml(found.document)}\n")
-    if not isinstance(found, answers.Tuning) or not write_report(html, lambda: _tune_page(found)):
+    if not isinstance(found, Tuning) or not write_report(html, lambda: _tune_page(found)):
         _tune_show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
+
+
+def _search_now(objects: Objects, objective: str | None, *, replay: bool) -> Callable[..., Tuning | TimelineTuning]:
+    """`tune` of the pods as they are."""
+    from podium import answers
+    from podium.cluster import Cluster
+    from podium.manifests import expand_workloads
+
+    cluster = Cluster.from_objects(expand_workloads(objects))
+    return partial(answers.tune, cluster, objective or "fewest-nodes", replay=replay)
+
+
+def _check_directory(out: str | None) -> None:
+    """Refuse a file in a directory that is not there, before a long search and not after it."""
+    from podium.errors import InputError
+
+    if out is not None and out != "-" and not Path(out).parent.is_dir():
+        raise InputError("no such file or directory", out)
 
 
 def _dask_cluster(address: str) -> AbstractContextManager[Workers]:

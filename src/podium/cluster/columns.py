@@ -34,6 +34,7 @@ def is_any(mask: Mask) -> bool:
 
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 H = TypeVar("H", bound=Hashable)

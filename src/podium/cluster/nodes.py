@@ -66,7 +66,7 @@ class LabelGroups:
         return Groups(of_row, first, np.flatnonzero(alive[first]))
 
 
-class Amounts(NamedTuple):
+class NodeAmounts(NamedTuple):
     """What a node offers and what is in use there, by resource; what is not named is 0."""
 
     allocatable: dict[str, int]
@@ -95,7 +95,7 @@ class ResourceStates:
         """The state that a change leads to from another state, as far as it was seen."""
         self._change: tuple[int, Hashable] | None = None
         """From which state and by which change the only dirty row came to be where it is, if that is known."""
-        self._amounts: RecentlyUsed[Amounts] = RecentlyUsed(self.MOST_AMOUNTS)
+        self._amounts: RecentlyUsed[NodeAmounts] = RecentlyUsed(self.MOST_AMOUNTS)
         self.examples: Ints = np.zeros(0, dtype=np.int64)
         """The row that was last seen in each state, whether it still is or not."""
         self.epoch = 0
@@ -144,15 +144,15 @@ class ResourceStates:
                 self._dirty.clear()
         return self._of_row[: self._columns.size]
 
-    def amounts(self, row: int) -> Amounts:
+    def amounts(self, row: int) -> NodeAmounts:
         """The amounts on a row: worked out once for all rows in the same state."""
         state = self.read().item(row)
-        amounts: Amounts | None = self._amounts[state]
+        amounts: NodeAmounts | None = self._amounts[state]
         if amounts is None:
             amounts = self._amounts[state] = self._read_amounts(row)
         return amounts
 
-    def _read_amounts(self, row: int) -> Amounts:
+    def _read_amounts(self, row: int) -> NodeAmounts:
         columns, names = self._columns, self._columns.resources.values
         # A fork may know of more resources than there are here.
         allocatable = dict(zip(names, columns.allocatable[:, row].tolist(), strict=False))
@@ -160,7 +160,7 @@ class ResourceStates:
         requested = dict(zip(names, used[len(NON_ZERO) :], strict=False))
         free = {name: amount - requested[name] for name, amount in allocatable.items()}
         non_zero = dict(zip(NON_ZERO, used, strict=False))
-        return Amounts(allocatable, requested, free, requested | non_zero, {})
+        return NodeAmounts(allocatable, requested, free, requested | non_zero, {})
 
     def _read_one(self, row: int) -> None:
         """What `_read_many` does, for the one row that the placing of a pod changes."""
@@ -223,7 +223,7 @@ class Nodes:
         return self.cluster
 
     def rows_where(self, mask: Mask) -> Ints:
-        """Those of the rows that are marked."""
+        """The rows that are marked."""
         rows = self._rows
         marked: Ints = mask.nonzero()[0] if rows is None else rows[mask]
         return marked
@@ -394,7 +394,7 @@ class Representatives:
         return everywhere
 
     def within(self, allowed: Mask) -> Representatives:
-        """Those of some groups."""
+        """The rows of some groups."""
         if self._within is None:
             self._within = RecentlyUsed(self.MOST_KEPT)
         key = allowed.tobytes()
@@ -411,7 +411,7 @@ class NodeInfo:
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         self._cluster, self.row = cluster, row
-        self._amounts: Amounts | None = None
+        self._amounts: NodeAmounts | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -438,7 +438,7 @@ class NodeInfo:
         return self._cluster.columns.label(label).codes.item(self.row)
 
     @property
-    def amounts(self) -> Amounts:
+    def amounts(self) -> NodeAmounts:
         """What there is of all resources; nodes that are alike share it."""
         if self._amounts is None:
             self._amounts = self._cluster.resource_states.amounts(self.row)

@@ -82,7 +82,7 @@ ANY_IP = "0.0.0.0"
 
 
 class Ports:
-    """Who uses which port: (protocol, port) -> row -> how often each address is taken."""
+    """The host ports in use: (protocol, port) -> row -> how often each address is taken."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[str, int], dict[int, Counter[str]]] = {}

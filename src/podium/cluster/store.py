@@ -189,7 +189,7 @@ def made_ready(claim: ResourceClaim) -> ResourceClaim:
     return replace(claim, status=replace(status, devices=[*status.devices, *added])) if added else claim
 
 
-class Release(NamedTuple):
+class ClaimRelease(NamedTuple):
     """What becomes of a claim when a pod that used it ends."""
 
     before: ResourceClaim
@@ -197,7 +197,7 @@ class Release(NamedTuple):
     """Without the pod; and without devices, if nobody else has it."""
 
 
-def releases(pod: Pod, store: Store) -> list[Release]:
+def releases(pod: Pod, store: Store) -> list[ClaimRelease]:
     """What becomes of the claims that a pod held."""
     found = []
     for name in claim_names(pod):
@@ -208,7 +208,7 @@ def releases(pod: Pod, store: Store) -> list[Release]:
         was_reserved = len(others) < len(claim.status.reserved_for)
         is_alone = not others and (was_reserved or is_owned_by(claim, pod))
         if is_alone and claim.status != ResourceClaimStatus():
-            found.append(Release(claim, replace(claim, status=ResourceClaimStatus())))
+            found.append(ClaimRelease(claim, replace(claim, status=ResourceClaimStatus())))
         elif was_reserved:
-            found.append(Release(claim, replace(claim, status=replace(claim.status, reserved_for=others))))
+            found.append(ClaimRelease(claim, replace(claim, status=replace(claim.status, reserved_for=others))))
     return found

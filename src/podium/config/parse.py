@@ -240,7 +240,7 @@ KIND = "KubeSchedulerConfiguration"
 
 
 def default_config(known_plugins: KnownPlugins, rules: Rules = NEWEST_RULES) -> KubeSchedulerConfiguration:
-    """What kube-scheduler runs with when it is told nothing; see `parse_config` about `known_plugins`."""
+    """The configuration kube-scheduler runs with when it is given none; see `parse_config` about `known_plugins`."""
     return parse_config({"apiVersion": V1, "kind": KIND}, known_plugins, rules=rules)
 
 

@@ -447,7 +447,7 @@ class NominatedPodsCheck:
         return {row: status for row, status in known.memory.found.items() if row != own_row} | rejected
 
     def _rejected(self, recheck: Recheck, rows: list[int]) -> dict[int, Status]:
-        """Those of the rows that reject the pod besides the pods nominated to them."""
+        """The rows that reject the pod once the pods nominated to them are added."""
         rows = [row for row in rows if recheck.has_nominated(row)]
         if not rows:
             return {}

@@ -33,7 +33,8 @@ _OLD_RELEASES_HOME = "podium.releases.release"
 DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER = "DefaultProvider", "ClusterAutoscalerProvider"
 PROVIDERS = (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER)
 
-Document = KubeSchedulerConfiguration | Mapping[str, Any] | None
+Config = KubeSchedulerConfiguration | Mapping[str, Any] | None
+"""A configuration, the dict that a file of one holds, or None for the release's defaults."""
 
 
 class FitError(NamedTuple):
@@ -128,9 +129,7 @@ class Release:
         """The decision as plain data, in the words of the release."""
         return decision.to_dict()
 
-    def set_up(
-        self, document: Document = None, *, options: Options | None = None, registry: Registry = IN_TREE
-    ) -> Setup:
+    def set_up(self, document: Config = None, *, options: Options | None = None, registry: Registry = IN_TREE) -> Setup:
         """What a scheduler of this release runs with; `registry` may have plugins of the user's besides Podium's."""
         if options is not None and options.feature_gates:
             return self.with_feature_gates(options.feature_gates).set_up(document, registry=registry)
@@ -180,6 +179,8 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
     count = versions.total()
     newest = max(versions, key=release_order)
     said = f"the newest kubelet version of {count} nodes is {newest}, on {versions[newest]} of them"
+    if count == 1:
+        said = f"the kubelet version of the only node is {newest}"
     if newest in RELEASE_NAMES:
         return FoundRelease(newest, f"release {newest}: {said}")
     if release_order(newest) > release_order(NEWEST):

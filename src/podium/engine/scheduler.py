@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import NO_ROWS, Ints
-from podium.config import STORAGE_PLUGINS, KubeSchedulerConfiguration, ignoring
+from podium.config import STORAGE_PLUGINS, ignoring
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
 from podium.engine.failed_kinds import FailedKinds
@@ -19,15 +19,13 @@ from podium.engine.plan.plan import Plan, Plans
 from podium.engine.preemption.search import Preemption, outlook
 from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
+from podium.engine.release import Config as Config
 from podium.engine.select import First, Sampling, TieBreak, tie_break
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, CycleState, Framework, Registry, Status
 from podium.framework.plugin import PLUGIN_FAULTS
 from podium.model import Pod
 from podium.plugins import IN_TREE
-
-Config = KubeSchedulerConfiguration | Mapping[str, Any] | None
-"""A configuration, the dict that a file of one holds, or None for the release's defaults."""
 
 
 class SchedulerKeywords(TypedDict, total=False):
@@ -73,7 +71,7 @@ class SchedulerOptions:
 
     @classmethod
     def steady(cls, config: Config | SchedulerOptions, **keywords: Unpack[SchedulerKeywords]) -> SchedulerOptions:
-        """As `of`, but the smallest name wins a tie unless asked otherwise: an answer does not change by chance."""
+        """As `of`, but ties go to the smallest name unless asked otherwise, so that answers stay the same."""
         options = cls.of(config, **keywords)
         return options if options.tie_break is not None else replace(options, tie_break="first")
 

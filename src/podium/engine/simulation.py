@@ -131,7 +131,7 @@ class Simulation:
 
     @property
     def pending(self) -> tuple[Placement, ...]:
-        """Those that fit nowhere."""
+        """The pods that fit nowhere."""
         return tuple(placement for placement in self.placements if placement.node is None)
 
     @property

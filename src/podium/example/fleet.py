@@ -24,7 +24,8 @@ from podium.example.fleet_objects import (
     WAITING,
     WORKLOADS,
     ZONES,
-    Workload,
+    Document,
+    FleetWorkload,
     csi_nodes,
     happened_to,
     nodes,
@@ -35,13 +36,11 @@ from podium.manifests.workloads import should_run
 from podium.model import DaemonSet, Node, Pod
 from podium.model.objects import ZONE
 
-Document = dict[str, Any]
-
 REGISTRY = "registry.example"
 APPS, BATCH = "apps/v1", "batch/v1"
 
 
-def controllers(workload: Workload) -> Iterator[Document]:
+def controllers(workload: FleetWorkload) -> Iterator[Document]:
     """The workload's controller, of a Deployment also its ReplicaSet; then its service and its budget."""
     wanted = workload.replicas + workload.pending
     template = {"metadata": {"labels": _labels(workload)}, "spec": pod_spec(workload)}
@@ -68,7 +67,7 @@ def controllers(workload: Workload) -> Iterator[Document]:
     yield from _extras(workload, metadata, selector)
 
 
-def _extras(workload: Workload, metadata: Document, selector: Document) -> Iterator[Document]:
+def _extras(workload: FleetWorkload, metadata: Document, selector: Document) -> Iterator[Document]:
     if workload.service:
         ports = [{"name": "main", "port": 80}]
         yield _document("v1", "Service", metadata, {"selector": workload.selector, "ports": ports})
@@ -77,7 +76,7 @@ def _extras(workload: Workload, metadata: Document, selector: Document) -> Itera
         yield {**budget, "status": {"disruptionsAllowed": _disruptions_allowed(workload)}}
 
 
-def pod(workload: Workload, number: int) -> Document:
+def pod(workload: FleetWorkload, number: int) -> Document:
     """One of the workload's pods, without a node."""
     name = f"{workload.name}-{number}"
     if workload.kind != "StatefulSet":
@@ -98,7 +97,7 @@ def pod(workload: Workload, number: int) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 
-def volumes(workload: Workload) -> Iterator[Document]:
+def volumes(workload: FleetWorkload) -> Iterator[Document]:
     """The claim of each pod and, of one that runs, the volume bound to it: in one zone after the other."""
     for number in range(workload.replicas + workload.pending):
         claim, volume = f"data-{workload.name}-{number}", f"pv-{workload.namespace}-{workload.name}-{number}"
@@ -113,7 +112,7 @@ def volumes(workload: Workload) -> Iterator[Document]:
             yield _volume(workload, volume, claim, ZONES[number % len(ZONES)])
 
 
-def _volume(workload: Workload, name: str, claim: str, zone: str) -> Document:
+def _volume(workload: FleetWorkload, name: str, claim: str, zone: str) -> Document:
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
     uid = generated_uid("PersistentVolumeClaim", workload.namespace, claim)
     spec = {
@@ -127,7 +126,7 @@ def _volume(workload: Workload, name: str, claim: str, zone: str) -> Document:
     return {**_document("v1", "PersistentVolume", {"name": name}, spec), "status": {"phase": "Bound"}}
 
 
-def _claim_template(workload: Workload) -> Document:
+def _claim_template(workload: FleetWorkload) -> Document:
     spec = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": STORAGE_CLASS,
@@ -136,7 +135,7 @@ def _claim_template(workload: Workload) -> Document:
     return {"metadata": {"name": "data"}, "spec": spec}
 
 
-def pod_spec(workload: Workload) -> Document:
+def pod_spec(workload: FleetWorkload) -> Document:
     resources: Document = {"requests": {"cpu": workload.cpu, "memory": workload.memory}}
     if workload.gpus:
         resources["requests"][GPU] = resources.setdefault("limits", {})[GPU] = str(workload.gpus)
@@ -150,20 +149,20 @@ def pod_spec(workload: Workload) -> Document:
     return spec
 
 
-def owner_name(workload: Workload) -> str:
+def owner_name(workload: FleetWorkload) -> str:
     """The name of what owns the pods: a Deployment's ReplicaSet is named after the template."""
     return f"{workload.name}-{_hash(workload)}" if workload.kind == "Deployment" else workload.name
 
 
-def _labels(workload: Workload) -> dict[str, str]:
+def _labels(workload: FleetWorkload) -> dict[str, str]:
     return {**workload.selector, **({"pod-template-hash": _hash(workload)} if workload.kind == "Deployment" else {})}
 
 
-def _hash(workload: Workload) -> str:
+def _hash(workload: FleetWorkload) -> str:
     return generated_suffix(workload.namespace, workload.name, length=6)
 
 
-def _disruptions_allowed(workload: Workload) -> int:
+def _disruptions_allowed(workload: FleetWorkload) -> int:
     """How many of the running pods may go, given that all of them are healthy."""
     budget, wanted = workload.budget or {}, workload.replicas + workload.pending
     if "maxUnavailable" in budget:
@@ -242,7 +241,7 @@ def _run(documents: list[Document]) -> list[Document]:
     return running
 
 
-def _stayed(workload: Workload) -> set[int]:
+def _stayed(workload: FleetWorkload) -> set[int]:
     """Which of a workload's pods still run: those that went again came among the others."""
     order = sorted(range(workload.peak), key=lambda number: generated_suffix("went", workload.name, number))
     return set(order[: workload.replicas] or range(workload.replicas))

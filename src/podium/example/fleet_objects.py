@@ -22,7 +22,7 @@ UNDER_PRESSURE = "general-c2"
 """Its disk is nearly full: no new pods for now."""
 
 
-class Pool(NamedTuple):
+class NodePool(NamedTuple):
     """Nodes of one kind: so many in each zone."""
 
     name: str
@@ -38,7 +38,7 @@ class Pool(NamedTuple):
 
 
 POOLS = (
-    Pool(
+    NodePool(
         "control",
         1,
         "std-4",
@@ -46,9 +46,9 @@ POOLS = (
         "14Gi",
         taints=({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},),
     ),
-    Pool("general", 9, "std-8", "7800m", "29Gi", images=("shop/web:7.3", "shop/catalog:4.1")),
-    Pool("compute", 3, "cpu-16", "15700m", "28Gi", images=("search/query:2.9",)),
-    Pool(
+    NodePool("general", 9, "std-8", "7800m", "29Gi", images=("shop/web:7.3", "shop/catalog:4.1")),
+    NodePool("compute", 3, "cpu-16", "15700m", "28Gi", images=("search/query:2.9",)),
+    NodePool(
         "data",
         3,
         "mem-8",
@@ -58,7 +58,7 @@ POOLS = (
         taints=({"key": "dedicated", "value": "data", "effect": "NoSchedule"},),
         volumes=8,
     ),
-    Pool(
+    NodePool(
         "spot",
         3,
         "std-16",
@@ -67,7 +67,7 @@ POOLS = (
         labels={"lifecycle": "spot"},
         taints=({"key": "spot", "value": "true", "effect": "PreferNoSchedule"},),
     ),
-    Pool(
+    NodePool(
         "gpu",
         2,
         "gpu-32",
@@ -115,7 +115,7 @@ def csi_nodes() -> Iterator[Document]:
         }
 
 
-def _node(pool: Pool, zone: str, name: str) -> Document:
+def _node(pool: NodePool, zone: str, name: str) -> Document:
     labels = {
         HOSTNAME: name,
         ZONE: zone,
@@ -174,7 +174,7 @@ STORAGE_CLASS = "zonal-ssd"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
+class FleetWorkload:
     """Pods of one template. `replicas` run, of once `peak`; `pending` more wait for a node."""
 
     kind: str
@@ -247,7 +247,7 @@ def _on_data_nodes(app: str, key: str = HOSTNAME) -> Document:
 
 
 DAEMONS = (
-    Workload(
+    FleetWorkload(
         kind="DaemonSet",
         namespace="kube-system",
         name="cni",
@@ -256,7 +256,7 @@ DAEMONS = (
         priority="system-node-critical",
         spec={"tolerations": [ANYTHING], "hostNetwork": True},
     ),
-    Workload(
+    FleetWorkload(
         kind="DaemonSet",
         namespace="monitoring",
         name="node-exporter",
@@ -265,7 +265,7 @@ DAEMONS = (
         host_port=9100,
         spec={"tolerations": [ANYTHING]},
     ),
-    Workload(
+    FleetWorkload(
         kind="DaemonSet",
         namespace="kube-system",
         name="gpu-plugin",
@@ -278,7 +278,7 @@ DAEMONS = (
 """What runs on every node, or on every one of some kind."""
 
 WORKLOADS = (
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="kube-system",
         name="dns",
@@ -290,7 +290,7 @@ WORKLOADS = (
         budget={"maxUnavailable": 1},
         spec={"topologySpreadConstraints": [_spread("dns", ZONE, hard=True)]},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="kube-system",
         name="ingress",
@@ -303,7 +303,7 @@ WORKLOADS = (
         budget={"minAvailable": 7},
         spec={"affinity": _in_pools("general"), "topologySpreadConstraints": [_spread("ingress", ZONE, hard=True)]},
     ),
-    Workload(
+    FleetWorkload(
         kind="StatefulSet",
         namespace="data",
         name="kafka",
@@ -316,7 +316,7 @@ WORKLOADS = (
         budget={"maxUnavailable": 1},
         spec=_on_data_nodes("kafka"),
     ),
-    Workload(
+    FleetWorkload(
         kind="StatefulSet",
         namespace="payments",
         name="ledger",
@@ -329,7 +329,7 @@ WORKLOADS = (
         budget={"minAvailable": 2},
         spec=_on_data_nodes("ledger", ZONE),
     ),
-    Workload(
+    FleetWorkload(
         kind="StatefulSet",
         namespace="search",
         name="index",
@@ -342,7 +342,7 @@ WORKLOADS = (
         budget={"maxUnavailable": 1},
         spec=_on_data_nodes("index"),
     ),
-    Workload(
+    FleetWorkload(
         kind="StatefulSet",
         namespace="data",
         name="redis",
@@ -354,7 +354,7 @@ WORKLOADS = (
         service=True,
         spec={"topologySpreadConstraints": [_spread("redis", ZONE, hard=True)]},
     ),
-    Workload(
+    FleetWorkload(
         kind="Job",
         namespace="batch",
         name="report",
@@ -365,7 +365,7 @@ WORKLOADS = (
         priority="batch",
         spec={"tolerations": [SPOT], "affinity": _rather_in("spot", 80)},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="shop",
         name="web",
@@ -380,7 +380,7 @@ WORKLOADS = (
         budget={"minAvailable": "80%"},
         spec={"topologySpreadConstraints": [_spread("web", ZONE, hard=True), _spread("web", HOSTNAME, hard=False)]},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="shop",
         name="catalog",
@@ -390,7 +390,7 @@ WORKLOADS = (
         image="shop/catalog:4.1",
         service=True,
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="shop",
         name="cart",
@@ -400,7 +400,7 @@ WORKLOADS = (
         service=True,
         spec={"affinity": _near("redis", 60)},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="shop",
         name="checkout",
@@ -412,7 +412,7 @@ WORKLOADS = (
         budget={"maxUnavailable": 1},
         spec={"affinity": _apart("checkout")},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="payments",
         name="api",
@@ -428,7 +428,7 @@ WORKLOADS = (
             "topologySpreadConstraints": [_spread("api", ZONE, hard=False)],
         },
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="search",
         name="query",
@@ -441,7 +441,7 @@ WORKLOADS = (
         budget={"minAvailable": "75%"},
         spec={"affinity": _rather_in("compute", 100)},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="data",
         name="stream",
@@ -452,7 +452,7 @@ WORKLOADS = (
         service=True,
         spec={"affinity": _near("kafka", 30)},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="ml",
         name="serve",
@@ -466,7 +466,7 @@ WORKLOADS = (
         budget={"minAvailable": 6},
         spec={"tolerations": [ON_GPUS], "topologySpreadConstraints": [_spread("serve", ZONE, hard=True)]},
     ),
-    Workload(
+    FleetWorkload(
         kind="Job",
         namespace="ml",
         name="train",
@@ -477,7 +477,7 @@ WORKLOADS = (
         priority="batch",
         spec={"tolerations": [ON_GPUS]},
     ),
-    Workload(
+    FleetWorkload(
         kind="StatefulSet",
         namespace="monitoring",
         name="prometheus",
@@ -488,8 +488,8 @@ WORKLOADS = (
         service=True,
         spec={"affinity": _apart("prometheus", ZONE)},
     ),
-    Workload(kind="Deployment", namespace="monitoring", name="grafana", replicas=2, cpu="500m", memory="1Gi"),
-    Workload(
+    FleetWorkload(kind="Deployment", namespace="monitoring", name="grafana", replicas=2, cpu="500m", memory="1Gi"),
+    FleetWorkload(
         kind="Job",
         namespace="batch",
         name="thumbnails",
@@ -504,7 +504,7 @@ WORKLOADS = (
 """In the order in which they came to the cluster."""
 
 WAITING = (
-    Workload(
+    FleetWorkload(
         kind="Job",
         namespace="ml",
         name="train-xl",
@@ -514,7 +514,7 @@ WAITING = (
         gpus=4,
         spec={"tolerations": [ON_GPUS]},
     ),
-    Workload(
+    FleetWorkload(
         kind="Deployment",
         namespace="payments",
         name="audit",
@@ -524,7 +524,7 @@ WAITING = (
         priority="production",
         spec={"nodeSelector": {"disktype": "nvme"}, "affinity": _in_pools("general", "compute")},
     ),
-    Workload(
+    FleetWorkload(
         kind="Job",
         namespace="batch",
         name="reindex",

@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import msgspec
 
-from podium.errors import InputError, PodiumError
+from podium.errors import InputError, PodiumError, os_problem
 from podium.live.kubeconfig import Access, Credentials
 
 PAGE = 500
@@ -50,7 +50,7 @@ class ApiError(PodiumError):
         return self.code == 0
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """What the API server says instead of an object."""
 
     message: str = ""
@@ -223,9 +223,9 @@ class ApiClient:
 
     def _error(self, code: int, answer: bytes) -> ApiError:
         try:
-            status = msgspec.json.decode(answer, type=Status)
+            status = msgspec.json.decode(answer, type=ApiStatus)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            status = Status()
+            status = ApiStatus()
         if code == 401:
             return ApiError(
                 f"{self._server}: the server does not accept the credentials of context {self.access.context}; "
@@ -272,8 +272,7 @@ def _certificate_problem(error: Exception) -> str:
 
 def _connection_problem(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        problem = error.os_error.strerror or str(error.os_error)
-        return f"cannot connect: {problem.lower()}; is the server up?"
+        return f"cannot connect: {os_problem(error.os_error)}; is the server up?"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection without an answer"
     if isinstance(error, aiohttp.InvalidURL):

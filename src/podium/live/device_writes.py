@@ -22,18 +22,18 @@ from podium.loop import Event, EventType, SchedulerLoop
 from podium.loop.queued_pod import Assumed
 from podium.model import Pod, ResourceClaim
 from podium.model.devices import AllocationResult, DeviceRequestAllocationResult
+from podium.model.meta import JsonObject
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.inventory import PendingAllocation
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.requests import status_of
 
-Fields = Mapping[str, Any]
 """A part of an object as the API server has it."""
 Chosen = tuple[str, str]
 """A request, `name` or `name/subrequest` for the alternative that was taken, and its device class."""
 
 
-def chosen_requests(requests: Iterable[Fields], allocated: Iterable[str]) -> list[Chosen]:
+def chosen_requests(requests: Iterable[JsonObject], allocated: Iterable[str]) -> list[Chosen]:
     """The requests of a claim as they were served; `allocated` are the requests that its devices are for."""
     names, chosen = set(allocated), list[Chosen]()
     for request in requests:
@@ -47,7 +47,7 @@ def chosen_requests(requests: Iterable[Fields], allocated: Iterable[str]) -> lis
 
 
 def device_configuration(
-    chosen: Sequence[Chosen], classes: Mapping[str, Sequence[Fields]], own: Sequence[Fields]
+    chosen: Sequence[Chosen], classes: Mapping[str, Sequence[JsonObject]], own: Sequence[JsonObject]
 ) -> list[dict[str, Any]]:
     """The entries of an allocation; `classes` has the configuration of each class, `own` that of the claim.
 

@@ -23,7 +23,7 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 
 DEFAULT_FILE = "~/.kube/config"
 DEFAULT_NAMESPACE = "default"
@@ -67,7 +67,7 @@ class ExecPlugin(_Entry, frozen=True, rename="camel"):
 
 
 class UserEntry(_Entry, frozen=True):
-    """Who to be: any of these, or nobody."""
+    """The credentials of a user; all of them may be missing."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -146,7 +146,7 @@ class Kubeconfig:
         self.current = self.current or file.current_context or ""
 
     def access(self, context: str = "") -> Access:
-        """How to reach the cluster of a context, by default the current one; InputError if that cannot be told."""
+        """How to reach the cluster of a context, by default the current one; InputError if there is none."""
         where, name = _listed(map(str, self.paths)), context or self.current
         if not name:
             raise InputError(f"no current-context; say which with --context: {_listed(self.contexts)}", where)
@@ -189,7 +189,7 @@ def _read(path: Path) -> _File:
         document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         return msgspec.convert(document or {}, _File)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), str(path)) from None
+        raise InputError(os_problem(error), str(path)) from None
     except yaml.YAMLError as error:
         # What YAML says of an error quotes the text around it, which may be a secret.
         mark = getattr(error, "problem_mark", None)
@@ -204,7 +204,7 @@ def _in_cluster(account: Path) -> Access:
     try:
         namespace = (account / "namespace").read_text().strip()
     except OSError as error:
-        problem = (error.strerror or str(error)).lower()
+        problem = os_problem(error)
         raise InputError(f"{problem}; does the pod mount its service account's token?", str(account)) from None
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     cluster = ClusterEntry(server=server, certificate_authority=str(account / "ca.crt"))
@@ -293,7 +293,7 @@ class Credentials:
             try:
                 self._token = Path(self._user.token_file).read_text().strip()
             except OSError as error:
-                problem = (error.strerror or str(error)).lower()
+                problem = os_problem(error)
                 raise InputError(f"tokenFile {self._user.token_file}: {problem}", self._where) from None
             self._good_until = time.monotonic() + TOKEN_FILE_AGE
         elif self._user.exec is not None:
@@ -321,7 +321,7 @@ class Credentials:
             raise InputError(f"no answer within {EXEC_TIMEOUT:g} s", where) from None
         except OSError as error:
             hint = f"; {plugin.install_hint}" if plugin.install_hint else ""
-            raise InputError(f"{(error.strerror or str(error)).lower()}{hint}", where) from None
+            raise InputError(f"{os_problem(error)}{hint}", where) from None
         if process.returncode:
             raise InputError(f"failed with exit code {process.returncode}", where)
         return _status_of(process.stdout, plugin, where)
@@ -406,7 +406,7 @@ def _monotonic(timestamp: str, where: str) -> float:
 
 
 def _trusting(verify_flags: ssl.VerifyFlags) -> ssl.SSLContext:
-    """A context that verifies, and trusts nobody yet."""
+    """An SSL context that verifies certificates and has no trusted authority yet."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags = verify_flags
     return context
@@ -442,4 +442,4 @@ def _decoded(data: str) -> bytes:
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or "it is not PEM").lower().replace("_", " ")
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+    return os_problem(error) if isinstance(error, OSError) else str(error)

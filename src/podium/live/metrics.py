@@ -26,6 +26,7 @@ ATTEMPT_SECONDS = tuple(0.001 * 2**power for power in range(15))
 SLI_SECONDS = tuple(0.01 * 2**power for power in range(20))
 PLUGIN_SECONDS = tuple(0.00001 * 1.5**power for power in range(20))
 POINT_SECONDS = tuple(0.0001 * 2**power for power in range(12))
+ATTEMPTS = (1.0, 2.0, 4.0, 8.0, 16.0)
 VICTIMS = tuple(float(2**power) for power in range(7))
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
@@ -66,82 +67,65 @@ class Metrics:
 
     def __init__(self, now: Callable[[], Values]) -> None:
         """`now` is asked for the metrics that are read when somebody asks."""
-        self._registry = registry = CollectorRegistry()
-        registry.register(_Now(now))
-        self.attempts = prometheus_client.Counter(
-            "scheduler_schedule_attempts_total", "Attempts to schedule pods.", ["result", "profile"], registry=registry
+        self._registry = CollectorRegistry()
+        self._registry.register(_Now(now))
+        self.attempts = self._counter(
+            "scheduler_schedule_attempts_total", "Attempts to schedule pods.", "result", "profile"
         )
-        self.attempt_seconds = Histogram(
+        self.attempt_seconds = self._histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "How long attempts take, with binding.",
-            ["result", "profile"],
-            buckets=ATTEMPT_SECONDS,
-            registry=registry,
+            ATTEMPT_SECONDS,
+            *("result", "profile"),
         )
-        self.algorithm_seconds = Histogram(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "How long finding a node takes.",
-            buckets=ATTEMPT_SECONDS,
-            registry=registry,
+        self.algorithm_seconds = self._histogram(
+            "scheduler_scheduling_algorithm_duration_seconds", "How long finding a node takes.", ATTEMPT_SECONDS
         )
-        self.sli_seconds = Histogram(
+        self.sli_seconds = self._histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "How long pods take from the queue until they are bound.",
-            ["attempts"],
-            buckets=SLI_SECONDS,
-            registry=registry,
+            SLI_SECONDS,
+            "attempts",
         )
-        self.pod_attempts = Histogram(
-            "scheduler_pod_scheduling_attempts",
-            "How many attempts it takes to schedule a pod.",
-            buckets=(1, 2, 4, 8, 16),
-            registry=registry,
+        self.pod_attempts = self._histogram(
+            "scheduler_pod_scheduling_attempts", "How many attempts it takes to schedule a pod.", ATTEMPTS
         )
-        self.point_seconds = Histogram(
+        self.point_seconds = self._histogram(
             "scheduler_framework_extension_point_duration_seconds",
             "How long all plugins of an extension point take.",
-            ["extension_point", "status", "profile"],
-            buckets=POINT_SECONDS,
-            registry=registry,
+            POINT_SECONDS,
+            *("extension_point", "status", "profile"),
         )
-        self.plugin_seconds = Histogram(
+        self.plugin_seconds = self._histogram(
             "scheduler_plugin_execution_duration_seconds",
             "How long a plugin takes at an extension point.",
-            ["plugin", "extension_point", "status"],
-            buckets=PLUGIN_SECONDS,
-            registry=registry,
+            PLUGIN_SECONDS,
+            *("plugin", "extension_point", "status"),
         )
-        self.plugin_evaluations = prometheus_client.Counter(
+        self.plugin_evaluations = self._counter(
             "scheduler_plugin_evaluation_total",
             "How often plugins were asked, at PreFilter, Filter, PreScore and Score.",
-            ["plugin", "extension_point", "profile"],
-            registry=registry,
+            *("plugin", "extension_point", "profile"),
         )
-        self.event_seconds = Histogram(
-            "scheduler_event_handling_duration_seconds",
-            "How long it takes to take in an event.",
-            ["event"],
-            buckets=POINT_SECONDS,
-            registry=registry,
+        self.event_seconds = self._histogram(
+            "scheduler_event_handling_duration_seconds", "How long handling an event takes.", POINT_SECONDS, "event"
         )
-        self.permit_seconds = Histogram(
-            "scheduler_permit_wait_duration_seconds",
-            "How long pods wait at Permit.",
-            ["result"],
-            buckets=ATTEMPT_SECONDS,
-            registry=registry,
+        self.permit_seconds = self._histogram(
+            "scheduler_permit_wait_duration_seconds", "How long pods wait at Permit.", ATTEMPT_SECONDS, "result"
         )
-        self.victims = Histogram(
-            "scheduler_preemption_victims", "How many pods a preemption evicts.", buckets=VICTIMS, registry=registry
-        )
-        self.preemptions = prometheus_client.Counter(
-            "scheduler_preemption_attempts_total",
-            "How often pods that fit nowhere asked for others to go.",
-            registry=registry,
+        self.victims = self._histogram("scheduler_preemption_victims", "How many pods a preemption evicts.", VICTIMS)
+        self.preemptions = self._counter(
+            "scheduler_preemption_attempts_total", "How often pods that fit nowhere asked for others to go."
         )
         self.leader = Gauge(
-            "leader_election_master_status", "Whether this replica is the leader.", ["name"], registry=registry
+            "leader_election_master_status", "Whether this replica is the leader.", ["name"], registry=self._registry
         )
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> prometheus_client.Counter:
+        return prometheus_client.Counter(name, meaning, labels, registry=self._registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)
 
     def attempted(self, result: str, pod: Pod, seconds: float) -> None:
         """An attempt to schedule a pod came to its end, binding included."""

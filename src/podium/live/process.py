@@ -26,7 +26,7 @@ from podium.live.kubeconfig import Access
 from podium.live.metrics import CONTENT_TYPE
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
-from podium.live.scheduler import LiveScheduler, Settings
+from podium.live.scheduler import LiveScheduler, RunSettings
 from podium.live.writes import micro_time
 from podium.present.explanation import explain_pod, to_document
 
@@ -104,7 +104,7 @@ DEFAULT_NAMESPACE, DEFAULT_NAME = "kube-system", "podium"
 
 
 class LeadershipLostError(Exception):
-    """Somebody else may be the leader by now."""
+    """The lease was not renewed in time: another replica may be the leader by now."""
 
 
 class Election:
@@ -207,7 +207,7 @@ class Election:
 logger = logging.getLogger("podium.live")
 
 
-class Listening(NamedTuple):
+class ServingAddress(NamedTuple):
     """Where to answer over HTTP."""
 
     host: str = "127.0.0.1"
@@ -217,8 +217,8 @@ class Listening(NamedTuple):
 def run_scheduler(
     access: Access,
     config: KubeSchedulerConfiguration,
-    settings: Settings,
-    listening: Listening,
+    settings: RunSettings,
+    listening: ServingAddress,
     *,
     elect: bool = True,
     **options: Any,
@@ -230,8 +230,8 @@ def run_scheduler(
 async def _run(
     access: Access,
     config: KubeSchedulerConfiguration,
-    settings: Settings,
-    listening: Listening,
+    settings: RunSettings,
+    listening: ServingAddress,
     elect: bool,
     options: dict[str, Any],
 ) -> None:

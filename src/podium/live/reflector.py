@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from podium.errors import InputError
-from podium.live.client import GONE, ApiClient, ApiError, Status
+from podium.live.client import GONE, ApiClient, ApiError, ApiStatus
 from podium.live.kubeconfig import Access
 from podium.live.reading import INDISPENSABLE, SCHEDULED_BY, ObjectDecoder, Resource, missing_kind
 from podium.loop import Event, EventType
@@ -216,7 +216,7 @@ class Reflector:
         try:
             event = _EVENT.decode(line)
             if event.type == "ERROR":
-                status = msgspec.json.decode(event.object, type=Status)
+                status = msgspec.json.decode(event.object, type=ApiStatus)
                 raise ApiError(status.message, status.code or 500, status.reason)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Half a line: the connection broke in the middle of it.

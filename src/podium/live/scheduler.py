@@ -22,7 +22,7 @@ from podium.live.decision_history import Decided, DecisionHistory
 from podium.live.device_writes import DeviceWrites, WrittenDynamicResources
 from podium.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, PluginTimes, Values, event_labels, values_now
 from podium.live.reflector import Reflectors
-from podium.live.writes import Condition, EventRecorder, PodStatuses, Preemptions, VolumeWrites
+from podium.live.writes import EventRecorder, PodStatuses, Preemptions, UnscheduledCondition, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
 from podium.loop.cycle import answer_of, in_words
 from podium.loop.queued_pod import Assumed
@@ -41,7 +41,7 @@ FINISH_WITHIN = 30.0
 """Seconds that bindings under way have when the scheduler is to stop."""
 
 
-class Settings(NamedTuple):
+class RunSettings(NamedTuple):
     """How a scheduler runs."""
 
     bind_concurrency: int = 64
@@ -59,7 +59,7 @@ class LiveScheduler:
         events_client: ApiClient,
         reflectors: Reflectors,
         config: KubeSchedulerConfiguration,
-        settings: Settings = Settings(),
+        settings: RunSettings = RunSettings(),
         **options: Any,
     ) -> None:
         """`options` are those of `Scheduler`: registry, tie_break and so on."""
@@ -254,7 +254,7 @@ class LiveScheduler:
             self._statuses.nominate(pod, "")
         reason = writes.SCHEDULER_ERROR if is_error else writes.UNSCHEDULABLE
         self._record(pod, pod, "Warning", "FailedScheduling", "Scheduling", message)
-        self._statuses.unschedulable(pod, Condition(reason, message))
+        self._statuses.unschedulable(pod, UnscheduledCondition(reason, message))
 
     def _record(self, pod: Pod, cause: Pod, kind: str, reason: str, action: str, note: str) -> None:
         """Note an event about a pod, in the name of the profile that scheduled the pod that caused it."""

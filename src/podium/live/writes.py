@@ -23,6 +23,7 @@ from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
 from podium.model import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from podium.model.meta import JsonObject
 from podium.model.selectors import NodeMatcher
 from podium.plugins.queue_and_bind import DefaultPreemption
 from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE, affinity_terms
@@ -39,7 +40,7 @@ WRITERS = 8
 """How many statuses are written at once."""
 
 
-class Condition(NamedTuple):
+class UnscheduledCondition(NamedTuple):
     """Why a pod is not scheduled."""
 
     reason: str
@@ -126,11 +127,11 @@ class PodStatuses:
         self._client = client
         self._slots = asyncio.Semaphore(WRITERS)
         self._wanted: dict[str, tuple[Pod, dict[str, Any]]] = {}
-        self._written: dict[str, tuple[str, Condition]] = {}
+        self._written: dict[str, tuple[str, UnscheduledCondition]] = {}
         """Per pod, its uid and the condition it has by now."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def unschedulable(self, pod: Pod, condition: Condition) -> None:
+    def unschedulable(self, pod: Pod, condition: UnscheduledCondition) -> None:
         """Note why a pod is not scheduled, unless that is known already."""
         known = pod.metadata.uid, condition
         if self._written.get(pod.key) == known:
@@ -326,16 +327,14 @@ MOST_WAITING = 50_000
 """How many events may wait to be written; later ones are dropped, as events may be."""
 EVENT_WRITERS = 4
 
-Fields = dict[str, Any]
-
 
 class Recorded(msgspec.Struct):
     """An event that was written, and may come again."""
 
-    document: Fields
+    document: JsonObject
     at: float
     """When it last happened, on the monotonic clock."""
-    series: Fields | None = None
+    series: JsonObject | None = None
 
 
 class EventRecorder:
@@ -345,7 +344,7 @@ class EventRecorder:
         self._client = client
         self._instance = socket.gethostname()
         self._recorded: dict[tuple[str, ...], Recorded] = {}
-        self._waiting: deque[tuple[Recorded, Fields | None]] = deque()
+        self._waiting: deque[tuple[Recorded, JsonObject | None]] = deque()
         self._has_work = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.dropped = 0
@@ -372,7 +371,7 @@ class EventRecorder:
 
     def _document(
         self, pod: Pod, version: str, kind: str, reason: str, action: str, note: str, controller: str
-    ) -> Fields:
+    ) -> JsonObject:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -387,7 +386,7 @@ class EventRecorder:
             "type": kind,
         }
 
-    def _enqueue(self, event: Recorded, series: Fields | None) -> None:
+    def _enqueue(self, event: Recorded, series: JsonObject | None) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self.dropped += 1
             return
@@ -403,7 +402,7 @@ class EventRecorder:
             self._has_work.clear()
             await self._has_work.wait()
 
-    async def _write(self, event: Recorded, series: Fields | None) -> None:
+    async def _write(self, event: Recorded, series: JsonObject | None) -> None:
         """Write an event, or that it came again; a server that is not there is asked again for a while."""
         namespace = event.document["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
@@ -458,7 +457,7 @@ def truncated(note: str) -> str:
     return note if len(data) <= NOTE_LIMIT else data[: NOTE_LIMIT - 4].decode(errors="ignore") + " ..."
 
 
-def _reference(pod: Pod, version: str) -> Fields:
+def _reference(pod: Pod, version: str) -> JsonObject:
     reference = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -473,7 +472,7 @@ WAITING = Status.unresolvable("waiting for the preemption for this pod to be fin
 
 
 class Preemptions:
-    """Who has to go for whom, and which of them are on their way."""
+    """The victims that each preempting pod waits for, and which of them are being deleted."""
 
     def __init__(self) -> None:
         self._victims: dict[str, dict[str, bool]] = {}
@@ -484,7 +483,7 @@ class Preemptions:
         self._victims[preemptor.metadata.uid] = {each.metadata.uid: False for each in victims}
 
     def give_up(self, preemptor: Pod) -> None:
-        """A pod waits for nobody any more."""
+        """A pod no longer waits for victims."""
         self._victims.pop(preemptor.metadata.uid, None)
 
     def pod_goes(self, pod: Pod) -> None:

@@ -15,12 +15,12 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.framework import SUCCESS, Code, CycleState, Plugin, Status
 from podium.framework.suggested_change import Action, ClusterEvent
 from podium.loop.events import (
-    Asked,
     Bind,
     ChangeObject,
     Event,
     EventType,
     Evict,
+    HearsOf,
     Instruction,
     Nominate,
     Unschedulable,
@@ -33,7 +33,7 @@ from podium.loop.events import (
     pod_changes,
 )
 from podium.loop.queue import SchedulingQueue
-from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, Position, QueuedPod, WaitingPod, WaitingPods
+from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, PodAtPermit, Position, QueuedPod, WaitingPods
 from podium.model import Node, Object, Pod
 from podium.plugins.queue_and_bind import DefaultPreemption
 
@@ -193,7 +193,7 @@ class SchedulerLoop:
         self.queue.remove(pod.key)
         self.queue.move_all(ClusterEvent("Pod", Action.ADD, None, pod), now, self._asked_about(pod))
 
-    def _asked_about(self, pod: Pod) -> Asked | None:
+    def _asked_about(self, pod: Pod) -> HearsOf | None:
         return asked_about_pod(pod, self.cluster, self.scheduler.setup.rules)
 
     def _waiting_pod_is(self, old: Pod, pod: Pod, now: float) -> None:
@@ -389,11 +389,11 @@ class SchedulerLoop:
                 return self._undo(queued, assumed, status, now)
         if not deadlines:
             return self._binding_cycle(queued, assumed, now)
-        waiting = WaitingPod(queued, assumed, deadlines)
+        waiting = PodAtPermit(queued, assumed, deadlines)
         self.waiting.add(waiting)
         return [Wait(assumed.pod, assumed.node, tuple(sorted(deadlines)), waiting.until)]
 
-    def _stop_waiting(self, waiting: WaitingPod, now: float) -> list[Instruction]:
+    def _stop_waiting(self, waiting: PodAtPermit, now: float) -> list[Instruction]:
         queued, assumed = waiting.queued, waiting.assumed
         if waiting.rejection is None:
             return self._binding_cycle(queued, assumed, now)
@@ -479,7 +479,7 @@ class SchedulerLoop:
         if pod is not None:
             self.cluster.add(pod)
 
-    def _room_freed(self, assumed: Assumed, now: float, only: Asked | None = None) -> None:
+    def _room_freed(self, assumed: Assumed, now: float, only: HearsOf | None = None) -> None:
         spec = replace(assumed.pod.spec, node_name=assumed.node)
         self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
 

@@ -208,15 +208,15 @@ def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
 
 # -- whom a release asks -------------------------------------------------------------------------------------------
 
-Asked = Callable[[QueuedPod], bool]
+HearsOf = Callable[[QueuedPod], bool]
 """Whether a waiting pod is told of an event at all."""
 
 CHECKED: tuple[type[FilterPlugin], ...] = (NodeResourcesFit, NodeAffinity, NodeName, NodePorts)
 """The plugins whose filters a node has to pass before pods hear of it, where there are no hints."""
 
 
-def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> Asked | None:
-    """Who hears of a node that came or changed: all (None) or, before there were hints, those that might fit it."""
+def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> HearsOf | None:
+    """Which waiting pods hear of a node that came or changed: all (None) or, before hints, those that might fit it."""
     if rules.queueing_hints and rules.node_updates_name_their_part:
         return None
     plugins = [plugin() for plugin in CHECKED]
@@ -248,8 +248,8 @@ def _fits(queued: QueuedPod, plugins: Sequence[FilterPlugin], nodes: Nodes) -> b
     return True
 
 
-def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> Asked | None:
-    """Who hears of a pod that came to a node or changed there: all (None), or those it matters to by affinity."""
+def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> HearsOf | None:
+    """Which waiting pods hear of a pod that came to a node or changed: all (None), or those with affinity to it."""
     if rules.added_pods_may_help_anyone:
         return None
     namespace = cluster.store.of(Namespace).get(pod.namespace)

@@ -22,7 +22,7 @@ from podium.framework import (
     Status,
 )
 from podium.framework.suggested_change import ANYTHING, Action, ClusterEvent, WaitingPod
-from podium.loop.events import ASSIGNED, TARGET, Asked, PluginHints, label_of, pod_changes
+from podium.loop.events import ASSIGNED, TARGET, HearsOf, PluginHints, label_of, pod_changes
 from podium.loop.queued_pod import NEVER, WINDOW, BackoffQueue, Heap, InFlight, PodGroup, Position, QueuedPod
 from podium.model import Pod
 from podium.plugins import IN_TREE
@@ -381,7 +381,7 @@ class SchedulingQueue:
 
     # -- things happen -----------------------------------------------------------------------------------------------
 
-    def move_all(self, event: ClusterEvent, now: float, only: Asked | None = None) -> None:
+    def move_all(self, event: ClusterEvent, now: float, only: HearsOf | None = None) -> None:
         """Something happened in the cluster: let the pods try again that it may help. `only` leaves others out."""
         for group in self.unschedulable.groups():
             if group.woken_count == len(group):

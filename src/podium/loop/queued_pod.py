@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import PodInfo
-from podium.cluster.columns import Ints, Mask
+from podium.cluster.columns import Floats, Ints, Mask
 from podium.engine.decision import NO_PLUGINS, Diagnosis
 from podium.framework import Code, CycleState, Status
 from podium.framework.suggested_change import ClusterEvent
@@ -249,7 +249,7 @@ LONGEST = 15 * 60.0
 
 
 class Assumed(NamedTuple):
-    """A pod that counts on its node already, though nobody else knows yet."""
+    """A pod that already counts on its node, before the API server knows."""
 
     pod: Pod
     node: str
@@ -257,7 +257,7 @@ class Assumed(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class WaitingPod:
+class PodAtPermit:
     """A pod that waits on its node until every plugin that asked it to has let it go on, or one rejects it."""
 
     queued: QueuedPod
@@ -275,7 +275,7 @@ class WaitingPods:
     """The pods that wait, by namespace and name. Permit plugins find it in the cycle state."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, WaitingPod] = {}
+        self._pods: dict[str, PodAtPermit] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -297,14 +297,14 @@ class WaitingPods:
         if key in self._pods and self._pods[key].rejection is None:
             self._pods[key].rejection = Status(Code.UNSCHEDULABLE, (message,), plugin)
 
-    def add(self, waiting: WaitingPod) -> None:
+    def add(self, waiting: PodAtPermit) -> None:
         self._pods[waiting.assumed.pod.key] = waiting
 
-    def take(self, key: str) -> WaitingPod:
+    def take(self, key: str) -> PodAtPermit:
         """Take out a pod that need not wait any more."""
         return self._pods.pop(key)
 
-    def take_ready(self, now: float) -> list[WaitingPod]:
+    def take_ready(self, now: float) -> list[PodAtPermit]:
         """Take out the pods that are through or out of time; those rejected say so."""
         ready = [waiting for waiting in self._pods.values() if self._is_ready(waiting, now)]
         for waiting in ready:
@@ -320,7 +320,7 @@ class WaitingPods:
         return min(waiting.until for waiting in self._pods.values())
 
     @staticmethod
-    def _is_ready(waiting: WaitingPod, now: float) -> bool:
+    def _is_ready(waiting: PodAtPermit, now: float) -> bool:
         if waiting.rejection is not None or not waiting.deadlines:
             return True
         if waiting.until > now:
@@ -329,9 +329,6 @@ class WaitingPods:
         message = f"rejected due to timeout after waiting {patience:g}s at plugin {plugin}"
         waiting.rejection = Status(Code.UNSCHEDULABLE, (message,), plugin)
         return True
-
-
-Floats = NDArray[np.float64]
 
 
 class Position(NamedTuple):
@@ -452,7 +449,7 @@ class PodGroup:
         return self._position(place), self.pods[place].key
 
     def reject(self, diagnosis: Diagnosis, before: Position | None, now: float) -> list[tuple[Position, QueuedPod]]:
-        """Note that the pods were tried in vain that come before a position, None for all.
+        """Record a failed attempt of the pods that come before a position; None for all.
 
         Gives those of which something else was said so far.
         """

@@ -217,7 +217,7 @@ def _queued(saved: SavedPod, loop: SchedulerLoop) -> QueuedPod:
 
 
 def _nominations(loop: SchedulerLoop) -> Iterator[tuple[str, str]]:
-    """Who is nominated where, and who is not although its status says so."""
+    """The node that each pod is nominated to, and the pods that are not although their status says so."""
     nominations = loop.scheduler.nominations
     for node in nominations.nodes():
         for pod in nominations.on(node):

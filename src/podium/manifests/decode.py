@@ -342,10 +342,6 @@ def _shown(value: object) -> str:
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
-Fields = dict[str, str]
-"""Name of a field -> its type, empty for one that is not looked into."""
-
-
 def refuse_unknown_version(kind: str, api_version: str) -> None:
     """InputError for a version that no release has this kind in; one without a version is taken for any."""
     group, _, version = api_version.rpartition("/")
@@ -421,6 +417,6 @@ def _groups() -> dict[str, dict[str, str]]:
 
 
 @cache
-def _fields(type_: str) -> Fields:
-    fields: Fields = dict(_table()["types"][type_])
+def _fields(type_: str) -> dict[str, str]:
+    fields: dict[str, str] = dict(_table()["types"][type_])
     return dict.fromkeys(fields.pop("").split(), "") | fields

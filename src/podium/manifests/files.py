@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Pod
 
@@ -331,7 +331,7 @@ def _text(path: str) -> Text:
                     return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
             return _unpacked(file, path)
     except OSError as error:
-        raise InputError(f"{(error.strerror or str(error)).lower()}", path) from None
+        raise InputError(os_problem(error), path) from None
 
 
 def stdin() -> BinaryIO:

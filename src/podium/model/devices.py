@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
-from podium.model.meta import NodeSelector, Object, ObjectMeta, Quantity, Struct
+from podium.model.meta import Int64, NodeSelector, Object, ObjectMeta, Quantity, Struct
 from podium.model.objects import Taint
 from podium.model.pod import Toleration
-
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 EXACT_COUNT, ALL = "ExactCount", "All"
 """How many devices a request asks for: its count, or every one that matches."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 
@@ -14,6 +15,9 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 Quantity = str | int | float
 """A resource quantity as it stands in YAML or JSON; `podium.model.quantity` gives it meaning."""
+
+JsonObject = Mapping[str, Any]
+"""An object of JSON as plain data."""
 
 ResourceList = dict[str, Quantity]
 

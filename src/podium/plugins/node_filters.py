@@ -142,7 +142,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
 
 
 def cordon_obstacles(rejected: RejectedNodes) -> dict[str, list[Obstacle]]:
-    """That nodes are cordoned."""
+    """For each node, that it is cordoned."""
     cordoned = Obstacle("cordon", "the node is cordoned (spec.unschedulable)", {"field": "spec.unschedulable"})
     return {node: [cordoned] for node in rejected.statuses if rejected.cluster.node(node).spec.unschedulable}
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
-from podium.cluster.columns import Ints, Mask, highest
+from podium.cluster.columns import Floats, Ints, Mask, highest
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.framework.plugin import MAX_NODE_SCORE, CycleState, PodView, PreScorePlugin, ScorePlugin
 from podium.framework.status import SKIP, SUCCESS, Status
@@ -20,9 +20,6 @@ from podium.model import DeviceClass, Pod
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed, backed_resources, extended_requests
 from podium.plugins.node_resources_fit import asked_resources, counted_resources, with_devices
 from podium.plugins.score_columns import ChangedRows, PerCluster, divisors, halved
-
-Floats = NDArray[np.float64]
-
 
 More = tuple[tuple[str, int], ...]
 """Resources that count, and how much more of each would be in use."""

@@ -56,7 +56,7 @@ from podium.plugins.dynamic_resources.extended_resources import (
 )
 from podium.plugins.score_columns import divisors, round_half_away
 from podium.rules import Rules
-from podium.wording import joined
+from podium.wording import counted, joined
 
 MOST_EVICTED = 5
 """How many pods one change evicts at most."""
@@ -85,7 +85,7 @@ def _shortage(name: str, amount: int, info: NodeInfo) -> Obstacle:
     facts = {"resource": name, "missing": amount_text(name, amount - free), "requests": amount_text(name, amount)}
     facts |= {"free": amount_text(name, free), "allocatable": amount_text(name, offered)}
     if name == PODS:
-        text = f"{requested:,} pods run there, and {offered:,} may"
+        text = f"{counted(requested, 'pod')} {'runs' if requested == 1 else 'run'} there, and {offered:,} may"
     elif amount > offered:
         text = f"{facts['requests']} {name} asked for, and the whole node has {facts['allocatable']}"
     else:
@@ -216,7 +216,7 @@ BACKED = "NodeResourcesFit/backed"
 NONE_BACKED: Mapping[str, DeviceClass] = {}
 
 
-class Asked(NamedTuple):
+class ScoredRequest(NamedTuple):
     """What a pod asks of a resource that counts in a score."""
 
     name: str
@@ -245,10 +245,10 @@ def counted_resources(resources: Iterable[ResourceSpec]) -> list[Counted]:
     ]
 
 
-def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -> list[Asked]:
+def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -> list[ScoredRequest]:
     """The resources that count; a scalar resource the pod does not ask for says nothing about the node."""
     return [
-        Asked(column, requests.get(name, 0), weight)
+        ScoredRequest(column, requests.get(name, 0), weight)
         for name, column, weight, always in resources
         if always or requests.get(name, 0)
     ]
@@ -347,7 +347,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
-        asked: list[Asked] = state[self._score_key]
+        asked: list[ScoredRequest] = state[self._score_key]
         backed: Mapping[str, DeviceClass] = state[BACKED]
         total: Ints | None = None
         weights: Ints | int = 0
@@ -370,7 +370,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return np.floor_divide(total, weights, out=total) if self._curve is None else round_half_away(total / weights)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        asked: list[Asked] = state[self._score_key]
+        asked: list[ScoredRequest] = state[self._score_key]
         if state[BACKED]:
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts

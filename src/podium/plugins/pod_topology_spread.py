@@ -50,8 +50,8 @@ from podium.plugins.spread_constraints import (
     HARD,
     NO_CONSTRAINTS,
     SOFT,
-    Constraint,
     Constraints,
+    SpreadConstraint,
     compile_constraints,
     default_selector,
 )
@@ -185,7 +185,7 @@ SYSTEM_CONSTRAINTS = (
 class _Domains(NamedTuple):
     """A hard constraint's count per domain."""
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     tally: DomainTally
     moved: Ints | None = None
     """Pods that the counts do not follow, but that came or went since PreFilter."""
@@ -227,7 +227,7 @@ class _Domains(NamedTuple):
 class _Scored(NamedTuple):
     """A soft constraint, with what a pod in one of its domains counts there."""
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     pods: Ints
     """Per domain; per row of the cluster for the hostname, which is counted node by node."""
     weight: float

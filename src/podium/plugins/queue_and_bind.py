@@ -66,7 +66,7 @@ PREEMPTION = "Preemption"
 """Where the cycle state has what the engine can do for a plugin that wants to preempt."""
 
 
-class Preemption(Protocol):
+class PreemptionSearch(Protocol):
     """The engine's search for a node where evicting pods helps."""
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
@@ -94,7 +94,7 @@ class DefaultPreemption(PostFilterPlugin):
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
-        preemption: Preemption = state[PREEMPTION]
+        preemption: PreemptionSearch = state[PREEMPTION]
         result = preemption.attempt(self, statuses)
         if not result.status.message:
             return result

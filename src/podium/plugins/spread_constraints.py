@@ -63,7 +63,7 @@ class Eligible:
         return untolerated(taints, self.tolerations or ()) is not None
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     """A pod's spread constraint, with its selector compiled and its defaults filled in."""
 
     max_skew: int
@@ -84,7 +84,7 @@ class Constraint(NamedTuple):
 class Constraints(NamedTuple):
     """A pod's constraints of one kind."""
 
-    all: tuple[Constraint, ...] = ()
+    all: tuple[SpreadConstraint, ...] = ()
     keys: tuple[str, ...] = ()
     """The topology keys, each once."""
     requires_all: bool = False
@@ -106,11 +106,13 @@ def compile_constraints(
     )
 
 
-def _compile_one(raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod) -> Constraint:
+def _compile_one(
+    raw: TopologySpreadConstraint, selector: Selector, keys: tuple[str, ...], pod: Pod
+) -> SpreadConstraint:
     scope = Scope(frozenset((pod.namespace,)), selector)
     honors_affinity = (raw.node_affinity_policy or "Honor") == "Honor"
     honors_taints = (raw.node_taints_policy or "Ignore") == "Honor"
-    return Constraint(
+    return SpreadConstraint(
         raw.max_skew,
         raw.topology_key,
         selector,

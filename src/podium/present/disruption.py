@@ -89,8 +89,11 @@ def _summary(disruption: Disruption) -> str:
     else:
         parts = [f"{fates[fate]:,} {VERBS[fate][fates[fate] != 1]}" for fate in VERBS if fates[fate]]
         text = f"{what}, of {counted(gone, 'pod')} {joined(parts)}"
-    with_node = f"; {fates[Fate.STAYS]:,} more {'go' if disruption.kind == 'fail' else 'stay'} with their nodes"
-    return f"{text}{with_node if fates[Fate.STAYS] else ''}."
+    others, verb = fates[Fate.STAYS], "go" if disruption.kind == "fail" else "stay"
+    with_node = f"1 more {'goes' if verb == 'go' else 'stays'} with its node"
+    if others != 1:
+        with_node = f"{others:,} more {verb} with their nodes"
+    return f"{text}; {with_node}." if others else f"{text}."
 
 
 def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.sweep import Group, Spread, SweepResult
 from podium.timeline.result import Sample, TimelineResult, resources_of
 
@@ -18,14 +18,14 @@ MOST_RESOURCES = 4
 TICKS = 4
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     label: str
     value: Callable[[Sample], float]
 
 
 class Panel(NamedTuple):
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     is_share: bool = False
     """Whether the values are shares, shown as percentages with 100 % in sight."""
 
@@ -43,7 +43,7 @@ def write_plot(result: TimelineResult, path: str) -> None:
         else:
             raise InputError(f"a plot is a .svg or a .png, not {suffix or 'a file without a suffix'}", path)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+        raise InputError(os_problem(error), path) from None
 
 
 def panels_of(samples: Sequence[Sample]) -> list[Panel]:
@@ -52,22 +52,22 @@ def panels_of(samples: Sequence[Sample]) -> list[Panel]:
         Panel(
             "Pods that wait for a node",
             [
-                Line("active", lambda sample: sample.active),
-                Line("backing off", lambda sample: sample.backoff),
-                Line("unschedulable", lambda sample: sample.unschedulable),
-                Line("gated", lambda sample: sample.gated),
+                Curve("active", lambda sample: sample.active),
+                Curve("backing off", lambda sample: sample.backoff),
+                Curve("unschedulable", lambda sample: sample.unschedulable),
+                Curve("gated", lambda sample: sample.gated),
             ],
         ),
         Panel("Requested of what nodes offer", [_share(name) for name in resources], is_share=True),
         Panel(
             "Pods that run, and nodes",
-            [Line("running pods", lambda sample: sample.running), Line("nodes", lambda sample: sample.nodes)],
+            [Curve("running pods", lambda sample: sample.running), Curve("nodes", lambda sample: sample.nodes)],
         ),
     ]
 
 
-def _share(resource: str) -> Line:
-    return Line(resource, lambda sample: sample.utilisation(resource))
+def _share(resource: str) -> Curve:
+    return Curve(resource, lambda sample: sample.utilisation(resource))
 
 
 def to_svg(samples: Sequence[Sample]) -> str:

@@ -28,7 +28,7 @@ from podium.timeline.result import Life, TimelineResult, mean_utilisation, resou
 from podium.wording import counted, joined, listed
 
 
-class Workload(NamedTuple):
+class WorkloadPlacement(NamedTuple):
     """The pods of one workload: how many there were, and how many went to each node."""
 
     namespace: str
@@ -41,7 +41,7 @@ class Workload(NamedTuple):
         return sum(self.nodes.values())
 
 
-def workloads(simulation: Simulation) -> list[Workload]:
+def workloads(simulation: Simulation) -> list[WorkloadPlacement]:
     """Every workload that had pending pods, in the order they came up."""
     pods: dict[tuple[str, str], list[Placement]] = {}
     for placement in simulation.placements:
@@ -50,7 +50,7 @@ def workloads(simulation: Simulation) -> list[Workload]:
     for (namespace, name), placements in pods.items():
         nodes = Counter(placement.node for placement in placements if placement.node is not None)
         most_first = dict(sorted(nodes.items(), key=lambda item: (-item[1], item[0])))
-        found.append(Workload(namespace, name, len(placements), most_first))
+        found.append(WorkloadPlacement(namespace, name, len(placements), most_first))
     return found
 
 
@@ -97,7 +97,7 @@ def _summary(simulation: Simulation) -> Line:
     )
 
 
-def _workload_lines(found: Sequence[Workload], width: int, everything: bool) -> list[Line]:
+def _workload_lines(found: Sequence[WorkloadPlacement], width: int, everything: bool) -> list[Line]:
     # What does not fit comes first; the sort is stable.
     found = sorted(found, key=lambda workload: workload.placed == workload.pods)
     shown = found if everything else found[:TOP]

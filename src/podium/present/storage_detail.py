@@ -67,7 +67,7 @@ from podium.plugins.storage.volume_binding_search import (
 from podium.plugins.storage.volume_filters import (
     CURRENT_LABELS,
     READ_WRITE_ONCE_POD,
-    Disk,
+    DiskIdentity,
     Topology,
     VolumeRestrictions,
     VolumeZone,
@@ -402,13 +402,13 @@ class _StorageDetail:
         return found
 
 
-def _disk(disk: Disk) -> str:
+def _disk(disk: DiskIdentity) -> str:
     kind, *names = disk
     # A Ceph image goes by a monitor, its pool and its name.
     return f"{_DISKS[kind]} {'/'.join(names[1:] or names)}"
 
 
-def _use(disk: Disk, read_only: bool) -> str:
+def _use(disk: DiskIdentity, read_only: bool) -> str:
     if disk[0] == "ebs":
         return "is used"
     return "is used, and this pod would write to it," if read_only else "is used read-write"

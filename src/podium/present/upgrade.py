@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from podium.answers.upgrade import TOGETHER, Changed, Group, Kind, Upgrade
+from podium.answers.upgrade import TOGETHER, Changed, ChangeGroup, ChangeKind, Upgrade
 from podium.engine.release import OLD_RELEASES, release_of
 from podium.errors import InputError
 from podium.present import comparison
@@ -15,9 +15,9 @@ from podium.rules import DIFFERENCES, RELEASE_NAMES, Difference, gates_of
 from podium.wording import counted, joined
 
 SAID = {
-    Kind.UNFIT: ("no longer fits", "no longer fit"),
-    Kind.FITS: ("fits now", "fit now"),
-    Kind.MOVES: ("would go elsewhere", "would go elsewhere"),
+    ChangeKind.UNFIT: ("no longer fits", "no longer fit"),
+    ChangeKind.FITS: ("fits now", "fit now"),
+    ChangeKind.MOVES: ("would go elsewhere", "would go elsewhere"),
 }
 """What the summary says of one pod, and of several."""
 
@@ -42,7 +42,7 @@ def to_lines(upgrade: Upgrade, *, width: int = WIDTH, everything: bool = False) 
 
 def summary(upgrade: Upgrade, width: int) -> Iterator[Line]:
     """The answer in sentences."""
-    counts = {kind: sum(pod.kind is kind for pod in upgrade.changed) for kind in Kind}
+    counts = {kind: sum(pod.kind is kind for pod in upgrade.changed) for kind in ChangeKind}
     style = "green" if upgrade.is_harmless else "red"
     of = f"From {upgrade.before.name} to {upgrade.after.name}"
     if not upgrade.changed:
@@ -83,13 +83,13 @@ def _cause_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
             yield from wrapped(f"{cause.name}{gate}", width, first=" " * 8, then=" " * 8, style="dim")
 
 
-def _group_lines(title: str, groups: Sequence[Group], width: int, everything: bool) -> list[Line]:
+def _group_lines(title: str, groups: Sequence[ChangeGroup], width: int, everything: bool) -> list[Line]:
     shown = groups if everything else groups[:TOP]
     columns = [
         Column(title, [group.name for group in shown], right=False),
-        Column("ELSEWHERE", [str(group.counts.get(Kind.MOVES, 0)) for group in shown]),
-        Column("UNFIT", [str(group.counts.get(Kind.UNFIT, 0)) for group in shown]),
-        Column("FIT NOW", [str(group.counts.get(Kind.FITS, 0)) for group in shown]),
+        Column("ELSEWHERE", [str(group.counts.get(ChangeKind.MOVES, 0)) for group in shown]),
+        Column("UNFIT", [str(group.counts.get(ChangeKind.UNFIT, 0)) for group in shown]),
+        Column("FIT NOW", [str(group.counts.get(ChangeKind.FITS, 0)) for group in shown]),
     ]
     lines = styled(table(columns, width), ["bold", *("" for _ in shown)])
     if len(shown) < len(groups):
@@ -98,7 +98,9 @@ def _group_lines(title: str, groups: Sequence[Group], width: int, everything: bo
 
 
 def _pod_lines(upgrade: Upgrade, width: int, everything: bool) -> Iterator[Line]:
-    order = sorted(upgrade.changed, key=lambda pod: (pod.kind is not Kind.UNFIT, pod.kind is not Kind.FITS, pod.pod))
+    order = sorted(
+        upgrade.changed, key=lambda pod: (pod.kind is not ChangeKind.UNFIT, pod.kind is not ChangeKind.FITS, pod.pod)
+    )
     shown = order if everything else order[:TOP]
     columns = [
         Column("POD", [pod.pod for pod in shown], right=False),
@@ -106,7 +108,9 @@ def _pod_lines(upgrade: Upgrade, width: int, everything: bool) -> Iterator[Line]
         Column("BEFORE", [places(pod.before) for pod in shown], right=False),
         Column("AFTER", [places(pod.after) for pod in shown], right=False),
     ]
-    yield from styled(table(columns, width), ["bold", *("red" if pod.kind is Kind.UNFIT else "" for pod in shown)])
+    yield from styled(
+        table(columns, width), ["bold", *("red" if pod.kind is ChangeKind.UNFIT else "" for pod in shown)]
+    )
     if len(shown) < len(order):
         yield Line(f"and {counted(len(order) - len(shown), 'more pod')}", "dim")
     yield from _message_lines(upgrade, shown, width)
@@ -114,14 +118,14 @@ def _pod_lines(upgrade: Upgrade, width: int, everything: bool) -> Iterator[Line]
 
 def _message_lines(upgrade: Upgrade, pods: Sequence[Changed], width: int) -> Iterator[Line]:
     """Why pods fit nowhere in one of the releases, each reason once."""
-    by_message: dict[tuple[Kind, str], list[str]] = {}
+    by_message: dict[tuple[ChangeKind, str], list[str]] = {}
     for pod in pods:
         if pod.message:
             by_message.setdefault((pod.kind, pod.message), []).append(pod.pod)
     for place, ((kind, message), names) in enumerate(by_message.items()):
         if not place:
             yield Line("")
-        release = upgrade.after if kind is Kind.UNFIT else upgrade.before
+        release = upgrade.after if kind is ChangeKind.UNFIT else upgrade.before
         who = names[0] if len(names) == 1 else f"{names[0]} and {counted(len(names) - 1, 'other')}"
         yield from wrapped(f"{who} in {release.name}: {message}", width, then="  ", style="dim")
 

@@ -264,20 +264,20 @@ READ_POINTS = (
 )
 LIMITED = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
-PluginSets = dict[str, list[PluginRef]]
+EnabledPlugins = dict[str, list[PluginRef]]
 """The plugins enabled at each extension point, in order."""
 
 
 @dataclass(slots=True)
-class ProfileDocument:
+class UnresolvedProfile:
     """A profile before its plugins are looked up: which are enabled, and what is said about them."""
 
     scheduler_name: str
-    plugins: PluginSets
+    plugins: EnabledPlugins
     plugin_config: list[tuple[str, object]] = field(default_factory=list)
 
 
-def default_plugins(options: Options) -> PluginSets:
+def default_plugins(options: Options) -> EnabledPlugins:
     """The plugins of a provider."""
     filters = (
         *("NodeUnschedulable", "NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity", "VolumeRestrictions"),
@@ -295,7 +295,7 @@ def default_plugins(options: Options) -> PluginSets:
         "DefaultPodTopologySpread": 1,
         "TaintToleration": 1,
     }
-    found: PluginSets = {
+    found: EnabledPlugins = {
         "queueSort": [PluginRef("PrioritySort")],
         "preFilter": [PluginRef(name) for name in ("NodeResourcesFit", "NodePorts", "InterPodAffinity")],
         "filter": [PluginRef(name) for name in filters],
@@ -346,9 +346,9 @@ def configure_v1alpha2(document: object, conduct: Conduct, options: Options, own
     return set_up(profiles, extenders, conduct, options, own, percentage, warnings=problems.warnings)
 
 
-def _read_profiles(items: Sequence[Fields], options: Options) -> list[ProfileDocument]:
+def _read_profiles(items: Sequence[Fields], options: Options) -> list[UnresolvedProfile]:
     if not items:
-        return [ProfileDocument(SCHEDULER_NAME, default_plugins(options))]
+        return [UnresolvedProfile(SCHEDULER_NAME, default_plugins(options))]
     found = []
     for item in items:
         with item:
@@ -360,13 +360,13 @@ def _read_profiles(items: Sequence[Fields], options: Options) -> list[ProfileDoc
             for entry in item.children("pluginConfig"):
                 with entry:
                     config.append((entry.string("name"), entry.take("args")))
-            found.append(ProfileDocument(name, plugins, config))
+            found.append(UnresolvedProfile(name, plugins, config))
     return found
 
 
-def _read_plugins(fields: Fields, defaults: PluginSets) -> PluginSets:
+def _read_plugins(fields: Fields, defaults: EnabledPlugins) -> EnabledPlugins:
     """The default plugins that are not disabled, and after them those that are enabled."""
-    merged: PluginSets = {}
+    merged: EnabledPlugins = {}
     with fields:
         for point in READ_POINTS:
             with fields.child(point) as given:
@@ -385,7 +385,7 @@ def _read_refs(items: Sequence[Fields]) -> list[PluginRef]:
     return found
 
 
-def _check_names(profiles: Sequence[ProfileDocument], problems: Problems) -> None:
+def _check_names(profiles: Sequence[UnresolvedProfile], problems: Problems) -> None:
     names: list[str] = []
     for index, profile in enumerate(profiles):
         path = f"profiles[{index}]"
@@ -402,7 +402,7 @@ def _check_names(profiles: Sequence[ProfileDocument], problems: Problems) -> Non
 
 
 def set_up(
-    profiles: Sequence[ProfileDocument],
+    profiles: Sequence[UnresolvedProfile],
     extenders: tuple[ExtenderConfig, ...],
     conduct: Conduct,
     options: Options,
@@ -437,7 +437,7 @@ def set_up(
     return Setup(config=config, registry=registry, conduct=conduct, effective=effective, warnings=passed_over)
 
 
-def _check_points(plugins: PluginSets, own: Registry, problems: Problems) -> None:
+def _check_points(plugins: EnabledPlugins, own: Registry, problems: Problems) -> None:
     for point, refs in plugins.items():
         seen: set[str] = set()
         for ref in refs:
@@ -465,7 +465,7 @@ def _points(name: str, own: Registry) -> frozenset[str] | None:
 
 
 def _arguments(
-    profile: ProfileDocument, own: Registry, options: Options, problems: PolicyProblems
+    profile: UnresolvedProfile, own: Registry, options: Options, problems: PolicyProblems
 ) -> dict[str, object]:
     needed = {ref.name for refs in profile.plugins.values() for ref in refs}
     given: dict[str, object] = {}
@@ -485,7 +485,7 @@ def _arguments(
     return args
 
 
-def _build(profile: ProfileDocument, args: dict[str, object]) -> Profile:
+def _build(profile: UnresolvedProfile, args: dict[str, object]) -> Profile:
     """The points the engine runs: a plugin of ours may prepare where v1.18's does not, or need not where it does."""
     points: dict[str, tuple[PluginRef, ...]] = {point: tuple(refs) for point, refs in profile.plugins.items()}
     points.pop("unreserve", None)
@@ -505,7 +505,7 @@ def _is(ref: PluginRef, kind: type[Plugin]) -> bool:
 # -- plugins that run without what they prepare ----------------------------------------------------------------------
 
 
-def _forbid_unprepared(plugins: PluginSets, registry: Registry) -> None:
+def _forbid_unprepared(plugins: EnabledPlugins, registry: Registry) -> None:
     """Make plugins fail, as they do there, that filter or score without their own PreFilter or PreScore."""
     for point, before, names in (("filter", "preFilter", POINTS), ("score", "preScore", PRE_SCORED)):
         prepared = {ref.name for ref in plugins[before]}

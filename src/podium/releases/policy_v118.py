@@ -16,8 +16,8 @@ from podium.releases.framework_v118 import (
     PRE_SCORED,
     READ_POINTS,
     SCHEDULER_NAME,
-    PluginSets,
-    ProfileDocument,
+    EnabledPlugins,
+    UnresolvedProfile,
     set_up,
 )
 from podium.releases.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, weight_problems
@@ -115,7 +115,7 @@ def configure_policy(policy: Policy, conduct: Conduct, options: Options, own: Re
     weights = _weights(policy, arguments, known, own)
     if policy.priorities is None and "ResourceLimitsPriority" in known:
         weights["ResourceLimitsPriority"] = 1
-    plugins: PluginSets = {point: [] for point in READ_POINTS}
+    plugins: EnabledPlugins = {point: [] for point in READ_POINTS}
     plugins |= {"queueSort": [PluginRef("PrioritySort")], "bind": [PluginRef("DefaultBinder")]}
     for name in (*PREDICATES, *sorted(predicates - PREDICATES.keys())):
         if name in predicates:
@@ -125,7 +125,7 @@ def configure_policy(policy: Policy, conduct: Conduct, options: Options, own: Re
     if policy.always_check_all_predicates:
         conduct = replace(conduct, collects_all_reasons=True)
     config = _plugin_config(policy, arguments, plugins)
-    profile = ProfileDocument(SCHEDULER_NAME, plugins, config)
+    profile = UnresolvedProfile(SCHEDULER_NAME, plugins, config)
     return set_up([profile], policy.extenders, conduct, options, own, warnings=policy.warnings)
 
 
@@ -223,14 +223,14 @@ def _priority(priority: PriorityPolicy, arguments: _Arguments, known: dict[str, 
     raise fatal(f'Invalid configuration: Priority type not found for "{name}"')
 
 
-def _enable_filters(names: Iterable[str], plugins: PluginSets) -> None:
+def _enable_filters(names: Iterable[str], plugins: EnabledPlugins) -> None:
     for name in names:
         plugins["filter"].append(PluginRef(name))
         if "preFilter" in POINTS.get(name, ()):
             plugins["preFilter"].append(PluginRef(name))
 
 
-def _enable_score(name: str, weight: int, arguments: _Arguments, plugins: PluginSets) -> None:
+def _enable_score(name: str, weight: int, arguments: _Arguments, plugins: EnabledPlugins) -> None:
     if name == "NodeLabel":
         weight *= len(arguments.present_preferences) + len(arguments.absent_preferences)
     elif name == "ServiceAffinity":
@@ -244,7 +244,7 @@ def _enable_score(name: str, weight: int, arguments: _Arguments, plugins: Plugin
         plugins["preScore"].append(PluginRef(name))
 
 
-def _plugin_config(policy: Policy, arguments: _Arguments, plugins: PluginSets) -> list[tuple[str, object]]:
+def _plugin_config(policy: Policy, arguments: _Arguments, plugins: EnabledPlugins) -> list[tuple[str, object]]:
     scored = {ref.name for ref in plugins["score"]}
     config: list[tuple[str, object]] = []
     if arguments.has_node_label:

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.config.types import KubeSchedulerConfiguration
 from podium.engine import Decision
-from podium.engine.release import Conduct, Document, FitError, Options, Release, Setup
+from podium.engine.release import Conduct, Config, FitError, Options, Release, Setup
 from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
@@ -38,7 +38,7 @@ class LegacyConfiguration(KubeSchedulerConfiguration):
     effective: Mapping[str, Any] = field(repr=False)
 
 
-Configure = Callable[[Document, Conduct, Options, Registry], Setup]
+Configure = Callable[[Config, Conduct, Options, Registry], Setup]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,7 @@ class OldRelease(Release):
     def shape(self, decision: Decision) -> dict[str, Any]:
         return legacy_dict(decision)
 
-    def set_up(
-        self, document: Document = None, *, options: Options | None = None, registry: Registry = IN_TREE
-    ) -> Setup:
+    def set_up(self, document: Config = None, *, options: Options | None = None, registry: Registry = IN_TREE) -> Setup:
         """What a scheduler of this release runs with; a configuration that was set up before is taken as it is."""
         if isinstance(document, LegacyConfiguration):
             return self._set_up_again(document)
@@ -96,7 +94,7 @@ def own_plugins(registry: Registry) -> Registry:
     return Registry(plugin for name, plugin in registry.items() if IN_TREE.get(name) is not plugin)
 
 
-def _v1_18(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+def _v1_18(document: Config, conduct: Conduct, options: Options, registry: Registry) -> Setup:
     own = own_plugins(registry)
     if is_policy(document):
         return configure_policy(parse_policy(document, V1_18), conduct, options, own)
@@ -104,7 +102,7 @@ def _v1_18(document: Document, conduct: Conduct, options: Options, registry: Reg
 
 
 def _algorithms(rules: Rules, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
-    def read(document: Document, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+    def read(document: Config, conduct: Conduct, options: Options, registry: Registry) -> Setup:
         if document is not None and not is_policy(document):
             raise ConfigError([f"{rules.release} reads an object of kind Policy and apiVersion v1"])
         policy = None if document is None else parse_policy(document, rules)

@@ -117,7 +117,7 @@ def _add(total: Amounts, more: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-class Usage:
+class RowUsage:
     """What the pods on every row use in one release; it catches up with the cluster when it is read."""
 
     def __init__(self, cluster: Cluster, rules: Rules) -> None:
@@ -169,15 +169,15 @@ class Usage:
             column[row] = total.get(name, 0)
 
 
-_OF_CLUSTER: WeakKeyDictionary[Cluster, dict[str, Usage]] = WeakKeyDictionary()
+_OF_CLUSTER: WeakKeyDictionary[Cluster, dict[str, RowUsage]] = WeakKeyDictionary()
 
 
-def usage_of(cluster: Cluster, rules: Rules) -> Usage:
+def usage_of(cluster: Cluster, rules: Rules) -> RowUsage:
     """What the pods of a cluster use in a release."""
     known = _OF_CLUSTER.setdefault(cluster, {})
     found = known.get(rules.release)
     if found is None:
-        found = known[rules.release] = Usage(cluster, rules)
+        found = known[rules.release] = RowUsage(cluster, rules)
     return found
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.cluster import Cluster, Nodes
 from podium.cluster.census import Matching, Scope, Tally
-from podium.cluster.columns import Interned, Ints
+from podium.cluster.columns import Floats, Interned, Ints
 from podium.errors import SelectorError
 from podium.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin, Status, Verdict
 from podium.model import LabelSelector, Pod, ReplicaSet, ReplicationController, Service, StatefulSet
@@ -183,8 +183,6 @@ ZONE_WEIGHT = 2.0 / 3.0
 """How much of the score the zone makes, where nodes have zones."""
 
 _SMALLEST = np.iinfo(np.int64).min
-
-Floats = NDArray[np.float64]
 
 
 class SelectorSpread(OfRelease, ScorePlugin):

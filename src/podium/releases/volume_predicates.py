@@ -27,7 +27,12 @@ from podium.model.objects import BETA_REGION, BETA_ZONE, ObjectReference
 from podium.model.pod import Volume
 from podium.model.quantity import parse_quantity
 from podium.model.selectors import label_selector, node_term, node_terms
-from podium.plugins.storage.claims import BETA_STORAGE_CLASS, BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER
+from podium.plugins.storage.claims import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    WAIT_FOR_FIRST_CONSUMER,
+    ForPodsWithVolumes,
+)
 from podium.releases.rules import (
     DISK_CONFLICT,
     UNBOUND_CLAIMS,
@@ -107,15 +112,12 @@ class PodPassesBasicChecks(PreFilterPlugin):
         return PreFilterResult()
 
 
-class VolumePredicate(NodePredicate):
+class VolumePredicate(ForPodsWithVolumes, NodePredicate):
     """A predicate about the pod's volumes; pods without any pass everywhere."""
 
     def sign(self, pod: PodView) -> Hashable:
         volumes = pod.spec.volumes
         return (pod.namespace, msgspec.json.encode(volumes)) if volumes else None
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
 
 
 class NoDiskConflict(VolumePredicate):

@@ -72,7 +72,7 @@ class Gate(NamedTuple):
         return next((stage for stage in reversed(self.stages) if is_at_least(release, stage.since)), None)
 
     def default(self, release: str) -> bool:
-        """Whether the feature is on in a release that is told nothing."""
+        """Whether the feature is on in a release unless it is switched."""
         reached = [stage for stage in self.stages if is_at_least(release, stage.since)]
         return bool(reached) and reached[-1].default
 

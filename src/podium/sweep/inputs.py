@@ -20,7 +20,7 @@ from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
 from podium.engine.release import CURRENT, release_of
-from podium.errors import ConfigError, InputError
+from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
 from podium.plugins import IN_TREE
@@ -210,7 +210,7 @@ class _Loading:
                 if file.is_file() or not file.is_dir():
                     self.note(file.read_bytes())
         except OSError as error:
-            self.spec.document.refuse(where, f"{path}: {(error.strerror or str(error)).lower()}")
+            self.spec.document.refuse(where, f"{path}: {os_problem(error)}")
         except ValueError as error:
             self.spec.document.refuse(where, f"is not the path of a file: {error}")
 

@@ -70,27 +70,27 @@ def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What came of a run: its numbers, or why it failed."""
 
     numbers: Numbers
     error: str = ""
 
 
-class Job(NamedTuple):
+class SharedInputs(NamedTuple):
     """What all runs share."""
 
     spec: SweepSpec
     inputs: Inputs
 
-    def run(self, point: Point) -> Outcome:
+    def run(self, point: Point) -> RunOutcome:
         """Do one run; a failure is an outcome too, so that it does not stop the others."""
         try:
-            return Outcome(measured(self._result(point), self.spec.measures))
+            return RunOutcome(measured(self._result(point), self.spec.measures))
         except PodiumError as error:
-            return Outcome({}, str(error))
+            return RunOutcome({}, str(error))
         except Exception as error:  # a plugin of the user's may fail in any way
-            return Outcome({}, f"{type(error).__name__}: {error}")
+            return RunOutcome({}, f"{type(error).__name__}: {error}")
 
     def _result(self, point: Point) -> Simulation | TimelineResult:
         spec, seed = self.spec, int(setting(self.spec, point, SEED, 0))

@@ -170,7 +170,7 @@ VARIED = ("cluster", "config", "events", "nodeGroups", "trace", "release", "tieB
 MOST_RUNS = 1_000_000
 
 
-class Search(NamedTuple):
+class PointSearch(NamedTuple):
     """How points are chosen: all of them, so many at random, or so many that Optuna suggests."""
 
     method: Literal["grid", "random", "optuna"]
@@ -192,7 +192,7 @@ class SweepSpec:
     document: LocatedDocument
     folder: Path
     space: Space
-    search: Search
+    search: PointSearch
     goal: Goal
     is_timeline: bool
     fixed: Mapping[str, Any]
@@ -315,7 +315,7 @@ def _range(given: Section, name: str) -> RangeAxis:
     return RangeAxis(name, low, high, step, log, whole)
 
 
-def _search(top: Section, space: Space) -> Search:
+def _search(top: Section, space: Space) -> PointSearch:
     given = top.raw("search")
     if given is None or isinstance(given, str):
         method, trials, seed = top.one_of("search", METHODS, "grid"), 100, 0
@@ -332,8 +332,8 @@ def _search(top: Section, space: Space) -> Search:
     if runs > MOST_RUNS:
         top.refuse("axes", f"come to {runs:,} runs; {MOST_RUNS:,} are the most")
     if method == "grid":
-        return Search("grid", trials, seed)
-    return Search("random" if method == "random" else "optuna", trials, seed)
+        return PointSearch("grid", trials, seed)
+    return PointSearch("random" if method == "random" else "optuna", trials, seed)
 
 
 def _goal(top: Section) -> Goal:

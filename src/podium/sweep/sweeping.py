@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from podium.answers.search_space import load_optuna
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.sweep.inputs import Inputs
-from podium.sweep.running import Job, Numbers, Outcome, Workers
+from podium.sweep.running import Numbers, RunOutcome, SharedInputs, Workers
 from podium.sweep.spec import SEED, Goal, Point, SweepSpec, grid_size
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Journal:
     def __init__(self, folder: Path, digest: str) -> None:
         """InputError if the folder has the runs of a sweep with other inputs."""
         self._path = folder / NAME
-        self._done: dict[tuple[str, ...], Outcome] = {}
+        self._done: dict[tuple[str, ...], RunOutcome] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             kept = self._read(digest) if self._path.exists() else b""
@@ -42,7 +42,7 @@ class Journal:
                 self._path.write_bytes(kept or msgspec.json.encode({"digest": digest}) + b"\n")
             self._file = open(self._path, "ab")  # noqa: SIM115 - closed by `close`
         except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), str(self._path)) from None
+            raise InputError(os_problem(error), str(self._path)) from None
 
     def _read(self, digest: str) -> bytes:
         """The whole lines of the file."""
@@ -58,7 +58,7 @@ class Journal:
             for record in records:
                 # One that failed is tried again.
                 if not record["error"]:
-                    self._done[_key(record["point"])] = Outcome(record["numbers"])
+                    self._done[_key(record["point"])] = RunOutcome(record["numbers"])
         except (msgspec.DecodeError, KeyError, TypeError):
             raise InputError("is not the journal of a sweep; choose another --out", str(self._path)) from None
         return b"".join(line + b"\n" for line in lines)
@@ -66,11 +66,11 @@ class Journal:
     def __len__(self) -> int:
         return len(self._done)
 
-    def get(self, point: Point) -> Outcome | None:
+    def get(self, point: Point) -> RunOutcome | None:
         """What came of a run, if it was done and did not fail."""
         return self._done.get(_key(point))
 
-    def add(self, point: Point, outcome: Outcome) -> None:
+    def add(self, point: Point, outcome: RunOutcome) -> None:
         record = {"point": dict(point), "numbers": outcome.numbers, "error": outcome.error}
         self._file.write(msgspec.json.encode(record) + b"\n")
         self._file.flush()
@@ -254,7 +254,7 @@ def run_count(spec: SweepSpec) -> int:
 def sweep(spec: SweepSpec, inputs: Inputs, workers: Workers, folder: str, on_done: Tell) -> SweepResult:
     """Do every run of a sweep that the journal in the folder does not have yet. `on_done` is told of each run."""
     with closing(Journal(Path(folder), inputs.digest)) as journal:
-        sweeping = _Sweeping(Job(spec, inputs), workers, journal, on_done)
+        sweeping = _Sweeping(SharedInputs(spec, inputs), workers, journal, on_done)
         match spec.search.method:
             case "grid":
                 rows = sweeping.run(list(spec.space.grid()))
@@ -266,7 +266,7 @@ def sweep(spec: SweepSpec, inputs: Inputs, workers: Workers, folder: str, on_don
 
 
 class _Sweeping:
-    def __init__(self, job: Job, workers: Workers, journal: Journal, on_done: Tell) -> None:
+    def __init__(self, job: SharedInputs, workers: Workers, journal: Journal, on_done: Tell) -> None:
         self._job, self._workers, self._journal, self._on_done = job, workers, journal, on_done
 
     def run(self, points: Sequence[Point], first: int = 1) -> list[Row]:
@@ -276,17 +276,17 @@ class _Sweeping:
         for place, outcome in enumerate(outcomes):
             if outcome is not None:
                 self._on_done(_row(first + place, points[place], outcome))
-        done = self._workers.run(Job.run, self._job, [points[place] for place in missing])
+        done = self._workers.run(SharedInputs.run, self._job, [points[place] for place in missing])
         for number, found in done:
             place = missing[number]
-            outcome = found if isinstance(found, Outcome) else Outcome({}, _lost(found))
+            outcome = found if isinstance(found, RunOutcome) else RunOutcome({}, _lost(found))
             self._check_goal(outcome)
             self._journal.add(points[place], outcome)
             outcomes[place] = outcome
             self._on_done(_row(first + place, points[place], outcome))
         return [_row(first + place, points[place], found) for place, found in enumerate(outcomes) if found is not None]
 
-    def _check_goal(self, outcome: Outcome) -> None:
+    def _check_goal(self, outcome: RunOutcome) -> None:
         goal = self._job.spec.goal.measure
         if not outcome.error and goal not in outcome.numbers:
             field = "maximize" if self._job.spec.goal.is_highest else "minimize"
@@ -324,7 +324,7 @@ def _tell(study: Study, trial: Any, rows: Sequence[Row], measure: str, optuna: M
         study.tell(trial, Group({}, tuple(rows), 0).spread(measure).mean)
 
 
-def _row(number: int, point: Point, outcome: Outcome) -> Row:
+def _row(number: int, point: Point, outcome: RunOutcome) -> Row:
     return Row(number, point, outcome.numbers, outcome.error)
 
 

@@ -52,7 +52,7 @@ class Saved(msgspec.Struct, frozen=True):
     succeeded: dict[str, int]
 
 
-class Scaled(NamedTuple):
+class ScalingChange(NamedTuple):
     """What has to change for a workload to have the pods it wants."""
 
     missing: list[Object]
@@ -139,7 +139,7 @@ class Controllers:
 
     # -- workloads ---------------------------------------------------------------------------------------------------
 
-    def scale(self, workload: Object) -> Scaled:
+    def scale(self, workload: Object) -> ScalingChange:
         """What to make and what to delete for a workload that came or changed, as far as its pods' number goes."""
         known = [*self._classes(), *self._belongings(workload), workload]
         if isinstance(workload, DaemonSet):
@@ -150,7 +150,7 @@ class Controllers:
             pods = [pod for owner in self._owners(workload) for pod in self._active(owner)]
             pods.sort(key=lambda pod: (not pod.spec.node_name, _ordinal(pod)))
             surplus = pods[workload.spec.replicas :]
-        return Scaled(made, surplus)
+        return ScalingChange(made, surplus)
 
     def daemons_for(self, node: Node) -> list[Object]:
         """The pods that DaemonSets make for a node that joined."""

@@ -323,16 +323,16 @@ class Create(Due, frozen=True):
     replaces: str
 
 
-class Drain(Due, frozen=True):
+class ContinueDrain(Due, frozen=True):
     """Evict what is left on a node that is being drained, as far as budgets allow."""
 
     node: str
 
 
-AnyDue = Finish | Terminate | Lose | Create | Drain
+AnyDue = Finish | Terminate | Lose | Create | ContinueDrain
 
 
-class Entry(msgspec.Struct, frozen=True, order=True, array_like=True):
+class ClockEntry(msgspec.Struct, frozen=True, order=True, array_like=True):
     """Something due at a time; of several at the same time, the one that was planned first comes first."""
 
     time: float
@@ -345,14 +345,14 @@ class VirtualClock:
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
         self._planned = 0
-        self._heap: list[Entry] = []
+        self._heap: list[ClockEntry] = []
         self._dues: dict[int, AnyDue] = {}
 
     def plan(self, after: float, due: AnyDue) -> None:
         """Let something happen after some seconds."""
         self._planned += 1
         self._dues[self._planned] = due
-        heapq.heappush(self._heap, Entry(self.now + after, self._planned))
+        heapq.heappush(self._heap, ClockEntry(self.now + after, self._planned))
 
     def next_time(self) -> float | None:
         return self._heap[0].time if self._heap else None
@@ -373,7 +373,7 @@ class VirtualClock:
 
     def restore(self, saved: list[tuple[float, int, AnyDue]], planned: int) -> None:
         self._planned = planned
-        self._heap = [Entry(time, number) for time, number, _ in saved]
+        self._heap = [ClockEntry(time, number) for time, number, _ in saved]
         self._dues = {number: due for _, number, due in saved}
 
     @property

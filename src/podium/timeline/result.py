@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from podium.loop.cycle import SchedulerLoop
 from podium.wording import csv_cell
 
-Record = dict[str, Any]
+EventRecord = dict[str, Any]
 
 FIRST_RESOURCES = ("cpu", "memory", "pods")
 COUNTS = ("time", "nodes", "running", "active", "backoff", "unschedulable", "gated", "waiting")
@@ -70,7 +70,7 @@ class Sample(msgspec.Struct, frozen=True):
 class TimelineResult:
     """A simulated stretch of time."""
 
-    log: tuple[Record, ...]
+    log: tuple[EventRecord, ...]
     """Everything that happened, in order."""
     lives: tuple[Life, ...]
     """Every pod, in the order they came."""
@@ -119,7 +119,7 @@ class TimelineResult:
         )
         return _csv(header, ([("" if value is None else value) for value in life] for life in lives))
 
-    def to_dict(self) -> Record:
+    def to_dict(self) -> EventRecord:
         """The samples and the pods as plain data; the log is apart."""
         return {
             "end": self.end,
@@ -157,7 +157,7 @@ class History:
 
     def __init__(self, loop: SchedulerLoop, sample_every: float) -> None:
         self._loop, self._sample_every = loop, sample_every
-        self.log: list[Record] = []
+        self.log: list[EventRecord] = []
         self.lives: list[Life] = []
         self.current: dict[str, Life] = {}
         """The lives of the pods that are there, by namespace and name."""

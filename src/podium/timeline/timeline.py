@@ -22,7 +22,7 @@ from podium.manifests import Objects, expand_workloads
 from podium.memory import collector_relaxed
 from podium.model import Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
-from podium.timeline.events import AnyDue, Drain, TimedEvent, TimelineEvents, check_events, read_timeline
+from podium.timeline.events import AnyDue, ContinueDrain, TimedEvent, TimelineEvents, check_events, read_timeline
 from podium.timeline.result import History, Life, Sample, TimelineResult
 from podium.timeline.world import Surroundings, World
 
@@ -147,7 +147,7 @@ class Timeline:
         if scaling is not None:
             certain.append(scaling)
         retries = [self.loop.next_wake_up()]
-        if self.clock.has_only(Drain):
+        if self.clock.has_only(ContinueDrain):
             retries.append(planned)
         elif planned is not None:
             certain.append(planned)

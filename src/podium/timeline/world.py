@@ -34,8 +34,8 @@ from podium.timeline.controllers import (
 )
 from podium.timeline.events import (
     AnyDue,
+    ContinueDrain,
     Create,
-    Drain,
     Finish,
     Lose,
     Terminate,
@@ -232,7 +232,7 @@ class World:
                 if new.key not in self.loop.pods:
                     self._note("create", pod=new.key, replaces=replaces)
                     self._create(new, lifetime)
-            case Drain(node):
+            case ContinueDrain(node):
                 if node in self.draining and node in self.loop.cluster.rows:
                     self._drain(node)
             case Finish(key, serial) | Terminate(key, serial) | Lose(key, serial):
@@ -414,7 +414,7 @@ class World:
             else:
                 is_blocked = True
         if is_blocked:
-            self.clock.plan(self.surroundings.drain_retry, Drain(name))
+            self.clock.plan(self.surroundings.drain_retry, ContinueDrain(name))
         else:
             self.draining.discard(name)
 

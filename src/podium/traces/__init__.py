@@ -8,6 +8,7 @@ from podium.traces.alibaba import read_alibaba_2018, read_openb
 from podium.traces.google import read_google_2019
 from podium.traces.recordings import read_kwok_record, read_simkube
 from podium.traces.trace import Advance, Trace, TraceEvent, Written, write_trace
+from podium.wording import counted
 
 __all__ = ["FORMATS", "Trace", "TraceEvent", "Written", "read_trace", "write_trace"]
 
@@ -35,5 +36,5 @@ def read_trace(name: str, files: Sequence[str], advance: Advance = lambda read: 
     if found is None:
         raise InputError(f"format {name!r} is unknown; use {', '.join(FORMATS)}")
     if len(files) != len(found.files):
-        raise InputError(f"{name} needs {' '.join(found.files)}: {len(found.files)} files, not {len(files)}")
+        raise InputError(f"{name} needs {' '.join(found.files)}: {counted(len(found.files), 'file')}, not {len(files)}")
     return found.read(files, advance)

@@ -17,7 +17,18 @@ from typing import Any
 from podium.errors import InputError
 from podium.model.meta import label_value_errors
 from podium.model.objects import ZONE
-from podium.traces.trace import LONGEST_SHOWN, Advance, Manifest, Row, Trace, TraceEvent, node, pod, rows, valid_name
+from podium.traces.trace import (
+    LONGEST_SHOWN,
+    Advance,
+    Manifest,
+    TableRow,
+    Trace,
+    TraceEvent,
+    node,
+    pod,
+    rows,
+    valid_name,
+)
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""
@@ -47,7 +58,7 @@ def read_openb(files: Sequence[str], advance: Advance) -> Trace:
     return Trace(nodes, list(_openb_tasks(pods_file, advance, assumed)), assumed)
 
 
-def _openb_node(row: Row, lines: dict[str, str]) -> Manifest:
+def _openb_node(row: TableRow, lines: dict[str, str]) -> Manifest:
     gpus, model = row.number("gpu"), _model(row.text("model"), "model", row)
     if gpus and not model:
         raise InputError("model is empty, but gpu is not 0", row.where)
@@ -76,14 +87,14 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
         assumed.append(f"{unended} tasks have no deletion_time: they run on")
 
 
-def _model(text: str, field: str, row: Row) -> str:
+def _model(text: str, field: str, row: TableRow) -> str:
     problem = next(iter(label_value_errors(text)), "")
     if problem:
         raise InputError(f"{field} {text[:LONGEST_SHOWN]!r} cannot be the value of a label: it {problem}", row.where)
     return text
 
 
-def _openb_pod(row: Row, lines: dict[str, str]) -> Manifest:
+def _openb_pod(row: TableRow, lines: dict[str, str]) -> Manifest:
     requests = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi"}
     gpus, milli = row.number("num_gpu"), row.number("gpu_milli", 0)
     spec: dict[str, Any] = {}
@@ -148,7 +159,7 @@ def read_alibaba_2018(files: Sequence[str], advance: Advance) -> Trace:
     return Trace(machines.values(), _tasks(tasks_file, advance, assumed), assumed)
 
 
-def _machine(row: Row) -> Manifest:
+def _machine(row: TableRow) -> Manifest:
     memory = round(row.amount("mem_size") * MIB_PER_UNIT)
     allocatable = {"cpu": str(row.number("cpu_num")), "memory": f"{memory}Mi", "pods": MACHINE_PODS}
     return node(valid_name(row.name("machine_id")), allocatable, {ZONE: row.text("failure_domain_1")})

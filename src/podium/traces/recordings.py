@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.manifests import load, load_documents
 from podium.manifests.located import is_number
 from podium.timeline.events import LIFETIME, LONGEST
 from podium.traces.trace import GZIP_MAGIC, Advance, Manifest, Trace, TraceEvent, is_text
+from podium.wording import counted
 
 OLDEST = 2
 """The first version of the format that says which one it is."""
@@ -48,7 +49,7 @@ def read_simkube(files: Sequence[str], advance: Advance) -> Trace:
     events = list(_simkube_events(trace["events"], lifetimes, file))
     if lifetimes:
         assumed.append(
-            f"pods of {len(lifetimes)} objects run as long as the median of those that finished in the trace"
+            f"pods of {counted(len(lifetimes), 'object')} run as long as the median of those that finished in the trace"
         )
     beginning = [event.object for event in events if event.time == 0 and event.event == "add"]
     if not any(item["kind"] == "Node" for item in beginning):
@@ -69,7 +70,7 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"cannot be unpacked as gzip: {error}", file) from None
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), file) from None
+        raise InputError(os_problem(error), file) from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InputError(f"is not msgpack, as SimKube writes it: {error}", file) from None
     advance(size)
@@ -110,7 +111,7 @@ def _listed(event: Mapping[str, Any], field: str, where: str) -> list[Any]:
 
 
 class Key(NamedTuple):
-    """What an object is told apart by."""
+    """What identifies an object."""
 
     kind: str
     namespace: str

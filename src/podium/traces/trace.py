@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from podium.errors import InputError
+from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
 from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME
@@ -113,7 +113,7 @@ Advance = Callable[[int], object]
 """Told how many bytes of the file were read since the last time."""
 
 
-class Row:
+class TableRow:
     """One row of a table; its fields by name."""
 
     __slots__ = ("_fields", "where")
@@ -171,7 +171,7 @@ class Row:
         return value
 
 
-def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[Row]:
+def rows(path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None = None) -> Iterator[TableRow]:
     """The rows of a table that has these columns at least; `header` names the columns of one without a first line."""
     with opened(path) as (raw, text):
         yield from _rows(path, needed, advance, header, raw, text)
@@ -185,7 +185,7 @@ def size(paths: Sequence[str]) -> int:
             with open(path, "rb"):
                 total += Path(path).stat().st_size
         except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), path) from None
+            raise InputError(os_problem(error), path) from None
     return total
 
 
@@ -209,12 +209,12 @@ def opened(path: str) -> Iterator[tuple[IO[bytes], IO[str]]]:
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text: {error.reason}", path) from None
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), path) from None
+        raise InputError(os_problem(error), path) from None
 
 
 def _rows(
     path: str, needed: Sequence[str], advance: Advance, header: Sequence[str] | None, raw: IO[bytes], text: IO[str]
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     table = csv.reader(text)
     told = 0
     try:
@@ -228,7 +228,7 @@ def _rows(
             where = f"{path} line {table.line_num}"
             if len(values) > len(columns):
                 raise InputError(f"has {len(values)} fields, but there are {len(columns)} columns", where)
-            yield Row(dict(zip(columns, values, strict=False)), where)
+            yield TableRow(dict(zip(columns, values, strict=False)), where)
             if number % STEP == 0:
                 advance(raw.tell() - told)
                 told = raw.tell()
@@ -264,7 +264,7 @@ def write_trace(trace: Trace, directory: str) -> Written:
             for name in (CLUSTER, PODS, EVENTS):
                 (Path(unfinished) / name).replace(folder / name)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), directory) from None
+        raise InputError(os_problem(error), directory) from None
     return written
 
 

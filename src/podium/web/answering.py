@@ -48,23 +48,23 @@ def answer(question: object, subject: Subject) -> Answered:
     raise TypeError(question)
 
 
+def _options(
+    question: questions.Explain | questions.Simulate | questions.WhyNot | questions.Capacity, subject: Subject
+) -> dict[str, Any]:
+    """The scheduler that a question asks for."""
+    return {**subject.options, "tie_break": question.tie_break, "seed": question.seed}
+
+
 @answer.register
 def _explain(question: questions.Explain, subject: Subject) -> Answered:
     from podium.present.html.reports import explanation_page
 
     pod, _ = find_pod(subject.objects, question.pod, None)
-    options = subject.options
+    options = _options(question, subject)
     if question.settings is not None:
         document = turned(subject, question.settings, question.profile)
         options["config"] = configured(document, subject.release, subject.registry, "the other weights")
-    scheduler = Scheduler(
-        subject.cluster,
-        **options,
-        tie_break=question.tie_break,
-        seed=question.seed,
-        assume_volumes=question.assume_volumes,
-    )
-    with closing(scheduler):
+    with closing(Scheduler(subject.cluster, **options, assume_volumes=question.assume_volumes)) as scheduler:
         explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
     return Answered(explanation_report.to_document(explained), lambda: explanation_page(explained))
 
@@ -73,13 +73,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
 def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
     from podium.present.html.reports import simulation_page
 
-    found = simulate(
-        subject.cluster,
-        **subject.options,
-        tie_break=question.tie_break,
-        seed=question.seed,
-        assume_volumes=question.assume_volumes,
-    )
+    found = simulate(subject.cluster, **_options(question, subject), assume_volumes=question.assume_volumes)
     return Answered(simulation_report.to_document(found), lambda: simulation_page(found))
 
 
@@ -92,10 +86,8 @@ def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
         subject.cluster,
         pod,
         question.node,
-        **subject.options,
+        **_options(question, subject),
         profile=question.profile,
-        tie_break=question.tie_break,
-        seed=question.seed,
         most=question.most,
     )
     return Answered(explanation_report.why_not_document(found), lambda: why_not_page(found))
@@ -111,7 +103,7 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
         raise InputError("nodesNeeded must know for how many pods: say atLeast")
     if not templates and not offers:
         raise InputError("no pod to find the capacity for: name some in pods or podspec, or ask with nodesNeeded")
-    wishes = {**subject.options, "tie_break": question.tie_break, "seed": question.seed}
+    wishes = _options(question, subject)
     cluster = answers.without_nodes(subject.cluster, question.exclude_nodes)
     for obj in new:
         cluster.update(obj)
@@ -288,7 +280,7 @@ class EndedError(PodiumError):
     """The process ended before it had an answer: it took too long, or needed too much memory."""
 
 
-class Workers:
+class AnswerWorkers:
     """Answers questions in processes of their own: so many at once, for so long, with so much memory.
 
     `start` forks the process that all others are copies of; call it before the first thread starts.

@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from podium.errors import InputError, PodiumError
 from podium.web import questions
-from podium.web.answering import Answered, BusyError, EndedError, Workers, answer
+from podium.web.answering import Answered, AnswerWorkers, BusyError, EndedError, answer
 from podium.web.questions import openapi
 from podium.web.serving import REPORT_POLICY, App, Guard, TooLargeError
 from podium.web.views import Views, pods_page
@@ -142,7 +142,7 @@ def problem(status: int, sentence: str) -> Reply:
 class Server:
     """Everything that answers: the served cluster in this process, and the workers."""
 
-    def __init__(self, subject: Subject, workers: Workers) -> None:
+    def __init__(self, subject: Subject, workers: AnswerWorkers) -> None:
         self.subject, self.workers = subject, workers
         self._views: Views | None = None
         self._overview = b""
@@ -276,6 +276,6 @@ def application(server: Server, **guarding: Any) -> App:
     return Guard(app, **guarding)
 
 
-def workers_for(subject: Subject, **limits: Any) -> Workers:
+def workers_for(subject: Subject, **limits: Any) -> AnswerWorkers:
     """The processes that answer questions, with the served cluster in memory."""
-    return Workers(partial(answer_in_worker, subject), **limits)
+    return AnswerWorkers(partial(answer_in_worker, subject), **limits)

@@ -1,4 +1,4 @@
-"""Listening: where and with which certificate; who may ask: host, origin, token, size; and how many did."""
+"""Serves an application over HTTP: address and certificate, the guard (host, origin, token, size), request metrics."""
 
 from __future__ import annotations
 

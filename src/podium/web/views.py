@@ -419,6 +419,11 @@ def _most_pods(result: TimelineResult) -> int:
     return most
 
 
+def _not_listed(number: int) -> str:
+    """The note below a table that does not show all rows; empty if it does."""
+    return f"{number:,} more {'is' if number == 1 else 'are'} not listed." if number else ""
+
+
 MOST_MOMENTS = 200
 """How many moments of a timeline are shown, evenly chosen."""
 MOST_PODS = 500
@@ -431,10 +436,11 @@ def what_if_page(document: Mapping[str, Any]) -> str:
     placements = document["placements"]
     if placements:
         fits, waits = document["placed"], document["pending"]
-        words.append(f"{counted(fits, 'pod')} find a node, {waits:,} do not.")
+        verbs = "finds" if fits == 1 else "find", "does" if waits == 1 else "do"
+        words.append(f"{counted(fits, 'pod')} {verbs[0]} a node, {waits:,} {verbs[1]} not.")
     rows = [(each["pod"], each["node"] or "-", each["message"] or "") for each in placements]
     left_out = document["placed"] + document["pending"] - len(rows)
-    note = f"{left_out:,} more are not listed." if left_out else ""
+    note = _not_listed(left_out)
     return page(
         "What if",
         words,
@@ -454,7 +460,7 @@ def pods_page(document: Mapping[str, Any]) -> str:
     ]
     headings: list[Heading | str] = ["Namespace", "Pod", "Node", "Workload", Heading("Priority", right=True), "Waits"]
     words = [f"{counted(document['found'], 'pod')} of {document['pods']:,}.", f"{counted(pending, 'pod')} pending."]
-    note = f"{left_out:,} more are not listed." if left_out else ""
+    note = _not_listed(left_out)
     return page("Pods", words, section("Pods", scrolling(table(headings, rows)), note=note))
 
 
@@ -516,7 +522,7 @@ def _pod_section(pods: Sequence[Mapping[str, Any]]) -> Markup | None:
     ]
     headings: list[Heading | str] = ["Pod", "Node", Heading("Came", right=True), Heading("Waited", right=True)]
     left_out = len(ordered) - len(rows)
-    note = f"{left_out:,} more are not listed." if left_out else ""
+    note = _not_listed(left_out)
     return section("Pods, by how long they waited", scrolling(table(headings, rows)), note=note)
 
 

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, Nodes
+from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Interned, Ints, Mask
 from podium.cluster.store import Store
+from podium.framework.fast_paths import ForSomePods
 from podium.framework.suggested_change import WaitingPod
 from podium.model import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, Pod, Quantity, Volume
 from podium.model.objects import PersistentVolumeSpec, VolumeNodeAffinity
@@ -31,6 +32,13 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE = "storage"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+
+class ForPodsWithVolumes(ForSomePods):
+    """A plugin that has nothing to do with pods without volumes."""
+
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return bool(info.pod.spec.volumes)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:

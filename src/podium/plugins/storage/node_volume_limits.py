@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster import Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import Store
-from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, always, is_placed
@@ -29,7 +28,14 @@ from podium.model.objects import PersistentVolumeSpec
 from podium.model.pod import Volume
 from podium.plugins.score_columns import PerCluster
 from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
-from podium.plugins.storage.claims import claim_name, claim_not_found, not_owned, uses_claim, uses_claims
+from podium.plugins.storage.claims import (
+    ForPodsWithVolumes,
+    claim_name,
+    claim_not_found,
+    not_owned,
+    uses_claim,
+    uses_claims,
+)
 from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin, inline_volume
 from podium.rules import Rules
 
@@ -37,7 +43,7 @@ SKIPPED = PreFilterResult(SKIP)
 PASSED = PreFilterResult()
 
 
-class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
     """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
 
     name = "NodeVolumeLimits"
@@ -46,9 +52,6 @@ class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self._attached = PerCluster(AttachedVolumes)
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         counts = uses_claims(pod) or any(in_tree_plugin(volume) for volume in pod.spec.volumes)
@@ -185,7 +188,7 @@ AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{LIMIT_PREFIX}azure-disk", 16, _
 CINDER = Disk("kubernetes.io/cinder", f"{LIMIT_PREFIX}cinder", 256, _cinder)
 
 
-class InTreeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
+class InTreeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
     """Reject nodes without a CSINode that would have more disks of a kind than they take.
 
     Where there is a CSINode, the disks are those of a CSI driver, and NodeVolumeLimits counts them.
@@ -197,9 +200,6 @@ class InTreeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
         return frozenset() if rules.refuses_in_tree_limits else super().points(rules)
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         wanted = any(self.DISK.identify(v) is not None or claim_name(pod, v) is not None for v in pod.spec.volumes)

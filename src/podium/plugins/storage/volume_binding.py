@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec.structs import replace
 
-from podium.cluster import Cluster, Nodes, PodInfo
+from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints, Mask
 from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
-from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
@@ -41,6 +40,7 @@ from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     STORAGE,
+    ForPodsWithVolumes,
     class_of_claim,
     is_bound_to,
     uses_claim,
@@ -183,7 +183,7 @@ class _PodVolumes:
 
 
 class VolumeBinding(
-    ForSomePods, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+    ForPodsWithVolumes, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
 ):
     """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
 
@@ -200,9 +200,6 @@ class VolumeBinding(
     def points(cls, rules: Rules) -> frozenset[str]:
         points = super().points(rules)
         return points if rules.volume_binding_skips_score else points - {"preScore"}
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
 
     @property
     def scores_other_pods(self) -> bool:

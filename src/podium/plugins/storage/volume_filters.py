@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
-from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
@@ -22,6 +21,7 @@ from podium.model.selectors import Requirement
 from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,
+    ForPodsWithVolumes,
     claim_not_found,
     claims_named,
     class_not_found,
@@ -31,13 +31,13 @@ from podium.plugins.storage.claims import (
 )
 from podium.plugins.storage.csi_migration import ZONE_DELIMITER
 
-Disk = tuple[str, ...]
+DiskIdentity = tuple[str, ...]
 
 
 class DiskUse(NamedTuple):
     """An in-tree disk, and whether it is only read."""
 
-    disk: Disk
+    disk: DiskIdentity
     read_only: bool
 
 
@@ -60,8 +60,8 @@ class DisksInUse:
 
     def __init__(self) -> None:
         self._changed_rows = ChangedRows(Aspect.PODS)
-        self._rows: dict[int, tuple[dict[Disk, bool], frozenset[tuple[str, str]]]] = {}
-        self._disks: dict[Disk, dict[int, bool]] = {}
+        self._rows: dict[int, tuple[dict[DiskIdentity, bool], frozenset[tuple[str, str]]]] = {}
+        self._disks: dict[DiskIdentity, dict[int, bool]] = {}
         """Per disk, the rows that use it, and whether somebody writes there."""
         self._claims: dict[tuple[str, str], set[int]] = {}
 
@@ -93,7 +93,7 @@ class DisksInUse:
                 del self._claims[claim]
 
     def _note(self, row: int, pods: list[Pod]) -> None:
-        disks: dict[Disk, bool] = {}
+        disks: dict[DiskIdentity, bool] = {}
         claims: set[tuple[str, str]] = set()
         for pod in pods:
             for volume in pod.spec.volumes:
@@ -122,7 +122,7 @@ class _FilterState(NamedTuple):
     """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
 
 
-class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
+class VolumeRestrictions(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
     """Reject nodes where an in-tree disk of the pod is in use, and all nodes while a ReadWriteOncePod claim is."""
 
     name = "VolumeRestrictions"
@@ -137,9 +137,6 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self._in_use = PerCluster(DisksInUse)
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         shelf, exclusive = nodes.cluster.store.of(PersistentVolumeClaim), set()
@@ -201,7 +198,7 @@ class VolumeRestrictions(ForSomePods, PreFilterPlugin, FilterPlugin):
         pod = waiting.pod
         if old.namespace != pod.namespace:
             return False
-        held: dict[Disk, bool] = {}
+        held: dict[DiskIdentity, bool] = {}
         for disk, read_only in (use for volume in old.spec.volumes for use in disk_uses(volume)):
             held[disk] = held.get(disk, True) and read_only
         wanted = (use for volume in pod.spec.volumes for use in disk_uses(volume))
@@ -221,14 +218,11 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
-class VolumeZone(ForSomePods, PreFilterPlugin, FilterPlugin):
+class VolumeZone(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
     """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without such labels pass."""
 
     name = "VolumeZone"
     REASON = "node(s) had no available volume zone"
-
-    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        return bool(info.pod.spec.volumes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         topologies: list[Topology] = []

@@ -23,7 +23,7 @@ from podium.answers import (
     WorstCase,
 )
 from podium.answers.rollout import ChangedObject
-from podium.answers.upgrade import TOGETHER, Group, Kind, Upgrade
+from podium.answers.upgrade import TOGETHER, ChangeGroup, ChangeKind, Upgrade
 from podium.engine import Decision, Simulation
 from podium.engine.decision import not_looked_at, scored, why
 from podium.model.resources import PODS
@@ -84,7 +84,8 @@ def why_not_page(answer: WhyNot) -> str:
 
 def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -> list[Markup | None]:
     """The parts of a report about one decision."""
-    fits = f"{len(decision.feasible):,} of {decision.node_count:,} nodes fit"
+    verb = "fits" if len(decision.feasible) == 1 else "fit"
+    fits = f"{len(decision.feasible):,} of {counted(decision.node_count, 'node')} {verb}"
     rest = not_looked_at(decision)
     unseen = f"No filter looked at {counted(rest, 'more node')}." if rest and not decision.error else ""
     return [
@@ -276,7 +277,7 @@ def _budgets(disruption: Disruption) -> Markup:
 
 
 def _fates(pods: Sequence[Disrupted]) -> Markup:
-    """Those with trouble first; the sort is stable."""
+    """Pods with trouble first; the sort is stable."""
     trouble = ("pending", "blocked", "lost", "returns")
     rows = []
     for pod in sorted(pods, key=lambda pod: pod.fate.value not in trouble):
@@ -466,12 +467,14 @@ def _causes(upgrade: Upgrade) -> Markup:
 NUMBERS = tuple(Heading(title, right=True) for title in ("Elsewhere", "Unfit", "Fit now"))
 
 
-def _numbers(group: Group) -> tuple[str, str, str]:
-    elsewhere, unfit, fits = (str(group.counts.get(kind, 0)) for kind in (Kind.MOVES, Kind.UNFIT, Kind.FITS))
+def _numbers(group: ChangeGroup) -> tuple[str, str, str]:
+    elsewhere, unfit, fits = (
+        str(group.counts.get(kind, 0)) for kind in (ChangeKind.MOVES, ChangeKind.UNFIT, ChangeKind.FITS)
+    )
     return elsewhere, unfit, fits
 
 
-def _groups(title: str, groups: Sequence[Group]) -> Markup:
+def _groups(title: str, groups: Sequence[ChangeGroup]) -> Markup:
     rows = [(group.name, *_numbers(group)) for group in groups]
     return section(title, scrolling(table(["", *NUMBERS], rows)))
 
@@ -481,7 +484,7 @@ def _pods(upgrade: Upgrade) -> Markup:
         (
             pod.pod,
             pod.workload,
-            Cell(pod.kind.value, class_="bad-cell" if pod.kind is Kind.UNFIT else ""),
+            Cell(pod.kind.value, class_="bad-cell" if pod.kind is ChangeKind.UNFIT else ""),
             pod.runs_on or "-",
             places(pod.before),
             places(pod.after),
