@@ -43,6 +43,66 @@ def test_refused(release: str, gates: dict[str, bool], problem: str) -> None:
         rules_of(release, gates)
 
 
+QUIET = "ExtendWebSocketsToKubelet", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "said"),
+    [
+        ("v1.37", {"DRADeviceTaints": False}, ["DRADeviceTaintRules is on, but depends on DRADeviceTaints"]),
+        (
+            "v1.37",
+            {"PodLevelResources": False},
+            [
+                "InPlacePodLevelResourcesVerticalScaling is on, but depends on PodLevelResources",
+                "PodLevelResourcesFixDefaulting is on, but depends on PodLevelResources",
+                "PodLevelResourcesFixKubeletQOSClass is on, but depends on PodLevelResources",
+            ],
+        ),
+        ("v1.36", {"NodeDeclaredFeatures": False, "InPlacePodLevelResourcesVerticalScaling": False}, [*QUIET]),
+        (
+            "v1.35",
+            {"InPlacePodLevelResourcesVerticalScaling": True, "PodLevelResources": False},
+            ["depends on NodeDeclaredFeatures, PodLevelResources"],
+        ),
+        ("v1.36", {"DRADeviceTaintRules": True, "DRADeviceTaints": False}, ["DRADeviceTaintRules"]),
+    ],
+)
+def test_a_gate_that_is_on_without_those_it_depends_on_is_refused(
+    release: str, gates: dict[str, bool], said: list[str]
+) -> None:
+    with pytest.raises(InputError) as caught:
+        rules_of(release, gates)
+
+    problem = str(caught.value)
+    assert problem.startswith(f"{release} refuses feature gates that depend on others that are off: ")
+    assert "\n" not in problem
+    assert problem.count(" is on, but depends on ") == len(said)
+    assert all(each in problem for each in said)
+
+
+@pytest.mark.parametrize(
+    ("release", "gates"),
+    [
+        ("v1.37", {"DRADeviceTaints": False, "DRADeviceTaintRules": False}),
+        ("v1.36", {"DRADeviceTaints": False}),
+        ("v1.36", dict.fromkeys(("NodeDeclaredFeatures", "InPlacePodLevelResourcesVerticalScaling", *QUIET), False)),
+        ("v1.35", {"InPlacePodLevelResourcesVerticalScaling": True, "NodeDeclaredFeatures": True}),
+        ("v1.34", {"PodLevelResources": False}),
+    ],
+)
+def test_gates_whose_needs_are_met_are_accepted(release: str, gates: dict[str, bool]) -> None:
+    enabled = enabled_gates(release, gates)
+    assert {name: enabled[name] for name in gates} == gates
+
+
+def test_what_gates_need_is_known_and_on_where_they_are() -> None:
+    for gate in GATES.values():
+        assert GATES.keys() >= {*gate.needs}, gate.name
+    for release in RELEASE_NAMES:
+        enabled_gates(release, {})
+
+
 def test_a_locked_gate_may_be_given_its_value() -> None:
     assert rules_of("v1.37", {"NodeDeclaredFeatures": True}).node_declared_features
 
