@@ -136,7 +136,7 @@ def test_stages_are_in_order_and_of_releases_that_there_are() -> None:
         ("v1.33", {"DynamicResourceAllocation": True}, 1),
         ("v1.33", {"DynamicResourceAllocation": False}, 0),
         ("v1.34", {"DynamicResourceAllocation": True}, 0),
-        ("v1.30", {"SchedulerQueueingHints": True}, 1),
+        ("v1.30", {"SchedulerQueueingHints": True}, 0),
         ("v1.32", {"SchedulerQueueingHints": True, "DynamicResourceAllocation": True}, 1),
     ],
 )

@@ -135,7 +135,7 @@ GATES: dict[str, Gate] = {
         Gate(
             "SchedulerQueueingHints",
             (
-                _beta("v1.29", on=False, remark="plugins have the hints of v1.32, though most had none yet"),
+                _beta("v1.29", on=False),
                 _beta("v1.32"),
                 _stable("v1.34"),
             ),
