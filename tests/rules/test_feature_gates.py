@@ -36,6 +36,8 @@ def test_a_removed_gate_leaves_its_feature_as_it_was() -> None:
         ("v1.37", {"Nope": True}, "feature gate Nope is not one that v1.37 has"),
         ("v1.32", {"StorageCapacityScoring": True}, "StorageCapacityScoring is not one that v1.32 has"),
         ("v1.37", {"NodeDeclaredFeatures": False}, "NodeDeclaredFeatures is locked to true in v1.37"),
+        ("v1.37", {"SchedulerQueueingHints": True}, r"was removed in v1\.37, its feature is on: leave it out"),
+        ("v1.36", {"VolumeCapacityPriority": True}, r"was removed in v1\.33, its feature is off: leave it out"),
     ],
 )
 def test_refused(release: str, gates: dict[str, bool], problem: str) -> None:

@@ -177,6 +177,11 @@ def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
     for name, value in asked.items():
         gate = GATES.get(name)
         stage = None if gate is None else gate.stage(release)
+        if gate is not None and gate.removed and is_at_least(release, gate.removed):
+            always = "on" if gate.default(release) else "off"
+            raise InputError(
+                f"feature gate {name} was removed in {gate.removed}, its feature is {always}: leave it out"
+            )
         if stage is None:
             known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
             raise InputError(f"feature gate {name} is not one that {release} has and Podium models; there are {known}")
