@@ -74,16 +74,19 @@ def _read(config: Config, release: Release, registry: Registry) -> _Reading:
     return _Reading(setup.config, outdated=setup.warnings)
 
 
-def _configuration_changes(before: _Reading, after: _Reading, old: str, new: str) -> ConfigurationChanges:
+def _configuration_changes(config: Config, old: Release, new: Release, registry: Registry) -> ConfigurationChanges:
     """Compare what two releases make of a configuration; nothing changes where there is none."""
+    before, after = _read(config, old, registry), _read(config, new, registry)
     changed = [] if before.config is None or after.config is None else _changes(before.config, after.config, old, new)
     refused, refused_before = after.without(before), before.without(after)
-    unread_by = [name for name, problems in ((old, refused_before), (new, refused)) if problems]
+    unread_by = [release.name for release, problems in ((old, refused_before), (new, refused)) if problems]
     return ConfigurationChanges((*after.outdated, *refused), refused_before, tuple(changed), tuple(unread_by))
 
 
-def _changes(before: KubeSchedulerConfiguration, after: KubeSchedulerConfiguration, old: str, new: str) -> list[str]:
-    found = []
+def _changes(
+    before: KubeSchedulerConfiguration, after: KubeSchedulerConfiguration, older: Release, newer: Release
+) -> list[str]:
+    found, old, new = [], older.name, newer.name
     for place, (one, other) in enumerate(zip(before.profiles, after.profiles, strict=False)):
         path = f"profiles[{place}]"
         found += _changed_points(one, other, path, old, new)
@@ -322,8 +325,7 @@ def upgrade(
     old, new = release_of(before), release_of(after)
     if old.is_old or new.is_old:
         raise InputError("an upgrade is from v1.29 or a later release to another of these")
-    readings = (_read(options.config, release, options.registry) for release in (old, new))
-    changes = _configuration_changes(*readings, old.name, new.name)
+    changes = _configuration_changes(options.config, old, new, options.registry)
     trial = _Trial(cluster.fork(), options)
     sides = (
         _Side(old, None if old.name in changes.unread_by else options.config),
