@@ -13,7 +13,7 @@ from podium.answers import Upgrade, upgrade
 from podium.answers.upgrade import NO_POOL, ChangeKind, pool_of
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.errors import InputError
+from podium.errors import ConfigError, InputError
 from podium.example.fleet import fleet_text
 from podium.manifests import expand_workloads, load
 from podium.model import Object
@@ -213,6 +213,49 @@ def test_what_means_something_else() -> None:
     assert "profiles[0].pluginConfig: shape of VolumeBinding is 0% -> 10, 100% -> 0 in v1.37, not set in v1.36" in (
         found.configuration.changed
     )
+
+
+def test_what_runs_elsewhere_says_in_which_release() -> None:
+    found = upgraded(lopsided(), "v1.34", "v1.36", config=fit_args())
+
+    assert "profiles[0].plugins: NodeDeclaredFeatures runs at preFilter, filter in v1.36, not in v1.34" in (
+        found.configuration.changed
+    )
+    assert (
+        "profiles[0].pluginConfig: bindingTimeout of DynamicResources is 600s in v1.36, not set in v1.34"
+        in found.configuration.changed
+    )
+
+
+def test_what_the_old_release_alone_refuses() -> None:
+    config = make_config({"pluginConfig": [{"name": "DynamicResources", "args": {"bindingTimeout": "30s"}}]})
+
+    found = upgraded(lopsided(), "v1.35", "v1.36", config=config)
+
+    (problem,) = found.configuration.refused_before
+    assert problem.startswith("profiles[0].pluginConfig[0].args.bindingTimeout: ")
+    assert found.configuration.unread_by == ("v1.35",)
+    assert found.is_harmless
+
+
+def test_what_both_releases_refuse() -> None:
+    with pytest.raises(ConfigError, match="parallelism"):
+        upgraded(lopsided(), "v1.35", "v1.36", config={**make_config(), "parallelism": -1})
+
+
+def test_a_version_that_is_no_longer_read_is_refused_and_decides_all_the_same() -> None:
+    weights = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality", "weight": 1}]}}
+    config = {**make_config({"plugins": weights}), "apiVersion": "kubescheduler.config.k8s.io/v1beta3"}
+
+    found = upgraded(lopsided(), "v1.35", "v1.36", config=config)
+
+    assert found.configuration.refused == (
+        "apiVersion: no release since v1.29 reads kubescheduler.config.k8s.io/v1beta3: "
+        "write kubescheduler.config.k8s.io/v1",
+    )
+    assert not found.is_harmless
+    assert found.configuration.unread_by == ()
+    assert found.changed == (), "the balance, which changed, does not score in this configuration"
 
 
 def test_without_a_configuration_there_is_nothing_to_say_about_one() -> None:

@@ -25,7 +25,7 @@ from loop.driving import Driver, with_plugins
 from podium.cluster import Cluster, NodeInfo
 from podium.config.plugin_args import LIST_DEFAULTING, NodeAffinityArgs, PodTopologySpreadArgs
 from podium.framework import ClusterEvent, CycleState, FilterPlugin, Status, WaitingPod
-from podium.framework.suggested_change import Action
+from podium.framework.suggested_change import Action, EventHint
 from podium.loop.events import PluginHints, node_changes, object_change, pod_changes
 from podium.model import (
     Node,
@@ -42,7 +42,8 @@ from podium.model import (
 from podium.model.devices import AllocationResult, ResourceClaimStatus
 from podium.model.pod import PodResourceClaimStatus
 from podium.plugins import IN_TREE
-from podium.rules import rules_of
+from podium.plugins.node_filters import NodePorts
+from podium.rules import Rules, rules_of
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 NODE = make_node("n", cpu="4", labels={ZONE: "a"})
@@ -325,6 +326,12 @@ def events_of(old: Object | None, new: Object | None, release: str = "v1.37") ->
     return [object_change(old, new)]
 
 
+def gates_set(release: str) -> Rules:
+    """The rules of a release; `-on` and `-off` after its name switch SchedulerQueueingHints."""
+    name, _, switch = release.partition("-")
+    return rules_of(name, {"SchedulerQueueingHints": switch == "on"} if switch else {})
+
+
 def wakes(
     plugin: str, pod: Pod, old: Object | None, new: Object | None, args: object = None, *, release: str = "v1.37"
 ) -> bool:
@@ -332,12 +339,12 @@ def wakes(
     service = make_object("Service", "web", namespace="default", spec={"selector": WEB})
     cluster = Cluster.from_objects([make_node("n", labels={HOSTNAME: "n"}), service])
     made = IN_TREE[plugin](args)
-    made.release_rules = rules_of(release)
+    made.release_rules = gates_set(release)
     hints = PluginHints(made)
     # A pod that changes itself is looked at as it is now.
     pod = new if isinstance(new, Pod) and new.key == pod.key else pod
     waiting = WaitingPod(pod, cluster.infos.of(pod), cluster)
-    events = events_of(old, new, release)
+    events = events_of(old, new, release.partition("-")[0])
     return any(hints.is_interested(event) and hints.may_help(waiting, event) for event in events)
 
 
@@ -440,8 +447,10 @@ REGISTERED = """
     NodeResourcesFit   | v1.32-off       | Node: ADD NODE_ALLOCATABLE NODE_LABEL NODE_TAINT; Pod: DELETE
     NodeResourcesFit   | v1.33 v1.35     | Node: ADD NODE_ALLOCATABLE; Pod: DELETE POD_SCALE_DOWN
     NodeResourcesFit   | v1.36 v1.37     | DeviceClass: ADD UPDATE; Node: ADD NODE_ALLOCATABLE; Pod: DELETE POD_SCALE_DOWN
-    InterPodAffinity   | v1.29 v1.30     | Node: ADD NODE_LABEL; Pod: ADD DELETE UPDATE
-    InterPodAffinity   | v1.31 v1.37     | Node: ADD NODE_LABEL; Pod: ADD DELETE POD_LABEL
+    InterPodAffinity   | v1.29           | Node: ADD NODE_LABEL; Pod: ADD DELETE UPDATE
+    InterPodAffinity   | v1.30           | Node: ADD NODE_LABEL NODE_TAINT; Pod: ADD DELETE UPDATE
+    InterPodAffinity   | v1.31           | Node: ADD NODE_LABEL NODE_TAINT; Pod: ADD DELETE POD_LABEL
+    InterPodAffinity   | v1.32 v1.37     | Node: ADD NODE_LABEL; Pod: ADD DELETE POD_LABEL
     PodTopologySpread  | v1.29           | Node: ADD DELETE NODE_LABEL; Pod: ADD DELETE UPDATE
     PodTopologySpread  | v1.30           | Node: ADD DELETE NODE_LABEL NODE_TAINT; Pod: ADD DELETE UPDATE
     PodTopologySpread  | v1.31 v1.32-off | Node: ADD DELETE NODE_LABEL NODE_TAINT; Pod: ADD DELETE POD_LABEL
@@ -481,13 +490,88 @@ def _shown(actions: Action) -> str:
     ],
 )
 def test_events_that_are_registered(plugin: str, release: str, events: str) -> None:
-    name, _, off = release.partition("-")
     made = IN_TREE[plugin](None)
-    made.release_rules = rules_of(name, {"SchedulerQueueingHints": False} if off else {})
+    made.release_rules = gates_set(release)
 
     registered = made.events_to_register() or ()
 
     assert "; ".join(sorted(f"{each.resource}: {_shown(each.actions)}" for each in registered)) == events
+
+
+CLASS, TOPOLOGY = (
+    make_object("StorageClass", "c", provisioner="p", allowedTopologies=topologies)
+    for topologies in ([], [{"matchLabelExpressions": [{"key": ZONE, "values": ["a"]}]}])
+)
+DRIVER = make_object("CSIDriver", "d", spec={"storageCapacity": True})
+OTHER_CLAIM = make_object("PersistentVolumeClaim", "other", namespace="default", spec={})
+MARKED = make_node("n", cpu="4", labels={ZONE: "a", "x": "y"})
+
+
+@pytest.mark.parametrize(
+    ("plugin", "pod", "old", "new", "releases"),
+    [
+        pytest.param("NodePorts", PORT, WEB_ON_N, None, "", id="NodePorts: a pod goes"),
+        pytest.param("NodePorts", PORT, NODE, MARKED, "v1.29 v1.30 v1.31", id="NodePorts: a node"),
+        pytest.param("NodeName", PLAIN, NODE, MARKED, "v1.29 v1.30 v1.31", id="NodeName: a node"),
+        pytest.param("NodeAffinity", ON_SSD, None, HDD, "v1.29", id="NodeAffinity: a node comes"),
+        pytest.param(
+            "NodeAffinity", ON_SSD, SSD, make_node("n", labels={"disk": "ssd", "x": "y"}), "v1.29 v1.30 v1.31",
+            id="NodeAffinity: a node matches as before",
+        ),
+        pytest.param("NodeResourcesFit", PLAIN, NODE, MARKED, "v1.29 v1.30 v1.31", id="NodeResourcesFit: as large"),
+        pytest.param("NodeResourcesFit", PLAIN, None, make_node("n", cpu="1"), "v1.29", id="NodeResourcesFit: small"),
+        pytest.param("NodeResourcesFit", PLAIN, make_pod("x"), None, "v1.29", id="NodeResourcesFit: a waiting pod"),
+        pytest.param("NodeUnschedulable", PLAIN, None, CORDONED, "v1.29", id="NodeUnschedulable: a node comes"),
+        pytest.param("NodeUnschedulable", PLAIN, NODE, TAINTED, "v1.29 v1.30 v1.31", id="NodeUnschedulable: a taint"),
+        pytest.param("PodTopologySpread", SPREAD, None, DB_ON_N, "v1.29", id="PodTopologySpread: a pod comes"),
+        pytest.param(
+            "PodTopologySpread", SPREAD, NODE, MARKED, "v1.29 v1.30 v1.31", id="PodTopologySpread: another label"
+        ),
+        pytest.param(
+            "PodTopologySpread", SPREAD, NODE, make_node("n", cpu="4"), "v1.29 v1.32", id="PodTopologySpread: it leaves"
+        ),
+        pytest.param(
+            "PodTopologySpread", SPREAD, change(make_pod("waiting"), topology_spread_constraints=[spread(ZONE, WEB)]),
+            SPREAD, "v1.29 v1.32", id="PodTopologySpread: its own labels",
+        ),
+        pytest.param("InterPodAffinity", NEAR_WEB, None, DB_ON_N, "v1.29 v1.30", id="InterPodAffinity: a pod comes"),
+        pytest.param(
+            "InterPodAffinity", NEAR_WEB, make_node("n"), make_node("n", taints=["t:NoSchedule"]), "v1.30 v1.32",
+            id="InterPodAffinity: a taint",
+        ),
+        pytest.param("TaintToleration", PLAIN, None, TAINTED, "v1.29 v1.30", id="TaintToleration: a node comes"),
+        pytest.param("TaintToleration", PLAIN, NODE, MARKED, "v1.29 v1.30", id="TaintToleration: a node as before"),
+        pytest.param("VolumeBinding", PLAIN, CLASS, TOPOLOGY, "v1.29 v1.30 v1.31 v1.32", id="VolumeBinding: topology"),
+        pytest.param("VolumeBinding", PLAIN, CLASS, CLASS, "v1.29 v1.30", id="VolumeBinding: a class as before"),
+        pytest.param("VolumeBinding", PLAIN, DRIVER, DRIVER, "v1.29 v1.30 v1.31", id="VolumeBinding: a driver"),
+        pytest.param("VolumeRestrictions", PLAIN, WEB_ON_N, None, "v1.29 v1.30", id="VolumeRestrictions: a pod goes"),
+        pytest.param("VolumeZone", PLAIN, None, OTHER_CLAIM, "v1.29 v1.30", id="VolumeZone: a claim"),
+        pytest.param("NodeVolumeLimits", PLAIN, WEB_ON_N, None, "v1.29 v1.30", id="NodeVolumeLimits: a pod goes"),
+        pytest.param("NodeVolumeLimits", PLAIN, None, OTHER_CLAIM, "v1.30 v1.31", id="NodeVolumeLimits: a claim"),
+    ],
+)  # fmt: skip
+def test_hints_that_are_switched_on_before_they_were_by_default(
+    plugin: str, pod: Pod, old: Object | None, new: Object | None, releases: str
+) -> None:
+    """Few plugins had hints in v1.29; up to v1.31 most of these did not look at what a node was before."""
+    names = {"v1.29": "v1.29-on", "v1.30": "v1.30-on", "v1.31": "v1.31-on", "v1.32": "v1.32"}
+    assert [each for each, name in names.items() if wakes(plugin, pod, old, new, release=name)] == releases.split()
+
+
+def test_hints_of_other_plugins_count_in_every_release_that_has_hints() -> None:
+    class Picky(NodePorts):
+        name = "Picky"
+
+        def events_to_register(self) -> tuple[EventHint]:
+            return (EventHint("Node", Action.ADD, lambda waiting, old, new: False),)
+
+    made = Picky()
+    made.release_rules = gates_set("v1.29-on")
+    cluster = Cluster.from_objects([NODE])
+
+    assert not PluginHints(made).may_help(
+        WaitingPod(PLAIN, cluster.infos.of(PLAIN), cluster), ClusterEvent("Node", Action.ADD, None, NODE)
+    )
 
 
 @pytest.mark.parametrize("release", ["v1.29", "v1.30", "v1.36", "v1.37"])

@@ -36,11 +36,73 @@ def test_a_removed_gate_leaves_its_feature_as_it_was() -> None:
         ("v1.37", {"Nope": True}, "feature gate Nope is not one that v1.37 has"),
         ("v1.32", {"StorageCapacityScoring": True}, "StorageCapacityScoring is not one that v1.32 has"),
         ("v1.37", {"NodeDeclaredFeatures": False}, "NodeDeclaredFeatures is locked to true in v1.37"),
+        ("v1.37", {"SchedulerQueueingHints": True}, r"was removed in v1\.37, its feature is on: leave it out"),
+        ("v1.36", {"VolumeCapacityPriority": True}, r"was removed in v1\.33, its feature is off: leave it out"),
     ],
 )
 def test_refused(release: str, gates: dict[str, bool], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         rules_of(release, gates)
+
+
+QUIET = "ExtendWebSocketsToKubelet", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "said"),
+    [
+        ("v1.37", {"DRADeviceTaints": False}, ["DRADeviceTaintRules is on, but depends on DRADeviceTaints"]),
+        (
+            "v1.37",
+            {"PodLevelResources": False},
+            [
+                "InPlacePodLevelResourcesVerticalScaling is on, but depends on PodLevelResources",
+                "PodLevelResourcesFixDefaulting is on, but depends on PodLevelResources",
+                "PodLevelResourcesFixKubeletQOSClass is on, but depends on PodLevelResources",
+            ],
+        ),
+        ("v1.36", {"NodeDeclaredFeatures": False, "InPlacePodLevelResourcesVerticalScaling": False}, [*QUIET]),
+        (
+            "v1.35",
+            {"InPlacePodLevelResourcesVerticalScaling": True, "PodLevelResources": False},
+            ["depends on NodeDeclaredFeatures, PodLevelResources"],
+        ),
+        ("v1.36", {"DRADeviceTaintRules": True, "DRADeviceTaints": False}, ["DRADeviceTaintRules"]),
+    ],
+)
+def test_a_gate_that_is_on_without_those_it_depends_on_is_refused(
+    release: str, gates: dict[str, bool], said: list[str]
+) -> None:
+    with pytest.raises(InputError) as caught:
+        rules_of(release, gates)
+
+    problem = str(caught.value)
+    assert problem.startswith(f"{release} refuses feature gates that depend on others that are off: ")
+    assert "\n" not in problem
+    assert problem.count(" is on, but depends on ") == len(said)
+    assert all(each in problem for each in said)
+
+
+@pytest.mark.parametrize(
+    ("release", "gates"),
+    [
+        ("v1.37", {"DRADeviceTaints": False, "DRADeviceTaintRules": False}),
+        ("v1.36", {"DRADeviceTaints": False}),
+        ("v1.36", dict.fromkeys(("NodeDeclaredFeatures", "InPlacePodLevelResourcesVerticalScaling", *QUIET), False)),
+        ("v1.35", {"InPlacePodLevelResourcesVerticalScaling": True, "NodeDeclaredFeatures": True}),
+        ("v1.34", {"PodLevelResources": False}),
+    ],
+)
+def test_gates_whose_needs_are_met_are_accepted(release: str, gates: dict[str, bool]) -> None:
+    enabled = enabled_gates(release, gates)
+    assert {name: enabled[name] for name in gates} == gates
+
+
+def test_what_gates_need_is_known_and_on_where_they_are() -> None:
+    for gate in GATES.values():
+        assert GATES.keys() >= {*gate.needs}, gate.name
+    for release in RELEASE_NAMES:
+        enabled_gates(release, {})
 
 
 def test_a_locked_gate_may_be_given_its_value() -> None:
@@ -76,7 +138,7 @@ def test_stages_are_in_order_and_of_releases_that_there_are() -> None:
         ("v1.33", {"DynamicResourceAllocation": True}, 1),
         ("v1.33", {"DynamicResourceAllocation": False}, 0),
         ("v1.34", {"DynamicResourceAllocation": True}, 0),
-        ("v1.30", {"SchedulerQueueingHints": True}, 1),
+        ("v1.30", {"SchedulerQueueingHints": True}, 0),
         ("v1.32", {"SchedulerQueueingHints": True, "DynamicResourceAllocation": True}, 1),
     ],
 )

@@ -40,6 +40,8 @@ class ConfigurationChanges:
     """What the old release refuses and the new one does not."""
     changed: tuple[str, ...] = ()
     """What both accept, and means something else."""
+    unread_by: tuple[str, ...] = ()
+    """The release that decides with its defaults, as it refuses the configuration and the other one does not."""
 
     def to_dict(self) -> dict[str, Any]:
         names = ("refused", "refused_before", "changed")
@@ -47,29 +49,44 @@ class ConfigurationChanges:
         return {key: list(getattr(self, name)) for key, name in zip(keys, names, strict=True)}
 
 
-def configuration_changes(config: Config, old: Release, new: Release, registry: Registry) -> ConfigurationChanges:
-    """Read a configuration as both releases do, and compare what they run with; nothing changes where there is none."""
+class _Reading(NamedTuple):
+    """What a release makes of a configuration."""
+
+    config: KubeSchedulerConfiguration | None
+    """None where it is refused, or where there is none."""
+    problems: tuple[str, ...] = ()
+    """Why it is refused."""
+    outdated: tuple[str, ...] = ()
+    """Why it is refused by the release, though Podium reads it."""
+
+    def without(self, other: _Reading) -> tuple[str, ...]:
+        """The problems that another release does not have."""
+        return tuple(problem for problem in self.problems if problem not in other.problems)
+
+
+def _read(config: Config, release: Release, registry: Registry) -> _Reading:
     if config is None:
-        return ConfigurationChanges()
-    before, problems_before = _read(config, old, registry)
-    after, problems_after = _read(config, new, registry)
-    changed = [] if before is None or after is None else _changes(before, after, old.name, new.name)
-    return ConfigurationChanges(
-        tuple(problem for problem in problems_after if problem not in problems_before),
-        tuple(problem for problem in problems_before if problem not in problems_after),
-        tuple(changed),
-    )
-
-
-def _read(config: Config, release: Release, registry: Registry) -> tuple[KubeSchedulerConfiguration | None, list[str]]:
+        return _Reading(None)
     try:
-        return release.set_up(config, registry=registry).config, []
+        setup = release.set_up(config, registry=registry)
     except ConfigError as error:
-        return None, error.errors
+        return _Reading(None, tuple(error.errors))
+    return _Reading(setup.config, outdated=setup.warnings)
 
 
-def _changes(before: KubeSchedulerConfiguration, after: KubeSchedulerConfiguration, old: str, new: str) -> list[str]:
-    found = []
+def _configuration_changes(config: Config, old: Release, new: Release, registry: Registry) -> ConfigurationChanges:
+    """Compare what two releases make of a configuration; nothing changes where there is none."""
+    before, after = _read(config, old, registry), _read(config, new, registry)
+    changed = [] if before.config is None or after.config is None else _changes(before.config, after.config, old, new)
+    refused, refused_before = after.without(before), before.without(after)
+    unread_by = [release.name for release, problems in ((old, refused_before), (new, refused)) if problems]
+    return ConfigurationChanges((*after.outdated, *refused), refused_before, tuple(changed), tuple(unread_by))
+
+
+def _changes(
+    before: KubeSchedulerConfiguration, after: KubeSchedulerConfiguration, older: Release, newer: Release
+) -> list[str]:
+    found, old, new = [], older.name, newer.name
     for place, (one, other) in enumerate(zip(before.profiles, after.profiles, strict=False)):
         path = f"profiles[{place}]"
         found += _changed_points(one, other, path, old, new)
@@ -108,14 +125,19 @@ def _changed_points(one: Profile, other: Profile, path: str, old: str, new: str)
             for name in sorted(before.keys() & after.keys())
             if before[name] != after[name]
         ]
-    found += [f"{path}.plugins: {name} no longer runs at {', '.join(points)}" for name, points in sorted(gone.items())]
-    found += [f"{path}.plugins: {name} runs at {', '.join(points)}" for name, points in sorted(come.items())]
+    for names, runs, does_not in ((gone, old, new), (come, new, old)):
+        found += [
+            f"{path}.plugins: {name} runs at {', '.join(points)} in {runs}, not in {does_not}"
+            for name, points in sorted(names.items())
+        ]
     return found
 
 
 def _shown(value: object) -> str:
     if isinstance(value, tuple) and value and all(isinstance(each, UtilizationShapePoint) for each in value):
         return ", ".join(f"{point.utilization}% -> {point.score}" for point in value)
+    if isinstance(value, float):
+        return f"{value:g}s"
     return "not set" if value is None else str(value)
 
 
@@ -293,18 +315,22 @@ def upgrade(
 ) -> Upgrade:
     """Decide every pod by both releases, and say what changes and which difference between them is the cause.
 
-    `config` is a document, as each release reads it in its own way; where the new one refuses it, the defaults of that
-    release decide. Pods of static manifests are left out. The cluster stays as it is. With `replay` all pods are also
-    placed from scratch by both releases. `on_decided` is called after every pod, once for each release. Of the options,
-    `release` plays no part, as there are two, nor does `tie_break`, but for `replay`: all best nodes are compared.
+    `config` is a document, as each release reads it in its own way; where only one of them refuses it, the defaults of
+    that release decide; ConfigError where both do. Pods of static manifests are left out. The cluster stays as it is.
+    With `replay` all pods are also placed from scratch by both releases. `on_decided` is called after every pod, once
+    for each release. Of the options, `release` plays no part, as there are two, nor does `tie_break`, but for
+    `replay`: all best nodes are compared.
     """
     options = SchedulerOptions.of(config, **keywords)
     old, new = release_of(before), release_of(after)
     if old.is_old or new.is_old:
         raise InputError("an upgrade is from v1.29 or a later release to another of these")
-    changes = configuration_changes(options.config, old, new, options.registry)
+    changes = _configuration_changes(options.config, old, new, options.registry)
     trial = _Trial(cluster.fork(), options)
-    sides = (_Side(old, options.config), _Side(new, None if changes.refused else options.config))
+    sides = (
+        _Side(old, None if old.name in changes.unread_by else options.config),
+        _Side(new, None if new.name in changes.unread_by else options.config),
+    )
     decided_before, decided_after = (trial.decide(side, trial.pods, on_decided) for side in sides)
     changed = [key for key in trial.pods if _kind(decided_before[key], decided_after[key]) is not None]
     causes = _find_causes(trial, sides, changed, decided_before)

@@ -336,6 +336,7 @@ def upgrade(
     from podium.cli.inputs import choose_release, find_config, mention, read_objects, registry_with
     from podium.cli.output import exit_code, progress, read_conditions, write_report
     from podium.cluster import Cluster
+    from podium.errors import ConfigError
     from podium.manifests import expand_workloads
 
     conditions = read_conditions(fail_when, NAMES)
@@ -348,16 +349,20 @@ def upgrade(
     )
     cluster = Cluster.from_objects(objects)
     pods = len(cluster.pending) + sum(1 for _ in cluster.placed())
-    with progress("deciding pods", 2 * pods) as advance:
-        found = answers.upgrade(
-            cluster,
-            find_config(config, objects, after).document,
-            before=before,
-            after=after,
-            registry=registry,
-            replay=replay,
-            on_decided=advance,
-        )
+    given = find_config(config, objects, after)
+    try:
+        with progress("deciding pods", 2 * pods) as advance:
+            found = answers.upgrade(
+                cluster,
+                given.document,
+                before=before,
+                after=after,
+                registry=registry,
+                replay=replay,
+                on_decided=advance,
+            )
+    except ConfigError as error:
+        raise error.at(given.where) from None
     if not write_report(html, lambda: _upgrade_page(found)):
         _upgrade_show(found, conditions, output, everything=everything)
     return exit_code(conditions, found.values, otherwise=not found.is_harmless)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from podium.config.fields import SECOND, Fields, Problems
 from podium.config.profiles import (
@@ -289,6 +290,12 @@ def parse_config(
         client_connection=connection,
         leader_election=election,
     )
+
+
+def outdated_version(document: Mapping[str, Any]) -> list[str]:
+    """What is said of a configuration in a version that Podium reads, but no release since v1.29 does."""
+    version = document.get("apiVersion")
+    return [] if version == V1 else [f"apiVersion: no release since v1.29 reads {version}: write {V1}"]
 
 
 def _api_version(document: object, where: str) -> str:

@@ -192,7 +192,8 @@ def _check_enabled(point: str, plugins: PluginSet, known: KnownPlugins, path: st
     seen = set()
     for plugin in plugins.enabled:
         if plugin.name not in known:
-            problems.add(path, f"plugin {quote(plugin.name)} does not exist")
+            why = f": {REPLACED}" if plugin.name in REMOVED_PLUGINS else ""
+            problems.add(path, f"plugin {quote(plugin.name)} does not exist{why}")
         elif point != MULTI_POINT:
             if point not in known[plugin.name]:
                 problems.add(path, f"plugin {quote(plugin.name)} has nothing to run at {point}")
@@ -242,7 +243,8 @@ def _weights(point: str, sets: PluginSets, known: KnownPlugins, path: str, probl
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-"""NodeVolumeLimits does their work; version v1 refuses their names even in pluginConfig."""
+"""Version v1 refuses their names even in pluginConfig."""
+REPLACED = "NodeVolumeLimits does its work"
 
 
 class PluginConfig(NamedTuple):
@@ -329,7 +331,7 @@ def check_percentage(percentage: int | None, path: str, problems: Problems) -> N
 
 
 def _check_removed(profile: ProfileDocument, problems: Problems) -> None:
-    why = "was removed: NodeVolumeLimits does its work"
+    why = f"was removed: {REPLACED}"
     for point in EXTENSION_POINTS:
         for index, plugin in enumerate(profile.plugins[point].enabled):
             if plugin.name in REMOVED_PLUGINS:

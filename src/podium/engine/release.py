@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.config import KubeSchedulerConfiguration, default_config, parse_config
+from podium.config.parse import outdated_version
 from podium.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
@@ -93,7 +94,7 @@ class Setup:
     effective: Mapping[str, Any]
     """Predicates (or filters) and priorities (or scores) by name, as configured."""
     warnings: tuple[str, ...] = ()
-    """What the configuration says and the release passes over, a line each."""
+    """What the configuration says and the release passes over or would refuse, a line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +135,7 @@ class Release:
         if options is not None and options.feature_gates:
             return self.with_feature_gates(options.feature_gates).set_up(document, registry=registry)
         known = registry.points_in(self.rules)
+        warnings: list[str] = []
         if document is None:
             config = default_config(known, self.rules)
         elif isinstance(document, KubeSchedulerConfiguration):
@@ -142,6 +144,7 @@ class Release:
             config = document
         else:
             config = parse_config(document, known, rules=self.rules)
+            warnings = outdated_version(document)
         effective = {
             profile.scheduler_name: {
                 "predicates": [ref.name for ref in profile.points["filter"]],
@@ -149,7 +152,14 @@ class Release:
             }
             for profile in config.profiles
         }
-        return Setup(config=config, registry=registry, rules=self.rules, conduct=self.conduct, effective=effective)
+        return Setup(
+            config=config,
+            registry=registry,
+            rules=self.rules,
+            conduct=self.conduct,
+            effective=effective,
+            warnings=tuple(warnings),
+        )
 
 
 AnyRelease = str | Release

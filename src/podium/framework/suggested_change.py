@@ -363,6 +363,11 @@ class EventHint(NamedTuple):
     actions: Action
     hint: Hint = always
 
+    @property
+    def without_hint(self) -> EventHint:
+        """The same events, each of which may help."""
+        return self._replace(hint=always)
+
     def matches(self, event: ClusterEvent) -> bool:
         """Whether the event is about this kind of object and one of these actions."""
         # An update that changed nothing in particular has all the bits of UPDATE: all of them must be registered.

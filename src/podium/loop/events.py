@@ -24,7 +24,7 @@ from podium.plugins.node_filters import NodeName, NodePorts
 from podium.plugins.node_resources_fit import NodeResourcesFit
 from podium.plugins.pod_topology_spread import PodTopologySpread
 from podium.plugins.storage.claims import WAIT_FOR_FIRST_CONSUMER
-from podium.rules import Rules
+from podium.rules import Rules, has_hint
 
 
 def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
@@ -179,12 +179,14 @@ class PluginHints:
 
     def __init__(self, plugin: Plugin) -> None:
         self.plugin = plugin
-        events = plugin.events_to_register()
-        rules = plugin.release_rules
-        adds_taints = rules.taints_stand_for_added_nodes and not rules.node_events_are_as_registered
-        self._events = with_node_taints(events) if adds_taints and events is not None else events
         self.goes_by_spec = IN_TREE.get(plugin.name) is type(plugin)
         """Whether pods with equal specs get the same answer: in-tree plugins look at nothing else of a pod."""
+        events = plugin.events_to_register()
+        rules = plugin.release_rules
+        if self.goes_by_spec and events is not None:
+            events = [each if has_hint(plugin.name, each.resource, rules) else each.without_hint for each in events]
+        adds_taints = rules.taints_stand_for_added_nodes and not rules.node_events_are_as_registered
+        self._events = with_node_taints(events) if adds_taints and events is not None else events
 
     def is_interested(self, event: ClusterEvent) -> bool:
         """Whether the plugin registered for such an event."""

@@ -449,10 +449,14 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(most - least))).astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventHint] | None:
-        changes = Action.UPDATE_POD_LABEL if self.release_rules.pod_updates_name_their_part else Action.UPDATE
+        rules = self.release_rules
+        changes = Action.UPDATE_POD_LABEL if rules.pod_updates_name_their_part else Action.UPDATE
+        of_nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        if rules.taints_stand_for_added_nodes and not rules.node_updates_name_their_part:
+            of_nodes |= Action.UPDATE_NODE_TAINT
         return (
             EventHint("Pod", Action.ADD | changes | Action.DELETE, self.changes_affinity),
-            EventHint("Node", Action.ADD | Action.UPDATE_NODE_LABEL, self.changes_topology),
+            EventHint("Node", of_nodes, self.changes_topology),
         )
 
     def changes_affinity(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:

@@ -111,7 +111,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
         wanted = required_node_affinity(waiting.pod)
         if not wanted.matches(new.metadata.labels, new.name):
             return False
-        return old is None or not wanted.matches(old.metadata.labels, old.name)
+        before = old if self.release_rules.hints_compare_nodes else None
+        return before is None or not wanted.matches(before.metadata.labels, before.name)
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         return affinity_obstacles(rejected, self._added_terms)

@@ -124,11 +124,12 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
             changes = node_update(changes, rules)
         of_nodes = EventHint("Node", Action.ADD | changes, self.is_uncordoned)
         of_pods = EventHint("Pod", Action.UPDATE_POD_TOLERATION, self.tolerates_cordon)
-        return (of_nodes, of_pods) if rules.new_tolerations_help_spreading else (of_nodes,)
+        return (of_nodes, of_pods) if rules.own_changes_help_spreading else (of_nodes,)
 
     def is_uncordoned(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
         """Whether the node can be scheduled on, and was new or cordoned."""
-        return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+        before = old if self.release_rules.hints_compare_nodes else None
+        return not new.spec.unschedulable and (before is None or before.spec.unschedulable)
 
     def tolerates_cordon(self, waiting: WaitingPod, old: Pod, new: Pod) -> bool:
         """Whether the waiting pod itself tolerates cordoned nodes now."""

@@ -439,7 +439,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         offered = node_allocatable(new)
         if offered[PODS] < 1 or any(amount > offered.get(name, 0) for name, amount in wanted.items()):
             return False
-        if old is None:
+        if old is None or not self.release_rules.hints_compare_nodes:
             return True
         before = node_allocatable(old)
         return any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))

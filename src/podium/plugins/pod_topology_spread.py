@@ -395,7 +395,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         rules = self.release_rules
         changes = Action.UPDATE_POD_LABEL if rules.pod_updates_name_their_part else Action.UPDATE
         of_pods = Action.ADD | changes | Action.DELETE
-        if rules.new_tolerations_help_spreading:
+        if rules.own_changes_help_spreading:
             of_pods |= Action.UPDATE_POD_TOLERATION
         of_nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
         if rules.taints_stand_for_added_nodes:
@@ -418,8 +418,11 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
 
     def _is_involved(self, waiting: WaitingPod, pod: Pod) -> bool:
         """Whether a pod is the waiting one or takes part in its spreading: placed, and in the same namespace."""
-        counts = is_placed(pod) if self.release_rules.hints_count_nominated_pods else bool(pod.spec.node_name)
-        return waiting.is_same(pod) or (counts and pod.namespace == waiting.pod.namespace)
+        rules = self.release_rules
+        if waiting.is_same(pod):
+            return rules.own_changes_help_spreading
+        counts = is_placed(pod) if rules.hints_count_nominated_pods else bool(pod.spec.node_name)
+        return counts and pod.namespace == waiting.pod.namespace
 
     def changes_domains(self, waiting: WaitingPod, old: Node | None, new: Node | None) -> bool:
         """Whether a node with all topology keys of the waiting pod's constraints came, went or changed."""
@@ -429,6 +432,8 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         counted_after = new is not None and all(key in new.metadata.labels for key in keys)
         if old is None or new is None:
             return counted_before or counted_after
+        if not self.release_rules.hints_compare_nodes:
+            return counted_after
         if counted_before != counted_after:
             return True
         moved = any(old.metadata.labels.get(key) != new.metadata.labels.get(key) for key in keys)

@@ -68,8 +68,8 @@ def _configuration_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
             yield Line(title, "bold")
             for problem in problems:
                 yield from wrapped(problem, width, first="  ", then="    ", style=style)
-    if changes.refused:
-        text = f"  {upgrade.after.name} decides with its defaults in what follows."
+    for release in changes.unread_by:
+        text = f"  {release} decides with its defaults in what follows."
         yield from wrapped(text, width, then="  ", style="dim")
 
 

@@ -13,7 +13,16 @@ from podium.rules.gates import (
     release_order,
     short_name,
 )
-from podium.rules.table import DIFFERENCES, NEWEST_RULES, Difference, Rules, differences, rules_of, with_rule
+from podium.rules.table import (
+    DIFFERENCES,
+    NEWEST_RULES,
+    Difference,
+    Rules,
+    differences,
+    has_hint,
+    rules_of,
+    with_rule,
+)
 
 __all__ = [
     "DIFFERENCES",
@@ -29,6 +38,7 @@ __all__ = [
     "differences",
     "gate_remarks",
     "gates_of",
+    "has_hint",
     "read_gates",
     "release_order",
     "rules_of",

@@ -64,6 +64,8 @@ class Gate(NamedTuple):
     stages: tuple[Stage, ...]
     removed: str = ""
     """The first release that no longer has it; its last default stays in force."""
+    needs: tuple[str, ...] = ()
+    """The gates without which it must not be on; those that are locked on wherever this is checked are left out."""
 
     def stage(self, release: str) -> Stage | None:
         """What the gate is in a release; None where the release does not know it."""
@@ -98,7 +100,11 @@ GATES: dict[str, Gate] = {
         Gate("DRAAdminAccess", (_beta("v1.34"), _stable("v1.36"))),
         Gate("DRAConsumableCapacity", (_beta("v1.36"),)),
         Gate("DRADeviceBindingConditions", (_beta("v1.36"),)),
-        Gate("DRADeviceTaintRules", (_beta("v1.36", on=False), _stable("v1.37", locked=False))),
+        Gate(
+            "DRADeviceTaintRules",
+            (_beta("v1.36", on=False), _stable("v1.37", locked=False)),
+            needs=("DRADeviceTaints",),
+        ),
         Gate("DRADeviceTaints", (_beta("v1.36"), _stable("v1.37", locked=False))),
         Gate("DRAExtendedResource", (_beta("v1.36"), _stable("v1.37"))),
         Gate("DRAPartitionableDevices", (_beta("v1.36"),)),
@@ -111,7 +117,11 @@ GATES: dict[str, Gate] = {
                 _stable("v1.35"),
             ),
         ),
-        Gate("InPlacePodLevelResourcesVerticalScaling", (_alpha("v1.35"), _beta("v1.36"))),
+        Gate(
+            "InPlacePodLevelResourcesVerticalScaling",
+            (_alpha("v1.35"), _beta("v1.36")),
+            needs=("NodeDeclaredFeatures", "PodLevelResources"),
+        ),
         # The alpha before v1.33 read other fields, and is not modelled.
         Gate("InPlacePodVerticalScaling", (_beta("v1.33"), _stable("v1.35"))),
         Gate("MatchLabelKeysInPodAffinity", (_alpha("v1.29"), _beta("v1.31"), _stable("v1.33"))),
@@ -120,12 +130,12 @@ GATES: dict[str, Gate] = {
         Gate("NodeInclusionPolicyInPodTopologySpread", (_beta("v1.29"), _stable("v1.33"))),
         Gate("PodDisruptionConditions", (_beta("v1.29"), _stable("v1.31")), removed="v1.34"),
         Gate("PodLevelResources", (_alpha("v1.32"), _beta("v1.34"))),
-        Gate("PodLevelResourcesFixDefaulting", (_beta("v1.37"),)),
+        Gate("PodLevelResourcesFixDefaulting", (_beta("v1.37"),), needs=("PodLevelResources",)),
         Gate("SchedulerPopFromBackoffQ", (_beta("v1.33"),)),
         Gate(
             "SchedulerQueueingHints",
             (
-                _beta("v1.29", on=False, remark="plugins have the hints of v1.32, though most had none yet"),
+                _beta("v1.29", on=False),
                 _beta("v1.32"),
                 _stable("v1.34"),
             ),
@@ -138,24 +148,58 @@ GATES: dict[str, Gate] = {
         ),
         Gate("VolumeCapacityPriority", (_alpha("v1.29"),), removed="v1.33"),
         Gate("VolumeLimitScaling", (_alpha("v1.35"), _beta("v1.37"))),
+        # These change no decision, but have to be off where a gate that does is off.
+        Gate("ExtendWebSocketsToKubelet", (_beta("v1.36"),), needs=("NodeDeclaredFeatures",)),
+        Gate(
+            "InPlacePodVerticalScalingInitContainers",
+            (_beta("v1.36"), _stable("v1.37")),
+            needs=("NodeDeclaredFeatures",),
+        ),
+        Gate("PodLevelResourcesFixKubeletQOSClass", (_beta("v1.37"),), needs=("PodLevelResources",)),
+        Gate(
+            "RestartAllContainersOnContainerExits",
+            (_alpha("v1.35"), _beta("v1.36")),
+            needs=("NodeDeclaredFeatures",),
+        ),
     )
 }
-"""Every gate the engine knows, by name. A gate that changes no decision is not among them."""
+"""Every gate the engine knows, by name. A gate that changes no decision is there only if such a one needs it off."""
+
+NEEDS_ARE_CHECKED = "v1.35"
+"""The first release that does not start where a gate is on and one that it needs is off."""
 
 
 def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
-    """Whether each gate is on in a release, given what is asked for; InputError for one it does not have or locks."""
+    """Whether each gate is on in a release, given what is asked for; InputError where the release would not start:
+    for a gate that it does not have or locks, or that is on without those it needs.
+    """
     enabled = {name: gate.default(release) for name, gate in GATES.items()}
     for name, value in asked.items():
         gate = GATES.get(name)
         stage = None if gate is None else gate.stage(release)
+        if gate is not None and gate.removed and is_at_least(release, gate.removed):
+            always = "on" if gate.default(release) else "off"
+            raise InputError(
+                f"feature gate {name} was removed in {gate.removed}, its feature is {always}: leave it out"
+            )
         if stage is None:
             known = ", ".join(sorted(other.name for other in GATES.values() if other.stage(release) is not None))
             raise InputError(f"feature gate {name} is not one that {release} has and Podium models; there are {known}")
         if stage.locked and value != stage.default:
             raise InputError(f"feature gate {name} is locked to {_shown(stage.default)} in {release}; leave it out")
         enabled[name] = value
+    if is_at_least(release, NEEDS_ARE_CHECKED):
+        _check_needs(release, enabled)
     return enabled
+
+
+def _check_needs(release: str, enabled: Mapping[str, bool]) -> None:
+    lacking = {
+        name: [need for need in GATES[name].needs if not enabled[need]] for name in gates_of(release) if enabled[name]
+    }
+    said = [f"{name} is on, but depends on {', '.join(needs)}" for name, needs in lacking.items() if needs]
+    if said:
+        raise InputError(f"{release} refuses feature gates that depend on others that are off: {'; '.join(said)}")
 
 
 def gate_remarks(release: str, asked: Mapping[str, bool]) -> list[str]:

@@ -214,10 +214,17 @@ class Rules:
         "A pod that was added may help any pod that waits for pods, not just by affinity or spreading.",
         from_release="v1.31",
     )
-    new_tolerations_help_spreading: bool = _gated(
+    own_changes_help_spreading: bool = _gated(
         "SchedulerQueueingHints",
         QUEUE,
-        "A toleration that is added to a pod may help where PodTopologySpread or NodeUnschedulable rejected it.",
+        "Labels and tolerations that a pod gets may help where PodTopologySpread rejected it, tolerations also where "
+        "NodeUnschedulable did.",
+        from_release="v1.32",
+    )
+    hints_compare_nodes: bool = _gated(
+        "SchedulerQueueingHints",
+        QUEUE,
+        "A changed node helps where it fits now and did not before, not where it fits in any case.",
         from_release="v1.32",
     )
     any_storage_class_is_told: bool = _gated(
@@ -392,6 +399,24 @@ class Rules:
     has_placement_points: bool = _since(
         "v1.36", CONFIGURATION, "A profile may have the extension points placementGenerate and placementScore."
     )
+
+
+HINTS_SINCE: dict[str, str] = {
+    "NodePorts": "v1.29",
+    "NodeAffinity": "v1.30",
+    "NodeResourcesFit": "v1.30",
+    "NodeUnschedulable": "v1.30",
+    "PodTopologySpread": "v1.30",
+    "NodeVolumeLimits of PersistentVolumeClaim": "v1.32",
+    "VolumeBinding of CSIDriver": "v1.32",
+}
+"""The first release with queueing hints of a plugin, for all events or for those of one kind; v1.31 for all others."""
+
+
+def has_hint(plugin: str, resource: str, rules: Rules) -> bool:
+    """Whether a plugin of Podium's looks closer at events of a kind of object; where it does not, all may help."""
+    since = HINTS_SINCE.get(f"{plugin} of {resource}") or HINTS_SINCE.get(plugin, "v1.31")
+    return rules.queueing_hints and is_at_least(rules.release, since)
 
 
 class Difference(NamedTuple):

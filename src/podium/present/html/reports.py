@@ -451,6 +451,7 @@ def _configuration(upgrade: Upgrade) -> Markup | None:
     rows = [
         *((Cell(f"refused by {upgrade.after.name}", class_="bad-cell"), text) for text in changes.refused),
         *((f"refused by {upgrade.before.name} alone", text) for text in changes.refused_before),
+        *((release, "decides with its defaults here") for release in changes.unread_by),
         *(("means something else", text) for text in changes.changed),
     ]
     return section("Configuration", table(["", "What"], rows)) if rows else None
