@@ -243,7 +243,7 @@ def tune(
     from podium.present.text import to_yaml
 
     when = (over_time.events, over_time.until, over_time.node_groups)
-    has_time = is_timeline(when, {"--html": html is not None, "--replay": replay})
+    has_time = is_timeline(when, {"--replay": replay})
     if objective is not None and ":" in objective:
         # By its full name, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
@@ -276,7 +276,7 @@ def tune(
         )
     if out is not None and found.improves:
         write_text(out, f"{to_yaml(found.document)}\n")
-    if not isinstance(found, answers.Tuning) or not write_report(html, lambda: _tune_page(found)):
+    if not write_report(html, lambda: _tune_page(found)):
         _tune_show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
 
@@ -299,7 +299,7 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: R
     return None if given.document is None else dict(given.document)
 
 
-def _tune_page(found: Tuning) -> str:
+def _tune_page(found: Tuning | TimelineTuning) -> str:
     from podium.present.html.reports import tuning_page
 
     return tuning_page(found)
