@@ -1,6 +1,7 @@
 """Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback."""
 
 import os
+import signal
 import sys
 
 EXIT_INTERRUPTED = 130
@@ -16,13 +17,26 @@ def main() -> None:
         sys.exit(EXIT_INTERRUPTED)
 
 
-def _run() -> None:
-    import signal
+def _leave(number: int, frame: object) -> None:
+    """Leave at once: the importer of a module that is interrupted halfway would report that."""
+    os._exit(EXIT_INTERRUPTED)
 
-    # Who started this process may want it to ignore interrupts, as nohup does.
-    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+def _leave_when_interrupted() -> bool:
+    """Leave when interrupted; whether so: who started this process may want it to ignore interrupts, as nohup does."""
+    heeds = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _leave)
     if heeds:
         signal.signal(signal.SIGINT, _leave)
+    return heeds
+
+
+# The scripts of the command import this module before they call `main`, and take their time.
+if os.path.basename(sys.argv[0]).startswith(("podium", "kubectl-podium")):
+    _leave_when_interrupted()
+
+
+def _run() -> None:
+    heeds = _leave_when_interrupted()
     from podium.cli.app import main as run
 
     try:
@@ -39,15 +53,8 @@ def _run() -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     """Interrupt, and do so again after some seconds: Python drops an exception that is raised in a finaliser."""
-    import signal
-
     signal.setitimer(signal.ITIMER_REAL, REPEATED_AFTER)
     raise KeyboardInterrupt
-
-
-def _leave(number: int, frame: object) -> None:
-    """Leave at once: the importer of a module that is interrupted halfway would report that."""
-    os._exit(EXIT_INTERRUPTED)
 
 
 if __name__ == "__main__":

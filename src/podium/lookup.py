@@ -203,8 +203,15 @@ def first_pods(objects: Objects, where: str) -> list[Pod]:
     """
     priorities = Priorities(objects)
     willing = Objects(_making_pods(obj, priorities) for obj in objects)
+    expanded = expand_workloads(willing)
+    of_cron_jobs = {(job.namespace, job.name): job for job in expanded.of(Job) if job.metadata.controller is not None}
     first: dict[tuple[str, str], Pod] = {}
-    for pod in expand_workloads(willing).of(Pod):
+    for pod in expanded.of(Pod):
+        owner = pod.metadata.controller
+        job = of_cron_jobs.get((pod.namespace, owner.name)) if owner is not None and owner.kind == "Job" else None
+        if job is not None:
+            # The Job is one of many: what the file has is the CronJob.
+            pod = replace(pod, metadata=replace(pod.metadata, owner_references=job.metadata.owner_references))
         workload = workload_of(pod)
         named = pod if workload.startswith("Pod/") else named_after(pod, workload.partition("/")[2])
         first.setdefault((pod.namespace, workload), named)

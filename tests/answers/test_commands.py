@@ -138,7 +138,9 @@ def test_capacity_as_json(cluster: Path, small: Path) -> None:
 
 def test_capacity_with_the_flags_and_the_output_of_cluster_capacity(cluster: Path, tmp_path: Path) -> None:
     gpu_node = template(tmp_path, "n3", **{GPU: "1"})
-    asking = written(tmp_path / "gpu.json", pod("train", requests={"cpu": "1", "memory": "512Mi", GPU: "1"}))
+    train = pod("train", requests={"cpu": "1", "memory": "512Mi", GPU: "1"})
+    train["spec"]["containers"][0]["resources"]["limits"] = {GPU: "1"}
+    asking = written(tmp_path / "gpu.json", train)
     flags = ("--podspec", asking, "--max-limit", "5", "--exclude-nodes", "n1,n2")
 
     review = json.loads(run("capacity", *flags, "-f", cluster, "-f", gpu_node, "-o", "cluster-capacity").stdout)

@@ -236,14 +236,15 @@ def test_a_chart_has_a_row_for_every_workload(chart: Path, cluster: Path) -> Non
 
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        "4 workloads, each on its own: 1 without room for 1 more pod.",
+        "1 of 4 workloads has no room for another pod, each counted as if it were the",
+        "only one to grow.",
         "",
         "WORKLOAD                 MORE PODS  NODES  WHAT STOPS THE NEXT ONE",
         "default Deployment/web           8      2  Insufficient cpu (2 nodes)",
         "default StatefulSet/db           8      2  Insufficient cpu (2 nodes)",
         "default DaemonSet/agent          2      2  every node that it is meant for has",
         "                                           one",
-        "default Job/nightly-0            0      0  Insufficient cpu (2 nodes)",
+        "default CronJob/nightly          0      0  Insufficient cpu (2 nodes)",
     ]
 
 
@@ -255,7 +256,7 @@ def test_a_chart_as_json_and_csv(chart: Path, cluster: Path) -> None:
         ("Deployment/web", 8),
         ("StatefulSet/db", 8),
         ("DaemonSet/agent", 2),
-        ("Job/nightly-0", 0),
+        ("CronJob/nightly", 0),
     ]
     assert workloads[0]["nodes"] == {"n1": 4, "n2": 4}
     assert workloads[1]["stoppedBy"]["pod"] == "default/db-8"
@@ -264,7 +265,7 @@ def test_a_chart_as_json_and_csv(chart: Path, cluster: Path) -> None:
         ["default", "Deployment/web", "8", "2"],
         ["default", "StatefulSet/db", "8", "2"],
         ["default", "DaemonSet/agent", "2", "2"],
-        ["default", "Job/nightly-0", "0", "0"],
+        ["default", "CronJob/nightly", "0", "0"],
     ]
 
 

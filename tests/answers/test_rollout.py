@@ -392,6 +392,69 @@ def test_more_replicas_of_a_new_template_scale_the_old_one_first(tmp_path: Path)
     assert found["code"] == 0
 
 
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+REVISION = "deployment.kubernetes.io/revision"
+
+
+def in_the_middle(old: int, new: int, *, most: int | None = 13) -> list[Fields]:
+    """A Deployment of 10 pods with 3 to spare, in the middle of a rollout to image j."""
+    made, replica_set, *pods = deployed(*["n1"] * old, cpu="10m", **rolling(3, 2))
+    _, newer, *_ = deployed(*["n2"] * new, cpu="10m")
+    made["spec"]["replicas"] = 10
+    for number, each in enumerate((replica_set, newer), 1):
+        annotations = {REVISION: str(number)} | ({MAX_REPLICAS: str(most)} if most else {})
+        each["metadata"] |= {"annotations": annotations, "creationTimestamp": f"2026-01-0{number}T00:00:00Z"}
+    newer["metadata"] |= {"name": "web-new", "uid": "web-new"}
+    newer["spec"]["template"]["metadata"]["labels"]["pod-template-hash"] = "new"
+    for each in (made, newer):
+        each["spec"]["template"]["spec"]["containers"][0]["image"] = "j"
+    younger = [owned("ReplicaSet", "web-new", f"web-new-{number}", "n2", "10m") for number in range(new)]
+    for each in younger:
+        each["metadata"]["labels"] = {"app": "web", "pod-template-hash": "new"}
+    return [made, replica_set, newer, *pods, *younger]
+
+
+# What the Deployment controller makes of 10 replicas with a surge of 3: the sizes of the old and of the new ReplicaSet.
+PROPORTIONS = [
+    ("more", (8, 5), 13, 30, (20, 13)),
+    ("more, with what is left for the largest", (7, 6), 13, 11, (8, 6)),
+    ("fewer", (8, 5), 13, 5, (5, 3)),
+    ("none", (8, 5), 13, 0, (0, 0)),
+    ("of the same size, the newest grows first", (5, 5), 13, 11, (5, 9)),
+    ("without the annotation", (8, 5), None, 30, (20, 13)),
+    ("the same", (8, 5), 13, 10, (8, 5)),
+]
+
+
+@pytest.mark.parametrize(("case", "sizes", "most", "replicas", "expected"), PROPORTIONS)
+def test_in_the_middle_of_a_rollout_it_scales_in_proportion(
+    tmp_path: Path, case: str, sizes: tuple[int, int], most: int | None, replicas: int, expected: tuple[int, int]
+) -> None:
+    cluster = in_the_middle(*sizes, most=most)
+    release = copy.deepcopy(cluster[0])
+    release["spec"]["replicas"] = replicas
+
+    found = applied(tmp_path, cluster, [release])
+
+    gone = [each["pod"] for change in found["changes"] for each in change["gone"]]
+    new = [each["pod"] for change in found["changes"] for each in change["new"]]
+    for name, before, after in zip(("web-old", "web-new"), sizes, expected, strict=True):
+        difference = sum(name in pod for pod in new) - sum(name in pod for pod in gone)
+        assert before + difference == after, (name, gone, new)
+
+
+def test_a_rollout_that_is_scaled_ends_with_the_new_template(tmp_path: Path) -> None:
+    cluster = in_the_middle(8, 5)
+    release = copy.deepcopy(cluster[0])
+    release["spec"]["replicas"] = 20
+
+    found = applied(tmp_path, cluster, [release], "--rollout")
+
+    first, last = steps_of(found)[0], steps_of(found)[-1]
+    assert first[1] == 20 + 3 - 13
+    assert last[-2:] == (0, 20)
+
+
 def test_a_paused_deployment_keeps_its_template(tmp_path: Path) -> None:
     for options in ((), ("--rollout",)):
         found = applied(tmp_path, deployed("n1"), [deployment(1, image="j", paused=True)], *options)

@@ -271,20 +271,31 @@ def test_weights_that_cannot_matter_are_left_out(cluster: Path) -> None:
     assert any(trial["weights"] != today for trial in document["trials"])
 
 
-def test_a_weight_that_tells_nodes_apart_for_one_pod_is_searched(tmp_path: Path) -> None:
-    preferred = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
-    picky = pod("picky", affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}})
-    nodes = [node("n0", labels={"disk": "ssd"}), node("n1"), node("n2")]
+PREFERS_DISKS = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+        ]
+    }
+}
+WITH_A_DISK = [node("n0", labels={"disk": "ssd"}), node("n1"), node("n2")]
 
-    document = json.loads(
-        run(
-            *("tune", "-f", written(tmp_path / "cluster.json", *nodes, pod("p"), picky)),
-            *("--trials", "1", "--jobs", "1", "-o", "json"),
-        ).stdout
-    )
+
+@pytest.mark.parametrize("looked_at", [2_000, 2])
+def test_a_weight_that_tells_nodes_apart_for_one_pod_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at: int
+) -> None:
+    monkeypatch.setattr("podium.answers.trials.MOST_LOOKED_AT", looked_at)
+    monkeypatch.setattr("podium.answers.trials.SAMPLED", 1)
+    pods = [pod("p"), pod("q"), pod("picky", affinity=PREFERS_DISKS)]
+    tuned = ("tune", "-f", written(tmp_path / "cluster.json", *WITH_A_DISK, *pods), "--trials", "1", "--jobs", "1")
+
+    document = json.loads(run(*tuned, "-o", "json").stdout)
+    words = " ".join(run(*tuned).stdout.split())
 
     assert "NodeAffinity" not in document["leftOut"]
     assert "ImageLocality" in document["leftOut"]
+    assert f"alike for every pod{' looked at' if looked_at == 2 else ''}." in words
 
 
 def test_the_winner_is_explained(cluster: Path) -> None:
@@ -398,6 +409,32 @@ def test_a_timeline_is_tuned_for_the_lowest_cost(timeline: Path) -> None:
     assert json.loads(run(*compare).stdout)["after"]["measures"] == document["after"]
 
 
+def test_weights_that_cannot_matter_over_time_are_left_out(timeline: Path) -> None:
+    picky = job("picky", 2, "5m")
+    picky["spec"]["template"]["spec"]["affinity"] = PREFERS_DISKS
+    (timeline / "events.jsonl").write_text(json.dumps({"time": 0, "event": "add", "object": picky}))
+    cluster = written(timeline / "cluster.json", *WITH_A_DISK)
+
+    done = run(*TIMELINE, "-f", cluster, "--jobs", "1", "-o", "json")
+    page = run(*TIMELINE, "-f", cluster, "--jobs", "1", "--html", "-").stdout
+
+    document = json.loads(done.stdout)
+    assert {"ImageLocality", "TaintToleration"} <= set(document["leftOut"])
+    assert {"NodeAffinity", "NodeResourcesFit"}.isdisjoint(document["leftOut"])
+    today = document["today"]["weights"]
+    assert all(trial["weights"][name] == today[name] for trial in document["trials"] for name in document["leftOut"])
+    assert "all nodes alike for every pod looked at." in page
+
+
+def test_a_timeline_that_was_tuned_as_a_page(timeline: Path) -> None:
+    done = run(*TIMELINE, *GROUPS, "--jobs", "1", "--html", "tuned.html")
+
+    assert done.exit_code == 0, done.stderr
+    page = (timeline / "tuned.html").read_text()
+    assert "Tuned for cost" in page
+    assert "pods that got a node" in page
+
+
 def test_a_timeline_is_tuned_the_same_in_two_processes(timeline: Path) -> None:
     alone, together = (run(*TIMELINE, *GROUPS, "--jobs", jobs, "-o", "json").stdout for jobs in ("1", "2"))
     assert alone == together
@@ -420,7 +457,6 @@ TIMELINE_PROBLEMS: dict[str, tuple[tuple[str, ...], str]] = {
     "cost without groups": ((*TIMELINE, "--objective", "cost"), "objective 'cost' needs node groups"),
     "groups without events": (("tune", *GROUPS), "--node-groups needs --timeline EVENTS"),
     "an end without events": (("tune", "--until", "1h"), "--until needs --timeline EVENTS"),
-    "a page": ((*TIMELINE, "--html", "x.html"), "--html: cannot be used with --timeline"),
     "running pods": ((*TIMELINE, "--replay"), "--replay: cannot be used with --timeline"),
     "events that are not there": (("tune", "--timeline", "gone.jsonl"), "gone.jsonl: "),
 }

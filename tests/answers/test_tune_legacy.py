@@ -75,6 +75,32 @@ def test_what_the_owner_of_a_node_wants_is_left_alone(release: str) -> None:
     assert {"name": "NodePreferAvoidPodsPriority", "weight": 10000} in found.document["priorities"]
 
 
+@pytest.mark.parametrize("release", OLD)
+def test_weights_that_cannot_matter_are_left_out(release: str) -> None:
+    found = tune(small(), release=release, trials=4)
+
+    assert "LeastRequestedPriority" not in found.left_out
+    assert {"InterPodAffinityPriority", "NodeAffinityPriority", "TaintTolerationPriority"} <= set(found.left_out)
+    today = found.today.settings.weights
+    assert all(trial.settings.weights[name] == today[name] for trial in found.trials for name in found.left_out)
+
+
+def test_a_plugin_of_v1_18_stands_for_the_priorities_of_its_kind() -> None:
+    liked = [
+        {"name": name, "weight": 2, "argument": {"labelPreference": {"label": name, "presence": True}}}
+        for name in ("ssd", "gpu")
+    ]
+    space = PolicySpace(policy([], [*liked, {"name": "MostRequestedPriority", "weight": 1}]), IN_TREE, None, "v1.18")
+
+    names = ("NodeLabel", "NodeResourcesLeastAllocated", "RequestedToCapacityRatio", "ImageLocality")
+    assert list(map(space.weight_of, names)) == [
+        "ssd",
+        "MostRequestedPriority",
+        "MostRequestedPriority",
+        "ImageLocality",
+    ]
+
+
 def test_v1_8_has_no_ratio_to_choose() -> None:
     tried = tune(small(), release="v1.8", trials=12).trials
 

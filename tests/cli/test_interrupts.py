@@ -62,6 +62,17 @@ def test_while_starting_and_working(delay: int) -> None:
     assert code == 130 or (delay == 0 and code == TOO_EARLY)
 
 
+def test_between_the_script_and_main(tmp_path: Path) -> None:
+    script = tmp_path / "podium"
+    script.write_text("import os, time\nfrom podium.__main__ import main\nos.write(1, b'.')\ntime.sleep(30)\nmain()\n")
+    process = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"."
+    assert interrupted(process, 0) == (130, b"")
+
+
 def test_workers_are_quiet(tmp_path: Path) -> None:
     nodes = [node(f"n{number}") for number in range(40)]
     pods = [pod(f"p{number}") for number in range(100)]

@@ -35,6 +35,10 @@ def container(**fields: Any) -> dict[str, Any]:
     return pod(containers=[{**CONTAINER, **fields}])
 
 
+def tainted(*taints: dict[str, str]) -> dict[str, Any]:
+    return {**NODE, "metadata": {"name": "n2"}, "spec": {"taints": list(taints)}}
+
+
 def written(folder: Path, *objects: dict[str, Any]) -> str:
     path = folder / "input.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
@@ -95,6 +99,10 @@ KNOWN = {
     },
     "labels and annotations": {**NODE, "metadata": {"name": "n2", "labels": {"a": "b"}, "annotations": {"c": "d"}}},
     "a kind of somebody else's": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}},
+    "a budget of any name": {**budget(maxUnavailable=1), "metadata": {"name": "Web_Budget"}},
+    "a device, by its limit": container(resources={"limits": {"nvidia.com/gpu": 1, "hugepages-2Mi": "4Mi"}}),
+    "devices of old releases": container(resources={"requests": {"alpha.kubernetes.io/nvidia-gpu": 1}}),
+    "a name of a managed node": {**NODE, "metadata": {"name": "ip-10-0-0-35.eu-central-1.compute.internal"}},
     "a kind that scheduling does not read": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
 }
 
@@ -153,6 +161,113 @@ REFUSED = {
         container(resources={"limits": {"nvidia.com/gpu": "500m"}}),
         "spec.containers[0].resources.limits['nvidia.com/gpu']: must be a whole number, got 500m",
     ),
+    "a device without a limit": (
+        container(resources={"requests": {"nvidia.com/gpu": 1}}),
+        "spec.containers[0].resources.limits['nvidia.com/gpu']: is required, as nvidia.com/gpu cannot be "
+        "overcommitted; set it to the request, 1",
+    ),
+    "more devices than requested": (
+        container(resources={"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}}),
+        "spec.containers[0].resources.requests['nvidia.com/gpu']: 1 must be the limit, 2, as nvidia.com/gpu",
+    ),
+    "more huge pages than requested": (
+        container(resources={"requests": {"hugepages-2Mi": "2Mi", "cpu": 1}, "limits": {"hugepages-2Mi": "4Mi"}}),
+        "spec.containers[0].resources.requests['hugepages-2Mi']: 2Mi must be the limit, 4Mi",
+    ),
+    "a resource without a domain": (
+        container(resources={"limits": {"gpu": 1}}),
+        "spec.containers[0].resources.limits: 'gpu' is unknown; use cpu, memory, ephemeral-storage, hugepages-<size>, "
+        "or a name with a domain such as example.com/gpu",
+    ),
+    "a resource of a wrong domain": (
+        container(resources={"limits": {"Nvidia.com/gpu": 1}}),
+        "spec.containers[0].resources.limits: 'Nvidia.com/gpu' prefix part must consist of dot-separated",
+    ),
+    "a resource of a quota": (
+        container(resources={"limits": {"requests.nvidia.com/gpu": 1}}),
+        "'requests.nvidia.com/gpu' is an invalid extended resource name",
+    ),
+    "a name in upper case": (
+        {**NODE, "metadata": {"name": "Node_1"}},
+        "Node Node_1: metadata.name: 'Node_1' must consist of dot-separated lower case",
+    ),
+    "a name that is too long": (
+        {**NODE, "metadata": {"name": "n" * 254}},
+        "metadata.name: 'nnn",
+    ),
+    "a namespace with a dot": (
+        {**pod(), "metadata": {"name": "web", "namespace": "a.b"}},
+        "metadata.namespace: 'a.b' must consist of lower case alphanumeric characters or '-'",
+    ),
+    "a Namespace with a dot": (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a.b"}},
+        "Namespace a.b: metadata.name: 'a.b' must consist of lower case alphanumeric",
+    ),
+    "the key of a label": (
+        {**NODE, "metadata": {"name": "n2", "labels": {"a/b/c": ""}}},
+        "Node n2: metadata.labels: 'a/b/c' must have at most one '/'",
+    ),
+    "the value of a label": (
+        deployment(template={**TEMPLATE, "metadata": {"labels": {"app": "web", "of": "the shop"}}}),
+        "spec.template.metadata.labels['of']: 'the shop' must consist of alphanumeric characters",
+    ),
+    "a node selector": (
+        pod(nodeSelector={"zone": "a b"}),
+        "spec.nodeSelector['zone']: 'a b' must consist of alphanumeric characters",
+    ),
+    "the key of a selector": (
+        deployment(selector={"matchLabels": {"app": "web", "/x": ""}}),
+        "spec.selector.matchLabels: '/x' prefix part must not be empty",
+    ),
+    "the key of an expression": (
+        pod(
+            affinity={
+                "nodeAffinity": {AFFINITY: {"nodeSelectorTerms": [{"matchExpressions": [{"operator": "Exists"}]}]}}
+            }
+        ),
+        "nodeSelectorTerms[0].matchExpressions[0].key: is required",
+    ),
+    "a field that cannot be matched": (
+        pod(
+            affinity={
+                "nodeAffinity": {
+                    AFFINITY: {
+                        "nodeSelectorTerms": [{"matchFields": [{"key": "name", "operator": "In", "values": ["n1"]}]}]
+                    }
+                }
+            }
+        ),
+        "nodeSelectorTerms[0].matchFields[0].key: 'name' is unknown; use metadata.name",
+    ),
+    "the name of a container": (
+        container(name="My App"),
+        "spec.containers[0].name: 'My App' must consist of lower case alphanumeric characters or '-'",
+    ),
+    "the key of a taint": (tainted({"effect": "NoSchedule"}), "spec.taints[0].key: is required"),
+    "the value of a taint": (
+        tainted({"key": "a", "value": "b c", "effect": "NoSchedule"}),
+        "spec.taints[0].value: 'b c' must consist of alphanumeric characters",
+    ),
+    "the effect of a taint": (
+        tainted({"key": "a", "effect": "NoSchedul"}),
+        "spec.taints[0].effect: 'NoSchedul' is unknown; use NoSchedule, PreferNoSchedule, NoExecute",
+    ),
+    "a taint twice": (
+        tainted(*[{"key": "a", "value": value, "effect": "NoExecute"} for value in "bc"]),
+        "spec.taints[1]: a:NoExecute is there twice",
+    ),
+    "the key of a toleration": (
+        pod(tolerations=[{"key": "a b", "operator": "Exists"}]),
+        "spec.tolerations[0].key: 'a b' name part must consist of",
+    ),
+    "the effect of a toleration": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "noSchedule"}]),
+        "spec.tolerations[0].effect: 'noSchedule' is unknown; use NoSchedule,",
+    ),
+    "the value of a toleration": (
+        pod(tolerations=[{"key": "a", "value": "-"}]),
+        "spec.tolerations[0].value: '-' must consist of",
+    ),
     "two containers of one name": (
         pod(initContainers=[{"name": "a"}], containers=[{"name": "a"}]),
         "spec.containers[0].name: 'a' is the name of another container",
@@ -203,6 +318,12 @@ def test_what_the_api_server_refuses_is_refused(obj: dict[str, Any], problem: st
 
     assert str(refused.value).startswith(f"{file}: ")
     assert problem in str(refused.value)
+
+
+def test_what_only_the_api_server_minds_is_taken_from_a_program() -> None:
+    gpu = container(resources={"requests": {"nvidia.com/gpu": 1}})
+
+    assert len(load({**NODE, "metadata": {"name": "Node_1", "labels": {"a b": "c d"}}}, gpu)) == 2
 
 
 def test_a_key_that_is_there_twice_is_refused(tmp_path: Path) -> None:

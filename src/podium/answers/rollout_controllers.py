@@ -8,14 +8,13 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from podium.errors import InputError
 from podium.manifests.apply import Applied
 from podium.manifests.expansion import Expansion
 from podium.manifests.replacement import (
+    MAY_DIFFER,
     ON_DELETE,
     RECREATE,
     added_replica_set,
-    current_replica_set,
     deployed_pods,
     find_replica_set,
     first_to_go,
@@ -23,8 +22,11 @@ from podium.manifests.replacement import (
     ordinal_of,
     owned_by,
     replica_sets_of,
+    rolling_bound,
+    scaled_sizes,
 )
 from podium.manifests.workloads import (
+    current_replica_set,
     daemon_pod,
     new_replica_set,
     should_continue,
@@ -34,7 +36,7 @@ from podium.manifests.workloads import (
     with_daemon_tolerations,
 )
 from podium.model import DaemonSet, Deployment, Object, Pod, ReplicaSet, StatefulSet
-from podium.model.objects import UpdateStrategy, int_or_percent
+from podium.model.objects import UpdateStrategy
 
 
 class ControlledCluster(Protocol):
@@ -99,13 +101,6 @@ class Controller(ABC):
         self.deleted.append(pod)
 
 
-def _bound(value: int | str | None, default: int | str, of: int, *, up: bool, workload: Object, field: str) -> int:
-    try:
-        return int_or_percent(default if value is None else value, of, up=up)
-    except InputError as error:
-        raise error.at(f"{type(workload).__name__} {workload.key}: rollingUpdate.{field}") from None
-
-
 def surge_and_unavailable(
     strategy: UpdateStrategy, workload: Object, of: int, *, defaults: tuple[int | str, int | str], up: bool
 ) -> tuple[int, int]:
@@ -114,8 +109,8 @@ def surge_and_unavailable(
     Surges round up; what may be missing of a Deployment rounds down, of a DaemonSet `up`.
     """
     rolling = strategy.rolling_update
-    surge = _bound(rolling.max_surge, defaults[0], of, up=True, workload=workload, field="maxSurge")
-    missing = _bound(rolling.max_unavailable, defaults[1], of, up=up, workload=workload, field="maxUnavailable")
+    surge = rolling_bound(rolling.max_surge, defaults[0], of, up=True, workload=workload, field="maxSurge")
+    missing = rolling_bound(rolling.max_unavailable, defaults[1], of, up=up, workload=workload, field="maxUnavailable")
     return surge, min(missing, of) if surge or missing else 1
 
 
@@ -150,12 +145,12 @@ class DeploymentController(Controller):
         self._new = self._target(known)
         wanted, before = self._deployment.spec.replicas, applied.before
         assert isinstance(before, Deployment)
-        # A change of both the number and the template scales what is there first.
-        active = [each for each in self._sets if each.replicas]
-        if before.spec.replicas != wanted and len(active) == 1:
-            active[0].replicas = wanted
+        # A change of the number scales what is there first.
+        sizes = scaled_sizes(self._deployment, known) if before.spec.replicas != wanted else {}
+        for each in self._sets:
+            each.replicas = sizes.get(each.replica_set.name, each.replicas)
         self._surge, self._missing = surge_and_unavailable(
-            self._deployment.spec.strategy, self._deployment, wanted, defaults=("25%", "25%"), up=False
+            self._deployment.spec.strategy, self._deployment, wanted, defaults=(MAY_DIFFER, MAY_DIFFER), up=False
         )
 
     def _target(self, known: list[ReplicaSet]) -> _Replicas | None:
@@ -283,7 +278,7 @@ class StatefulSetController(Controller):
         self._pods = {ordinal_of(pod): pod for pod in owned if not pod.terminating and ordinal_of(pod) >= 0}
         self._updated = set() if applied.changes_template else set(self._pods)
         self._several, rolling = several_at_once, spec.update_strategy.rolling_update
-        missing = _bound(
+        missing = rolling_bound(
             rolling.max_unavailable, 1, spec.replicas, up=False, workload=self._set, field="maxUnavailable"
         )
         self._most_missing = max(missing, 1)

@@ -66,6 +66,9 @@ class SearchSpace(Protocol):
     def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration | Document:
         """What the scheduler runs with."""
 
+    def weight_of(self, plugin: str) -> str:
+        """The name of the weight of a plugin that scores: its own or, for one that scores resources, today's."""
+
 
 def has_shape(strategy: str | None) -> bool:
     return (strategy or "").startswith(REQUESTED_TO_CAPACITY_RATIO)
@@ -111,6 +114,9 @@ class ConfigurationSpace:
     def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration:
         """What the scheduler runs with."""
         return parse_config(self.document(settings), self._points, rules=self._rules)
+
+    def weight_of(self, plugin: str) -> str:
+        return plugin
 
     def _set_weight(self, profile: Document, plugin: str, weight: int) -> None:
         """Where the profile names the plugin, or else where its default stands; `score` overrules `multiPoint`."""
@@ -164,6 +170,7 @@ PLUGIN = "RequestedToCapacityRatio"
 RATIO_ARGUMENT = "requestedToCapacityRatioArguments"
 SHARED = ("labelPreference", "serviceAntiAffinity")
 """Arguments whose priorities are one plugin in v1.18, and must have one weight there."""
+_PLUGIN_OF = {"labelPreference": "NodeLabel", "serviceAntiAffinity": "ServiceAffinity"}
 LEFT_ALONE = frozenset(("EqualPriority", "NodePreferAvoidPodsPriority", "NodePreferAvoidPods"))
 """They say nothing, or what the owner of a node has decided: there is nothing to search for."""
 
@@ -206,6 +213,17 @@ class PolicySpace:
     def config(self, settings: TunedSettings) -> Document:
         """What the scheduler runs with: the Policy, as plugins of old releases do not travel to other processes."""
         return self.document(settings)
+
+    def weight_of(self, plugin: str) -> str:
+        """In v1.18 plugins stand for the priorities, in some cases one for several."""
+        from podium.releases.policy_v118 import PRIORITIES
+
+        scaling = {*self.strategies, *(PRIORITIES.get(each, PLUGIN) for each in self.strategies)}
+        for entry in self._entries:
+            stands_for = _PLUGIN_OF.get(_kind(entry)) or PRIORITIES.get(entry["name"])
+            if plugin in (entry["name"], stands_for) or (plugin in scaling and _strategy(entry)):
+                return self._knob(entry)
+        return plugin
 
     @property
     def _entries(self) -> list[Document]:
@@ -285,6 +303,9 @@ class V1Alpha2Space:
     def config(self, settings: TunedSettings) -> Document:
         """What the scheduler runs with."""
         return self.document(settings)
+
+    def weight_of(self, plugin: str) -> str:
+        return self.today.strategy if self.today.strategy and plugin in self.strategies else plugin
 
 
 def _replace(profile: Document, name: str, entry: Document) -> None:

@@ -6,29 +6,41 @@ import importlib
 import os
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import ceil
 from multiprocessing import get_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from msgspec.structs import replace as replace_fields
+
+from podium.answers import replicas
 from podium.answers.compare import WITH_GROUPS, timeline_numbers
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.search_space import SearchSpace, TunedSettings
 from podium.cluster import Cluster
-from podium.engine import Simulation, simulate
+from podium.engine import Decision, Scheduler, Simulation, simulate
 from podium.engine.scheduler import SchedulerOptions
-from podium.errors import InputError, PodiumError
-from podium.manifests import Objects
+from podium.engine.simulation import in_queue_order
+from podium.errors import ExtenderError, InputError, PluginError, PodiumError
+from podium.manifests import Objects, workload_of
+from podium.model import Pod
 from podium.model.objects import ZONE
 from podium.model.resources import CPU, MEMORY
 
 if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups
+    from podium.loop import SchedulerLoop
     from podium.timeline import TimelineEvents, TimelineResult
+
+MOST_LOOKED_AT = 2_000
+"""How many pods are decided in full to find out which weights matter; of more, some are."""
+LOOKS, KINDS_AT_ONCE, SAMPLED = 20, 25, 500
+"""At how many times and events of a timeline pods are looked at, of how many workloads then; of how many pods else."""
 
 Objective = Callable[[Simulation], float]
 TimelineObjective = Callable[["TimelineResult"], float]
@@ -164,6 +176,15 @@ class TrialRunner(ABC):
     def run(self, settings: TunedSettings) -> TrialOutcome:
         """Try these settings."""
 
+    @property
+    @abstractmethod
+    def samples(self) -> bool:
+        """Whether `decisions` are those of some of the pods only."""
+
+    @abstractmethod
+    def decisions(self, settings: TunedSettings) -> Generator[Decision]:
+        """What is decided with these settings about the pods of the profile, with every score."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRunner(TrialRunner):
@@ -177,6 +198,41 @@ class PlacementRunner(TrialRunner):
         simulation = simulate(self.cluster, config=self.options_with(settings), messages=False)
         pending = sorted((placement.pod.priority for placement in simulation.pending), reverse=True)
         return TrialOutcome(value_of(self.objective, simulation), tuple(pending))
+
+    @property
+    def samples(self) -> bool:
+        return len(self.cluster.pending) > MOST_LOOKED_AT
+
+    def decisions(self, settings: TunedSettings) -> Generator[Decision]:
+        """Of each pod; of very many, of some of each workload, from its first to its last."""
+        with closing(Scheduler(self.cluster.fork(), self.options_with(settings))) as scheduler:
+            pods = in_queue_order(self.cluster.pending.values(), scheduler)
+            looked_at = _sample(pods) if self.samples else {pod.key for pod in pods}
+            for pod in pods:
+                if pod.key not in looked_at:
+                    replicas.place(scheduler, pod)
+                    continue
+                try:
+                    decision = scheduler.place(pod)
+                except (InputError, PluginError, ExtenderError):
+                    continue
+                if pod.spec.scheduler_name == self.space.profile:
+                    yield decision
+
+
+def _sample(pods: Sequence[Pod]) -> set[str]:
+    every, chosen = len(pods) // SAMPLED, list[str]()
+    for keys in _by_workload(pods).values():
+        chosen += [*keys[::every], keys[-1]]
+    return set(chosen[:: ceil(len(chosen) / MOST_LOOKED_AT)])
+
+
+def _by_workload(pods: Iterable[Pod]) -> dict[str, list[str]]:
+    """The keys of the pods of each workload; those of pods on their own together."""
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        found.setdefault(f"{pod.namespace} {workload_of(pod) if pod.metadata.controller else ''}", []).append(pod.key)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +255,32 @@ class TimelineRunner(TrialRunner):
             result = timeline.run(self.until)
             pending = sorted((timeline.loop.pods[life.pod].priority for life in result.unplaced), reverse=True)
         return TrialOutcome(value_of(self.objective, result), tuple(pending))
+
+    samples = True
+
+    def decisions(self, settings: TunedSettings) -> Generator[Decision]:
+        """At some moments, of one more pod of each workload that is there then."""
+        from podium.autoscaling import scaled
+        from podium.timeline import Timeline
+
+        times = sorted({event.time for event in self.events.events if self.until is None or event.time <= self.until})
+        end = self.until if self.until is not None else times[-1] if times else 0.0
+        moments = {*times[:: len(times) // LOOKS + 1], *(end * look / LOOKS for look in range(LOOKS + 1))}
+        timeline = Timeline(self.objects, self.events, self.options_with(settings))
+        with closing(scaled(timeline, self.node_groups)):
+            for moment in sorted(moments):
+                timeline.run(moment)
+                yield from self._decisions_now(timeline.loop)
+
+    def _decisions_now(self, loop: SchedulerLoop) -> Iterator[Decision]:
+        pods = [pod for pod in loop.pods.values() if pod.spec.scheduler_name == self.space.profile]
+        keys = [keys[-1] for keys in _by_workload(pods).values()]
+        with closing(loop.scheduler_on(loop.cluster.fork())) as scheduler:
+            for key in keys[:: len(keys) // KINDS_AT_ONCE + 1]:
+                pod = replicas.as_template(loop.pods[key])
+                another = replace_fields(pod, metadata=replace_fields(pod.metadata, name=f"{pod.name}-x"))
+                with suppress(InputError, PluginError, ExtenderError):
+                    yield scheduler.decide(another)
 
 
 class RunTrials(Protocol):

@@ -45,13 +45,10 @@ from podium.answers.trials import (
     trials_on,
 )
 from podium.cluster import Cluster
-from podium.engine import Decision, Scheduler
 from podium.engine.release import release_of
 from podium.engine.scheduler import SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import in_queue_order
-from podium.errors import ExtenderError, InputError, PluginError
+from podium.errors import InputError
 from podium.manifests import Objects
-from podium.model import Pod
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -60,50 +57,45 @@ if TYPE_CHECKING:
     from podium.autoscaling import NodeGroups
     from podium.timeline import TimelineEvents
 
-MOST_LOOKED_AT = 2_000
-"""How many pods are looked at to find out which plugins matter: each is decided in full."""
 
-
-def idle_plugins(bench: PlacementRunner) -> tuple[str, ...]:
-    """The plugins whose weights cannot matter: they score all nodes alike for every pod of the profile.
+def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
+    """The plugins whose weights cannot matter: they score all nodes alike for every pod that is looked at.
 
     That is so with today's weights and each of the strategies, as where pods go decides what some plugins say of the
-    next. A plugin that is the only one to tell nodes apart does so with any weight. Nothing is left out where there are
-    more pods than are looked at, nor of an old release, which knows priorities in place of plugins.
+    next. A plugin that is the only one to tell nodes apart does so with any weight.
     """
     today, space = bench.space.today, bench.space
-    if len(bench.cluster.pending) > MOST_LOOKED_AT or release_of(bench.options.release).is_old:
-        return ()
     told: set[str] = set()
     others = [each for each in space.strategies if today.strategy and each != today.strategy and not has_shape(each)]
     for settings in (today, *(TunedSettings(today.weights, strategy) for strategy in others)):
         told |= telling_plugins(bench, settings, told)
         if told >= set(today.weights):
             return ()
+    if not told and bench.samples:
+        # Nobody has looked when it mattered.
+        return ()
     return tuple(today.weights) if len(told) == 1 else tuple(each for each in today.weights if each not in told)
 
 
-def telling_plugins(bench: PlacementRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
+def telling_plugins(bench: TrialRunner, settings: TunedSettings, known: Set[str] = frozenset()) -> set[str]:
     """The plugins, and extenders by URL, that score two nodes differently for some pod; `known` are some of them."""
     telling, wanted = set(known), set(settings.weights)
-    with closing(Scheduler(bench.cluster.fork(), bench.options_with(settings))) as scheduler:
-        for pod in in_queue_order(bench.cluster.pending.values(), scheduler):
-            decision = _placed(pod, scheduler)
-            if decision is None or pod.spec.scheduler_name != bench.space.profile:
-                continue
-            telling |= {scores.plugin for scores in decision.scores if len(set(scores.normalized.values())) > 1}
+    with closing(bench.decisions(settings)) as decisions:
+        for decision in decisions:
+            plugins = {scores.plugin for scores in decision.scores if len(set(scores.normalized.values())) > 1}
+            telling |= {bench.space.weight_of(plugin) for plugin in plugins} & wanted
             telling |= set(decision.extender_scores)
             if telling >= wanted:
                 break
     return telling
 
 
-def _placed(pod: Pod, scheduler: Scheduler) -> Decision | None:
-    """Put a pod where it goes, with every score; None for one that cannot be decided."""
-    try:
-        return scheduler.place(pod)
-    except (InputError, PluginError, ExtenderError):
-        return None
+def _idle_with(bench: TrialRunner, best: Trial, left_out: tuple[str, ...]) -> tuple[str, ...]:
+    """Of the plugins that were left out, those that are idle with what was found too: it may send pods elsewhere."""
+    if not best.number or len(left_out) == len(bench.space.today.weights):
+        return left_out
+    told = telling_plugins(bench, best.settings, set(best.settings.weights).difference(left_out))
+    return tuple(each for each in left_out if each not in told)
 
 
 TRIALS = 100
@@ -154,7 +146,9 @@ class BestConfiguration:
     trials: tuple[Trial, ...]
     """Every configuration that was tried, today's first."""
     left_out: tuple[str, ...] = ()
-    """The plugins whose weights were left as they are: they score all nodes alike for every pod."""
+    """The plugins whose weights were left as they are: they score all nodes alike for every pod looked at."""
+    sampled: bool = False
+    """Whether only some of the pods were looked at for that."""
 
     @property
     def today(self) -> Trial:
@@ -219,7 +213,7 @@ class TimelineTuning(BestConfiguration):
     """The same events with today's configuration and with the one found."""
 
     def _changes(self) -> dict[str, Any]:
-        return {"before": self.comparison.before, "after": self.comparison.after}
+        return {"leftOut": list(self.left_out), "before": self.comparison.before, "after": self.comparison.after}
 
 
 class SearchBudget(NamedTuple):
@@ -284,17 +278,14 @@ def tune(
         options,
         replay=replay,
     )
-    if best.number and len(left_out) < len(space.today.weights):
-        # What was found may send pods where another plugin has a say; it is not called idle then.
-        told = telling_plugins(bench, best.settings, set(best.settings.weights).difference(left_out))
-        left_out = tuple(each for each in left_out if each not in told)
     return Tuning(
         objective=_name(objective),
         profile=space.profile,
         document=space.document(best.settings),
         trials=found,
         comparison=comparison,
-        left_out=left_out,
+        left_out=_idle_with(bench, best, left_out),
+        sampled=bench.samples,
     )
 
 
@@ -336,7 +327,8 @@ def tune_timeline(
         objective=function,
         options=options,
     )
-    found = _tried(bench, budget, _Search(optuna, space, (), options.seed))
+    left_out = idle_plugins(bench)
+    found = _tried(bench, budget, _Search(optuna, space, left_out, options.seed))
     best = min(found, key=lambda trial: trial.rank)
     release = release_of(options.release).name
     today, tuned = (
@@ -349,6 +341,8 @@ def tune_timeline(
         document=space.document(best.settings),
         trials=found,
         comparison=compare_timelines(today, tuned, events, options, until=until),
+        left_out=_idle_with(bench, best, left_out),
+        sampled=bench.samples,
     )
 
 

@@ -237,14 +237,13 @@ def tune(
     priorities, and finds a Policy. With --timeline the events happen with each configuration, and the lowest cost or
     wait is searched for. Exit code 1 if nothing better was found.
     """
-    from podium.answers import Tuning
     from podium.cli.inputs import choose_release, mention, read_objects, registry_with
     from podium.cli.output import progress, write_report, write_text
     from podium.manifests import Objects
     from podium.present.text import to_yaml
 
     when = (over_time.events, over_time.until, over_time.node_groups)
-    has_time = is_timeline(when, {"--html": html is not None, "--replay": replay})
+    has_time = is_timeline(when, {"--replay": replay})
     registry = registry_with(deciding.plugins)
     objects = read_objects(source) if source.files or source.kubeconfig or not has_time else Objects()
     mention(objects, verbose=source.verbose)
@@ -271,7 +270,7 @@ def tune(
         )
     if out is not None and found.improves:
         write_text(out, f"{to_yaml(found.document)}\n")
-    if not isinstance(found, Tuning) or not write_report(html, lambda: _tune_page(found)):
+    if not write_report(html, lambda: _tune_page(found)):
         _tune_show(found, output, out=out, everything=everything)
     return 0 if found.improves else 1
 
@@ -312,7 +311,7 @@ def _document(file: str | None, objects: Objects, registry: Registry, release: R
     return None if given.document is None else dict(given.document)
 
 
-def _tune_page(found: Tuning) -> str:
+def _tune_page(found: Tuning | TimelineTuning) -> str:
     from podium.present.html.reports import tuning_page
 
     return tuning_page(found)

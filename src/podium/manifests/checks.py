@@ -49,12 +49,23 @@ from podium.model.devices import (
     ExactDeviceRequest,
     ResourceSliceSpec,
 )
-from podium.model.meta import extended_resource_errors
+from podium.model.meta import (
+    NATIVE_DOMAIN,
+    Object,
+    ObjectMeta,
+    dns_label_errors,
+    dns_subdomain_errors,
+    extended_resource_errors,
+    label_value_errors,
+    qualified_name_errors,
+)
 from podium.model.objects import (
     DaemonSetSpec,
     DeploymentSpec,
+    NodeSpec,
     PodDisruptionBudgetSpec,
     StatefulSetSpec,
+    Taint,
     UpdateStrategy,
     WorkloadSpec,
     int_or_percent,
@@ -64,6 +75,37 @@ from podium.model.selectors import label_selector
 
 _PERCENTAGE = re.compile(r"[0-9]+%")
 _LAST_PORT = 65535
+_HUGE_PAGES = "hugepages-"
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NAME_ERRORS = {"Namespace": dns_label_errors, "Service": dns_label_errors}
+_ANY_NAME = ("PodDisruptionBudget",)
+"""The kinds of which the API server takes any name that can stand in an address."""
+
+
+def check_name(obj: Object) -> None:
+    """The object's name and namespace, in the syntax of its kind."""
+    kind, metadata = type(obj).__name__, obj.metadata
+    if kind not in _ANY_NAME:
+        _refuse(metadata.name, _NAME_ERRORS.get(kind, dns_subdomain_errors), "metadata.name")
+    if metadata.namespace:
+        _refuse(metadata.namespace, dns_label_errors, "metadata.namespace")
+
+
+def check_metadata(metadata: ObjectMeta) -> None:
+    _check_labels(metadata.labels, "labels")
+
+
+def _check_labels(labels: dict[str, str], field: str) -> None:
+    for key, value in labels.items():
+        _refuse(key, qualified_name_errors, field)
+        _refuse(value, label_value_errors, f"{field}[{key!r}]")
+
+
+def _refuse(name: str, errors: Callable[[str], list[str]], where: str) -> None:
+    """InputError for a name that has such errors."""
+    for error in errors(name):
+        raise InputError(f"{name!r} {error}" if name else "is required", where)
 
 
 def check_preference(term: PreferredSchedulingTerm | WeightedPodAffinityTerm) -> None:
@@ -73,8 +115,27 @@ def check_preference(term: PreferredSchedulingTerm | WeightedPodAffinityTerm) ->
 
 
 def check_pod_affinity_term(term: PodAffinityTerm) -> None:
-    if not term.topology_key:
-        raise InputError("is required", "topologyKey")
+    _refuse(term.topology_key, qualified_name_errors, "topologyKey")
+
+
+def check_node_spec(spec: NodeSpec) -> None:
+    """No two taints of one key and effect."""
+    seen = [(taint.key, taint.effect) for taint in spec.taints]
+    for position, taint in enumerate(seen):
+        if taint in seen[:position]:
+            raise InputError(f"{':'.join(taint)} is there twice", f"taints[{position}]")
+
+
+def check_taint(taint: Taint) -> None:
+    """A label's key and value, and a known effect."""
+    _refuse(taint.key, qualified_name_errors, "key")
+    _refuse(taint.value, label_value_errors, "value")
+    _check_effect(taint.effect)
+
+
+def _check_effect(effect: str) -> None:
+    if effect not in _EFFECTS:
+        raise InputError(f"{effect!r} is unknown; use {', '.join(_EFFECTS)}" if effect else "is required", "effect")
 
 
 def check_port(port: ContainerPort) -> None:
@@ -86,11 +147,28 @@ def check_port(port: ContainerPort) -> None:
 
 
 def check_container(container: Container) -> None:
+    """A name, which may be left out, and resources that a container can have."""
+    if container.name:
+        _refuse(container.name, dns_label_errors, "name")
+    for field in ("limits", "requests"):
+        for name in getattr(container.resources, field):
+            _check_resource_name(name, f"resources.{field}")
     _check_resources(container.resources)
+
+
+def _check_resource_name(name: str, where: str) -> None:
+    """InputError for what is neither a standard resource of containers, nor qualified with a domain."""
+    _refuse(name, qualified_name_errors, where)
+    if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
+        known = f"{', '.join(_STANDARD)}, {_HUGE_PAGES}<size>"
+        raise InputError(f"{name!r} is unknown; use {known}, or a name with a domain such as example.com/{name}", where)
+    if "/" in name and NATIVE_DOMAIN not in name:
+        _refuse(name, extended_resource_errors, where)
 
 
 def check_pod_spec(spec: PodSpec) -> None:
     """Containers with names of their own, and ports of the node as it has them."""
+    _check_labels(spec.node_selector or {}, "nodeSelector")
     if spec.resources is not None:
         _check_resources(spec.resources)
     seen: set[str] = set()
@@ -112,15 +190,28 @@ def check_pod_spec(spec: PodSpec) -> None:
 
 
 def _check_resources(resources: ResourceRequirements) -> None:
-    """No request above its limit, and extended resources in whole numbers."""
+    """No request above its limit, extended resources in whole numbers; a limit for what cannot be overcommitted."""
     for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         for name, quantity in amounts.items():
             where = f"resources.{field}[{name!r}]"
-            if not extended_resource_errors(name) and parse_quantity(quantity).denominator != 1:
+            extended = not extended_resource_errors(name)
+            if extended and parse_quantity(quantity).denominator != 1:
                 raise InputError(f"must be a whole number, got {quantity}", where)
-            limit = resources.limits.get(name)
-            if field == "requests" and limit is not None and parse_quantity(quantity) > parse_quantity(limit):
-                raise InputError(f"{quantity} is more than the limit, {limit}", where)
+            if field == "requests":
+                _check_request(name, quantity, resources.limits.get(name), extended or name.startswith(_HUGE_PAGES))
+
+
+def _check_request(name: str, request: Quantity, limit: Quantity | None, exact: bool) -> None:
+    """A request of what is not given out twice, extended resources and huge pages, is `exact`: it is the limit."""
+    where = f"resources.requests[{name!r}]"
+    if limit is None:
+        if exact:
+            problem = f"is required, as {name} cannot be overcommitted; set it to the request, {request}"
+            raise InputError(problem, f"resources.limits[{name!r}]")
+    elif exact and parse_quantity(request) != parse_quantity(limit):
+        raise InputError(f"{request} must be the limit, {limit}, as {name} cannot be overcommitted", where)
+    elif parse_quantity(request) > parse_quantity(limit):
+        raise InputError(f"{request} is more than the limit, {limit}", where)
 
 
 def check_budget(spec: PodDisruptionBudgetSpec) -> None:
@@ -307,6 +398,28 @@ def _check_node_selector_term(term: NodeSelectorTerm) -> None:
     _check_requirements(term.match_fields, "matchFields", _FIELD_OPERATORS)
 
 
+def check_label_selector(selector: LabelSelector) -> None:
+    """Known operators with as many values as they take, and the keys of labels."""
+    _check_label_selector(selector)
+    for key in selector.match_labels:
+        _refuse(key, qualified_name_errors, "matchLabels")
+    _check_keys(selector.match_expressions)
+
+
+def check_node_selector_term(term: NodeSelectorTerm) -> None:
+    """As for labels; the only field that can be matched is the name."""
+    _check_node_selector_term(term)
+    _check_keys(term.match_expressions)
+    for position, requirement in enumerate(term.match_fields):
+        if requirement.key != "metadata.name":
+            raise InputError(f"{requirement.key!r} is unknown; use metadata.name", f"matchFields[{position}].key")
+
+
+def _check_keys(requirements: list[SelectorRequirement]) -> None:
+    for position, requirement in enumerate(requirements):
+        _refuse(requirement.key, qualified_name_errors, f"matchExpressions[{position}].key")
+
+
 def _check_requirements(
     requirements: list[SelectorRequirement], name: str, operators: dict[str, tuple[int, int]]
 ) -> None:
@@ -330,8 +443,14 @@ def _check_toleration(toleration: Toleration) -> None:
 
 
 def check_toleration(toleration: Toleration) -> None:
-    """A known operator; Exists takes no value, and only Exists no key; seconds are for NoExecute."""
+    """A known operator and effect; Exists takes no value, and only Exists no key; seconds are for NoExecute."""
     _check_toleration(toleration)
+    if toleration.key:
+        _refuse(toleration.key, qualified_name_errors, "key")
+    if toleration.effect:
+        _check_effect(toleration.effect)
+    if toleration.operator in ("", "Equal"):
+        _refuse(toleration.value, label_value_errors, "value")
     if toleration.operator == "Exists" and toleration.value:
         raise InputError(f"must be empty when operator is Exists, got {toleration.value!r}", "value")
     if not toleration.key and toleration.operator != "Exists":
@@ -351,8 +470,7 @@ def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
 def check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
     """A key, a skew and a way to go on; minDomains where it can have an effect."""
     _check_spread_constraint(constraint)
-    if not constraint.topology_key:
-        raise InputError("is required", "topologyKey")
+    _refuse(constraint.topology_key, qualified_name_errors, "topologyKey")
     if constraint.min_domains is not None and constraint.min_domains < 1:
         raise InputError(f"must be 1 or more, got {constraint.min_domains}", "minDomains")
     if constraint.min_domains is not None and constraint.when_unsatisfiable != "DoNotSchedule":
@@ -377,6 +495,10 @@ _CHECKS: dict[type[msgspec.Struct], Check] = {
 _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     Container: check_container,
     ContainerPort: check_port,
+    LabelSelector: check_label_selector,
+    NodeSelectorTerm: check_node_selector_term,
+    NodeSpec: check_node_spec,
+    ObjectMeta: check_metadata,
     PodAffinityTerm: check_pod_affinity_term,
     PodDisruptionBudgetSpec: check_budget,
     DaemonSetSpec: check_workload,
@@ -384,6 +506,7 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     PodSpec: check_pod_spec,
     PreferredSchedulingTerm: check_preference,
     StatefulSetSpec: check_workload,
+    Taint: check_taint,
     Toleration: check_toleration,
     TopologySpreadConstraint: check_spread_constraint,
     UpdateStrategy: check_strategy,

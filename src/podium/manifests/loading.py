@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, refuse_null_containers
+from podium.manifests.checks import check, check_name, refuse_null_containers
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -416,6 +416,7 @@ class _Loading:
             obj = self._named(obj, entry)
         try:
             if value is not None:
+                check_name(obj)
                 check(obj, manifest=True)
             obj = self._stored(obj)
         except InputError as error:

@@ -9,11 +9,19 @@ from datetime import datetime
 from functools import cmp_to_key
 from itertools import count
 
+from podium.errors import InputError
 from podium.manifests.apply import REPLICAS, Applied, scaled_to_bounds, scaled_workload
 from podium.manifests.defaults import default_spec
 from podium.manifests.expansion import HASH_LABEL, Expansion, active
 from podium.manifests.loading import Objects
-from podium.manifests.workloads import new_replica_set, should_run, target_node, with_daemon_tolerations
+from podium.manifests.workloads import (
+    annotated_number,
+    current_replica_set,
+    new_replica_set,
+    should_run,
+    target_node,
+    with_daemon_tolerations,
+)
 from podium.model import (
     DaemonSet,
     Deployment,
@@ -24,10 +32,15 @@ from podium.model import (
     ReplicationController,
     StatefulSet,
 )
+from podium.model.objects import int_or_percent
 from podium.wording import counted
 
 ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)
 RECREATE, ON_DELETE = "Recreate", "OnDelete"
+MAY_DIFFER = "25%"
+"""How far the number of a Deployment's pods may differ during a rolling update where it does not say."""
+_MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+"""The annotation of a ReplicaSet that says how many pods its Deployment could have had with the surge."""
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -101,8 +114,9 @@ class _Deployed:
     """What becomes of a Deployment that was changed: the pods that go, and its ReplicaSets as they are then."""
 
     def __init__(self, applied: Applied, expansion: Expansion, now: float) -> None:
-        deployment = applied.after
+        deployment, before = applied.after, applied.before
         assert isinstance(deployment, Deployment)
+        assert isinstance(before, Deployment)
         sets = replica_sets_of(deployment, expansion)
         self.gone: list[Pod] = []
         self.added: list[Object] = []
@@ -117,8 +131,16 @@ class _Deployed:
                 self.added.append(added_replica_set(deployment, expansion))
             else:
                 self._scale([new], wanted)
+        elif sets and before.spec.replicas == wanted:
+            return
+        elif len(sizes := scaled_sizes(deployment, sets)) > 1:
+            for each in sets:
+                own = active(expansion.owned(each, Pod))
+                size = sizes.get(each.name, 0)
+                self.gone += first_to_go(own, active(pods), len(own) - size, now)
+                self._scale([each], size)
         elif sets:
-            current = current_replica_set(sets)
+            current = next((each for each in sets if each.name in sizes), None) or current_replica_set(sets)
             own = active(expansion.owned(current, Pod))
             others = len(active(pods)) - len(own)
             self.gone = first_to_go(own, active(pods), len(own) + others - wanted, now)
@@ -168,6 +190,47 @@ def added_replica_set(deployment: Deployment, expansion: Expansion) -> ReplicaSe
     return expansion.add(made)
 
 
+# -- how many pods each ReplicaSet has -----------------------------------------------------------------------------
+
+
+def scaled_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> dict[str, int]:
+    """How many pods each ReplicaSet has once its Deployment was scaled; those without pods are left out.
+
+    In the middle of a rolling update the old and the new ones grow or shrink in proportion, to as many in all as
+    maxSurge lets it have; one alone gets all. `sets` are in the order of their age.
+    """
+    wanted, sizes = deployment.spec.replicas, {each.name: each.spec.replicas for each in sets if each.spec.replicas}
+    if len(sizes) < 2 or deployment.spec.strategy.type == RECREATE:
+        return dict.fromkeys(sizes, wanted) if len(sizes) < 2 else {}
+    surge = deployment.spec.strategy.rolling_update.max_surge
+    most = wanted + rolling_bound(surge, MAY_DIFFER, wanted, up=True, workload=deployment, field="maxSurge")
+    most, before = most if wanted else 0, sum(sizes.values())
+    left = most - before
+    # Of several that are as large, the newest grows first, the oldest shrinks first.
+    with_pods = [each for each in (sets if left < 0 else reversed(sets)) if each.name in sizes]
+    with_pods.sort(key=lambda each: -each.spec.replicas)
+    for each in with_pods if left else ():
+        share = int(each.spec.replicas * most / (annotated_number(each, _MAX_REPLICAS) or before) + 0.5)
+        share -= each.spec.replicas
+        share = min(share, left) if most > before else max(share, left)
+        sizes[each.name] += share
+        left -= share
+        if not left:
+            break
+    largest = with_pods[0].name
+    return sizes | {largest: max(sizes[largest] + left, 0)}
+
+
+def rolling_bound(
+    value: int | str | None, default: int | str, of: int, *, up: bool, workload: Object, field: str
+) -> int:
+    """A number of pods, or a percentage of them, that a rolling update heeds; InputError with the workload."""
+    try:
+        return int_or_percent(default if value is None else value, of, up=up)
+    except InputError as error:
+        raise error.at(f"{type(workload).__name__} {workload.key}: rollingUpdate.{field}") from None
+
+
 # -- whose pods are whose ------------------------------------------------------------------------------------------
 
 
@@ -175,11 +238,6 @@ def replica_sets_of(deployment: Deployment, expansion: Expansion) -> list[Replic
     """The ReplicaSets of a Deployment, the oldest first."""
     owned = expansion.owned(deployment, ReplicaSet)
     return sorted(owned, key=lambda each: (each.metadata.creation_timestamp or "", each.name))
-
-
-def current_replica_set(sets: Sequence[ReplicaSet]) -> ReplicaSet:
-    """The one that new pods come from: the largest, of several the newest."""
-    return max(sets, key=lambda each: (each.spec.replicas, each.metadata.creation_timestamp or ""))
 
 
 def find_replica_set(deployment: Deployment, sets: Sequence[ReplicaSet], *, changed: bool) -> ReplicaSet | None:

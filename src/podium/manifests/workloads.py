@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -196,7 +196,7 @@ def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[
         for replica_set in replica_sets:
             yield from expand_replica_set(replica_set, expansion)
         # The rest goes to the current one, as when the Deployment was just scaled up.
-        current = max(replica_sets, key=lambda each: (each.spec.replicas, each.metadata.creation_timestamp or ""))
+        current = current_replica_set(replica_sets)
         have = sum(len(active(expansion.owned(each, Pod))) for each in replica_sets)
         yield from expansion.pods(current, current.spec.template, wanted - have)
         return
@@ -206,6 +206,21 @@ def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[
         replica_set = expansion.add(new_replica_set(deployment, pods[-1] if pods else None))
         yield replica_set
         yield from expansion.pods(replica_set, replica_set.spec.template, wanted - len(pods))
+
+
+def current_replica_set(sets: Sequence[ReplicaSet]) -> ReplicaSet:
+    """The one that new pods come from: of the last revision; where none says, the largest, of several the newest."""
+    return max(sets, key=lambda each: (_revision(each), each.spec.replicas, each.metadata.creation_timestamp or ""))
+
+
+def _revision(replica_set: ReplicaSet) -> int:
+    return annotated_number(replica_set, "deployment.kubernetes.io/revision") or 0
+
+
+def annotated_number(obj: Object, key: str) -> int | None:
+    """What an annotation says, where it is a number from 0 on."""
+    text = obj.metadata.annotations.get(key, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def new_replica_set(deployment: Deployment, pod: Pod | None = None, collisions: int = 0) -> ReplicaSet:

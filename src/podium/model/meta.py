@@ -97,12 +97,17 @@ class Object(Struct, frozen=True):
 
 
 _WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 _WORD_RULE = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric one"
 _SUBDOMAIN_RULE = (
     "must consist of dot-separated lower case alphanumeric characters or '-', each part starting and ending "
     "with an alphanumeric one"
+)
+
+_LABEL_RULE = (
+    "must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric one"
 )
 
 WORD_MAX_LENGTH = 63
@@ -119,6 +124,16 @@ def dns_subdomain_errors(value: str) -> list[str]:
         errors.append(f"must be no more than {SUBDOMAIN_MAX_LENGTH} characters")
     if not _SUBDOMAIN.fullmatch(value):
         errors.append(_SUBDOMAIN_RULE)
+    return errors
+
+
+def dns_label_errors(value: str) -> list[str]:
+    """Why `value` is not an RFC 1123 label such as `web-1`: the syntax of namespaces and of names of containers."""
+    errors = []
+    if len(value) > WORD_MAX_LENGTH:
+        errors.append(f"must be no more than {WORD_MAX_LENGTH} characters")
+    if not _LABEL.fullmatch(value):
+        errors.append(_LABEL_RULE)
     return errors
 
 

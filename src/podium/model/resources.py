@@ -5,7 +5,6 @@ Scheduler units are integers: cpu in thousandths of a core, everything else in w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from podium.errors import QuantityError
 from podium.model import Container, Node, Pod, Quantity, ResourceList, ResourceRequirements
+from podium.model.meta import NATIVE_DOMAIN, extended_resource_errors
 from podium.model.quantity import milli_value, parse_quantity, value
 from podium.rules import NEWEST_RULES, Rules
 
@@ -28,12 +28,8 @@ ALWAYS = "Always"
 DEFAULT_REQUESTS: Mapping[str, Fraction] = {CPU: Fraction(1, 10), MEMORY: Fraction(200 * 1024 * 1024)}
 """What scoring counts for a container that does not say: 100m of cpu, 200Mi of memory."""
 
-_NATIVE_NAMESPACE = "kubernetes.io/"
-_QUOTA_PREFIX = "requests."
 _HUGE_PAGES_PREFIX = "hugepages-"
 _SCALAR_PREFIXES = (_HUGE_PAGES_PREFIX, "attachable-volumes-")
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 _Amounts = dict[str, Fraction]
 _Items = tuple[tuple[str, Quantity], ...]
@@ -115,23 +111,13 @@ def scheduler_units(requests: Mapping[str, Fraction]) -> dict[str, int]:
 @lru_cache(maxsize=4096)
 def is_extended_resource(name: str) -> bool:
     """Whether a resource is neither Kubernetes' own nor a quota name: `example.com/gpu`."""
-    domain, slash, rest = name.partition("/")
-    if not slash or _NATIVE_NAMESPACE in name or name.startswith(_QUOTA_PREFIX):
-        return False
-    # Quota prefixes the name, and the whole must still be a qualified name.
-    domain = _QUOTA_PREFIX + domain
-    return (
-        len(domain) <= 253
-        and len(rest) <= 63
-        and _DNS_SUBDOMAIN.fullmatch(domain) is not None
-        and _NAME_PART.fullmatch(rest) is not None
-    )
+    return not extended_resource_errors(name)
 
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
     """Whether the scheduler counts a resource by its name alone: extended, huge pages, attachable volumes and such."""
-    return name.startswith(_SCALAR_PREFIXES) or _NATIVE_NAMESPACE in name or is_extended_resource(name)
+    return name.startswith(_SCALAR_PREFIXES) or NATIVE_DOMAIN in name or is_extended_resource(name)
 
 
 def _is_tracked(name: str) -> bool:

@@ -207,11 +207,13 @@ def workload_lines(answers: Sequence[Capacity], *, at_least: int = 1, width: int
 
 def workload_summary(answers: Sequence[Capacity], at_least: int) -> str:
     """How many workloads have room for as many more pods as asked for."""
-    enough, more = sum(each.count >= at_least for each in answers), counted(at_least, "more pod")
-    workloads = counted(len(answers), "workload")
-    if enough == len(answers):
-        return f"{workloads}, each on its own: {more} of every one of them {'fits' if at_least == 1 else 'fit'}."
-    return f"{workloads}, each on its own: {len(answers) - enough:,} without room for {more}."
+    short, number = sum(each.count < at_least for each in answers), len(answers)
+    alone = "counted as if it were the only one to grow"
+    if not short:
+        more = "more pods" if at_least == 1 else counted(at_least, "more pod")
+        return f"Each of the {number:,} workloads has room for {more}, {alone}."
+    more = "another pod" if at_least == 1 else counted(at_least, "more pod")
+    return f"{short:,} of {number:,} workloads {'has' if short == 1 else 'have'} no room for {more}, each {alone}."
 
 
 def workload_name(fits: Fits) -> str:

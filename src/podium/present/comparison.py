@@ -187,10 +187,7 @@ def to_rows(comparison: Comparison) -> str:
 def timeline_lines(comparison: TimelineComparison, width: int = WIDTH) -> list[Line]:
     """What the same events come to in two ways."""
     one, other = comparison.names
-    rows = [
-        (TIMELINE_MEASURES[name][0], *(_shown(name, numbers) for numbers in (comparison.before, comparison.after)))
-        for name in comparison.measures
-    ]
+    rows = timeline_measures(comparison)
     columns = [
         Column("MEASURE", [title for title, _, _ in rows], right=False),
         Column("BEFORE", [before for _, before, _ in rows]),
@@ -198,6 +195,14 @@ def timeline_lines(comparison: TimelineComparison, width: int = WIDTH) -> list[L
     ]
     styles = ["bold", *("" if before != after else "dim" for _, before, after in rows)]
     return [*wrapped(f"Before: {one}. After: {other}.", width), Line(""), *styled(table(columns, width), styles)]
+
+
+def timeline_measures(comparison: TimelineComparison) -> list[tuple[str, str, str]]:
+    """Each measure, and what it is before and after."""
+    return [
+        (TIMELINE_MEASURES[name][0], _shown(name, comparison.before), _shown(name, comparison.after))
+        for name in comparison.measures
+    ]
 
 
 def _shown(name: str, numbers: Mapping[str, float]) -> str:

@@ -72,7 +72,8 @@ def _left_out(tuning: Tuning | TimelineTuning) -> Iterator[str]:
         yield "No weight was searched: at most one plugin tells nodes apart, and any weight of it does the same."
     elif tuning.left_out:
         verb = "scores" if len(tuning.left_out) == 1 else "score"
-        yield f"Left as they are: the weights of {joined(tuning.left_out)}, which {verb} all nodes alike for every pod."
+        pods = "every pod looked at" if tuning.sampled else "every pod"
+        yield f"Left as they are: the weights of {joined(tuning.left_out)}, which {verb} all nodes alike for {pods}."
 
 
 def _pending(trial: Trial) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -76,16 +76,15 @@ def _usage(pod: Pod, rules: Rules) -> PodUsage:
     overhead = _amounts(pod.spec.overhead, rules) if rules.counts_init_containers else {}
     _add(request, overhead)
     counted_init = init if rules.counts_init_containers else []
-
-    def score(resource: str) -> int:
-        total = _largest(containers, counted_init, resource)
-        if resource in overhead:
-            # The release adds whole units of the overhead even for cpu, which it otherwise counts in millis.
-            total += value(parse_quantity(pod.spec.overhead[resource]))
-        return total
-
+    score = partial(_scored, containers, counted_init, {name: pod.spec.overhead[name] for name in overhead})
     cpu, memory = (_largest(containers, counted_init, name) + overhead.get(name, 0) for name in (CPU, MEMORY))
     return PodUsage(request, request if rules.counts_init_containers else running, (cpu, memory), score)
+
+
+def _scored(containers: Iterable[Container], init: Iterable[Container], overhead: ResourceList, resource: str) -> int:
+    total = _largest(containers, init, resource)
+    # The release adds whole units of the overhead even for cpu, which it otherwise counts in millis.
+    return total + value(parse_quantity(overhead.get(resource, 0)))
 
 
 def _largest(containers: Iterable[Container], init: Iterable[Container], resource: str) -> int:

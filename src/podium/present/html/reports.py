@@ -18,6 +18,7 @@ from podium.answers import (
     NodeMix,
     NodesNeeded,
     SpecConstraint,
+    TimelineTuning,
     Tuning,
     WhyNot,
     WorstCase,
@@ -340,13 +341,18 @@ def comparison_page(comparison: Comparison) -> str:
     return page(title, words, *comparison_sections(comparison))
 
 
-def tuning_page(tuning: Tuning) -> str:
+def tuning_page(tuning: Tuning | TimelineTuning) -> str:
     """What was found, the settings, what they change, and the configuration itself."""
+    changes = (
+        comparison_sections(tuning.comparison)
+        if isinstance(tuning, Tuning)
+        else [_before_and_after(comparison_text.timeline_measures(tuning.comparison))]
+    )
     return page(
         f"Tuned for {tuning.objective}",
         list(tuning_text.words(tuning)),
         _settings(tuning) if tuning.improves else None,
-        *(comparison_sections(tuning.comparison) if tuning.improves else ()),
+        *(changes if tuning.improves else ()),
         _trials(tuning),
         section("The configuration", element("pre", to_yaml(tuning.document))),
         good=tuning.improves,
@@ -365,10 +371,15 @@ def comparison_sections(comparison: Comparison) -> list[Markup | None]:
 
 def _measures(comparison: Comparison) -> Markup:
     before, after = comparison.before.measures, comparison.after.measures
-    rows = []
-    for title, show in measures_shown(before, after).items():
-        dim = "dim" if show(before) == show(after) else ""
-        rows.append([Cell(text, class_=dim) for text in (title, show(before), show(after))])
+    shown = measures_shown(before, after).items()
+    return _before_and_after([(title, show(before), show(after)) for title, show in shown])
+
+
+def _before_and_after(measures: Sequence[tuple[str, str, str]]) -> Markup:
+    rows = [
+        [Cell(text, class_="dim" if before == after else "") for text in (title, before, after)]
+        for title, before, after in measures
+    ]
     return section("Measures", table(["Measure", Heading("Before", right=True), Heading("After", right=True)], rows))
 
 
@@ -402,7 +413,7 @@ def _pair(before: int, after: int) -> Cell:
     return Cell(before, class_="dim") if before == after else Cell(f"{before} → {after}")
 
 
-def _settings(tuning: Tuning) -> Markup:
+def _settings(tuning: Tuning | TimelineTuning) -> Markup:
     rows = [
         [Cell(text, class_="dim" if before == after else "") for text in (what, before, after)]
         for what, before, after in tuning_text.settings(tuning)
@@ -410,7 +421,7 @@ def _settings(tuning: Tuning) -> Markup:
     return section("Settings", table(["Setting", Heading("Today", right=True), Heading("Tuned", right=True)], rows))
 
 
-def _trials(tuning: Tuning) -> Markup:
+def _trials(tuning: Tuning | TimelineTuning) -> Markup:
     best = sorted(tuning.trials, key=lambda trial: trial.rank)
     rows = [
         (
