@@ -222,7 +222,7 @@ class PolicySpace:
         for entry in self._entries:
             stands_for = _PLUGIN_OF.get(_kind(entry)) or PRIORITIES.get(entry["name"])
             if plugin in (entry["name"], stands_for) or (plugin in scaling and _strategy(entry)):
-                return self._knob(entry)
+                return self._weight_name(entry)
         return plugin
 
     @property
