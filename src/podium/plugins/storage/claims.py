@@ -5,7 +5,7 @@ provision.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
@@ -16,7 +16,8 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, Nodes
 from podium.cluster.columns import Interned, Ints, Mask
 from podium.cluster.store import Store
-from podium.framework.suggested_change import WaitingPod
+from podium.framework.plugin import FilterPlugin
+from podium.framework.suggested_change import Obstacle, RejectedNodes, WaitingPod
 from podium.model import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, Pod, Quantity, Volume
 from podium.model.objects import PersistentVolumeSpec, VolumeNodeAffinity
 from podium.model.pod import PersistentVolumeClaimSpec
@@ -31,6 +32,15 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE = "storage"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+
+class StorageFilter(FilterPlugin):
+    """A filter that looks at volumes, and names the claim, the volume and the rule behind its message."""
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        from podium.plugins.storage.storage_detail import storage_obstacles  # loaded when somebody asks
+
+        return storage_obstacles(self, rejected)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:

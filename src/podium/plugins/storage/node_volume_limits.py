@@ -29,7 +29,7 @@ from podium.model.objects import PersistentVolumeSpec
 from podium.model.pod import Volume
 from podium.plugins.score_columns import PerCluster
 from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
-from podium.plugins.storage.claims import claim_name, claim_not_found, not_owned, uses_claim, uses_claims
+from podium.plugins.storage.claims import StorageFilter, claim_name, claim_not_found, not_owned, uses_claim, uses_claims
 from podium.plugins.storage.csi_migration import AttachedVolume, in_tree_plugin, inline_volume
 from podium.rules import Rules
 
@@ -37,7 +37,7 @@ SKIPPED = PreFilterResult(SKIP)
 PASSED = PreFilterResult()
 
 
-class NodeVolumeLimits(ForSomePods, PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(ForSomePods, PreFilterPlugin, StorageFilter):
     """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
 
     name = "NodeVolumeLimits"

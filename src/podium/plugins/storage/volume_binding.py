@@ -15,7 +15,6 @@ from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
-    FilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -41,6 +40,7 @@ from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     STORAGE,
+    StorageFilter,
     class_of_claim,
     is_bound_to,
     uses_claim,
@@ -183,7 +183,7 @@ class _PodVolumes:
 
 
 class VolumeBinding(
-    ForSomePods, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+    ForSomePods, PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
 ):
     """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
 
