@@ -39,7 +39,9 @@ def test_why_not_says_what_and_how(cluster: Path) -> None:
 
     assert result.exit_code == 1
     assert "Pod default/web goes to n1, not to n2." in result.stdout
-    assert "TaintToleration: node(s) had untolerated taint(s)" in result.stdout
+    assert (
+        "TaintToleration: node(s) had untolerated taint(s)\n    untolerated taint team=blue:NoSchedule" in result.stdout
+    )
     assert "remove the taint team=blue:NoSchedule from n2" in result.stdout
 
 
@@ -53,7 +55,9 @@ def test_why_not_as_json(cluster: Path) -> None:
     document = json.loads(run("why-not", "web", "n2", "-f", cluster, "-o", "json").stdout)
 
     assert (document["kind"], document["goesThere"], document["goesTo"]) == ("WhyNot", False, "n1")
-    assert [blocker["plugin"] for blocker in document["blockers"]] == ["TaintToleration"]
+    (blocker,) = document["blockers"]
+    assert blocker["plugin"] == "TaintToleration"
+    assert [(one["kind"], one["taint"]) for one in blocker["inTheWay"]] == [("taint", "team=blue:NoSchedule")]
     kinds = [[change["kind"] for change in suggestion["changes"]] for suggestion in document["suggestions"]]
     assert ["remove-taint", "cordon"] in kinds
 

@@ -124,6 +124,16 @@ def test_two_changes_where_one_is_not_enough() -> None:
     assert any(one in text and "ask for class gpu in request r1" in text for text in texts)
 
 
+def test_the_devices_of_the_node_are_counted() -> None:
+    claim = make_claim("c", exactly("r0", count=2, where=f'device.attributes["{DRIVER}"].numa == 0'))
+
+    found = asked(make_node("a"), gpus("a", 4), claim, *holding("other", "a", "gpu-0"))
+
+    (obstacle,) = found.obstacles["DynamicResources"]
+    there = "4 devices on a, 1 in use, 2 other numa, 1 left"
+    assert (obstacle.kind, obstacle.text) == ("device", f"r0 wants 2 of class gpu with numa 0: {there}")
+
+
 def test_a_claim_that_is_in_use_elsewhere() -> None:
     nodes = [make_node("a"), make_node("b", unschedulable=True), gpus("a", 1), gpus("b", 1)]
 

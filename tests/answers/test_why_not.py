@@ -265,7 +265,9 @@ def test_all_blockers_are_named_not_only_the_first() -> None:
 
 def test_volumes_in_another_zone_cannot_be_helped() -> None:
     term = {"matchExpressions": [expression(ZONE, "In", "b")]}
-    claim = make_object("PersistentVolumeClaim", "data", namespace="default", spec={"volumeName": "disk"})
+    completed = {"pv.kubernetes.io/bind-completed": "yes"}
+    named = {"namespace": "default", "annotations": completed}
+    claim = make_object("PersistentVolumeClaim", "data", spec={"volumeName": "disk"}, **named)
     volume = make_object(
         "PersistentVolume",
         "disk",
@@ -279,6 +281,9 @@ def test_volumes_in_another_zone_cannot_be_helped() -> None:
     answer = asked([node("a1"), claim, volume], pod)
 
     assert [status.plugin for status in answer.blockers] == ["VolumeBinding"]
+    assert [one.text for one in answer.obstacles["VolumeBinding"]] == [
+        f"claim data is bound to disk, whose node affinity needs {ZONE} in [b]"
+    ]
     assert answer.suggestions == ()
 
 

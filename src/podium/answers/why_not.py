@@ -4,9 +4,9 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as replace_data
 from heapq import heappop, heappush
 from itertools import count
@@ -22,7 +22,7 @@ from podium.engine.decision import scored
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.framework import Status
-from podium.framework.suggested_change import Change
+from podium.framework.suggested_change import Change, Obstacle, RejectedNodes
 from podium.lookup import find_node
 from podium.model import Pod
 
@@ -142,6 +142,8 @@ class WhyNot:
     """Every filter that rejects the node, in the order of the profile; empty if the pod fits there."""
     suggestions: tuple[Suggestion, ...]
     """The smallest changes that send the pod to the node, smallest first; each was tried."""
+    obstacles: Mapping[str, tuple[Obstacle, ...]] = field(default_factory=dict)
+    """Per filter that rejects the node, the things in the way, as far as they have names."""
 
     @property
     def goes_there(self) -> bool:
@@ -171,7 +173,12 @@ class WhyNot:
             "goesThere": self.goes_there,
             "goesTo": self.decision.node,
             "blockers": [
-                {"plugin": status.plugin, "code": status.code.value, "reasons": list(status.reasons)}
+                {
+                    "plugin": status.plugin,
+                    "code": status.code.value,
+                    "reasons": list(status.reasons),
+                    "inTheWay": [obstacle.to_dict() for obstacle in self.obstacles.get(status.plugin, ())],
+                }
                 for status in self.blockers
             ],
             "behind": self.behind,
@@ -207,8 +214,11 @@ def why_not(
             decision = scheduler.decide(pod)
         if decision.node == node:
             return WhyNot(pod.key, node, decision, (), ())
-        blockers = tuple(_blockers(situation, node))
-        return WhyNot(pod.key, node, decision, blockers, tuple(suggestions(situation, node, most=most)))
+        blockers = _blockers(situation, node)
+        rejected = {status.plugin: RejectedNodes(pod, {node: status}, situation.cluster) for status in blockers}
+        obstacles = {plugin: situation.framework.obstacles(each).get(node, ()) for plugin, each in rejected.items()}
+        found = tuple(suggestions(situation, node, most=most))
+        return WhyNot(pod.key, node, decision, tuple(blockers), found, obstacles)
 
 
 def undecided(pod: Pod, profile: str | None = None) -> Pod:

@@ -14,6 +14,7 @@ from podium.cel.values import (
     KEY_TYPES,
     NONE,
     DomainMap,
+    Empty,
     EvalError,
     Format,
     Optional,
@@ -293,6 +294,8 @@ def find(container: Value, key: Value) -> Value:
     if kind is list:
         index = _list_index(key)
         return container[index] if 0 <= index < len(container) else _MISSING
+    if kind is Empty:
+        raise EvalError(f"no such field {key!r}")
     return _MISSING
 
 

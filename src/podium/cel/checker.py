@@ -28,13 +28,15 @@ from podium.cel.values import EvalError, TypeValue, type_name
 
 # Names of types that may be written in an expression, and what they describe.
 _TYPES: dict[str, Type] = {each.name: each for each in (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.NULL)}
-_TYPES |= {each.name: each for each in (t.DURATION, t.TIMESTAMP, t.IP, t.CIDR, t.DYN)}
+_TYPES |= {each.name: each for each in (t.DURATION, t.TIMESTAMP, t.IP, t.CIDR, t.DYN, t.EMPTY)}
 _TYPES |= {
     "list": list_of(t.DYN),
     "map": map_of(t.DYN, t.DYN),
     "type": Type("type"),
     "optional_type": optional_of(t.DYN),
 }
+# The only constant of the only enumeration.
+_NULL_VALUE = "google.protobuf.NullValue.NULL_VALUE"
 _DEVICE = "device"
 
 
@@ -100,9 +102,13 @@ class Checker:
 
     def select(self, node: Select) -> Type:
         name = qualified_name(node)
-        if name and self.lookup(name.split(".")[0]) is None and (described := _TYPES.get(name)) is not None:
-            node.constant = TypeValue(described.name)
-            return t.type_of_type(described)
+        if name and self.lookup(name.split(".")[0]) is None:
+            if name == _NULL_VALUE:
+                node.constant = 0
+                return t.INT
+            if (described := _TYPES.get(name)) is not None:
+                node.constant = TypeValue(described.name)
+                return t.type_of_type(described)
         operand, optional = unwrap_optional(self.bound.resolve(self.visit(node.operand)))
         found = self.field(node, operand)
         if optional or node.optional:
@@ -216,9 +222,10 @@ class Checker:
         if message is None:
             self.fail(node, f"undeclared reference to '{node.name}' (in container '')")
         for field, value, optional in node.fields:
-            found, wanted = self.unwrapped(value, optional), message.fields.get(field)
-            if wanted is None:
+            found = self.unwrapped(value, optional)
+            if field not in message.fields:
                 self.fail(value, f"undefined field '{field}'")
+            wanted = message.fields[field].kind.type
             if not self.bound.assign((wanted,), (found,)):
                 self.fail(value, f"expected type of field '{field}' is '{wanted}' but provided type is '{found}'")
         return message.type

@@ -14,7 +14,7 @@ from podium.cel.functions import conversions, kubernetes, standard, strings
 from podium.cel.parser import parse
 from podium.cel.planner import Planner
 from podium.cel.syntax import Call, Fold, ListLiteral, Node, walk
-from podium.cel.types import BOOL, Library, Type, map_of
+from podium.cel.types import BOOL, Library, Type, Wrapper, map_of
 from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
 from podium.errors import CelError
 
@@ -25,7 +25,8 @@ class Environment(NamedTuple):
     `list_attributes`: attributes have the type dyn and not any, so that loops over them compile.
     `includes`: the function `value.includes(element)` is there.
     `includes_limit`: how many elements of a list it looks at before it fails; 0 for all.
-    `newer_cel`: cel-go 0.29 and not 0.26, which reads names in backquotes and checks more arguments.
+    `newer_cel`: cel-go 0.29 and not 0.26, which reads names in backquotes and checks more arguments;
+    a `google.protobuf.BoolValue` counts as a bool.
     """
 
     list_attributes: bool = True
@@ -172,7 +173,8 @@ def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
         root = parse(expression, escaped_names=environment.newer_cel)
         found = Checker(expression, functions_of(environment), device_fields(environment)).check(root)
         validate(expression, root)
-        if found not in (BOOL, environment.attribute_type):
+        wrapped = isinstance(found, Wrapper) and not environment.newer_cel
+        if wrapped or found not in (BOOL, environment.attribute_type):
             raise CelError(f"must evaluate to bool or the unknown type, not {found}")
         planner = Planner(not _is_cheap(expression, root), strict_optionals=environment.newer_cel)
         return planner.plan(root).run, planner.slots

@@ -25,7 +25,7 @@ from podium.cel.calls import (
     plan_attribute,
     price_of,
 )
-from podium.cel.messages import MESSAGE_COST, MESSAGES, checked_field
+from podium.cel.messages import MESSAGE_COST, build_message
 from podium.cel.parser import ACCUMULATOR
 from podium.cel.regex import compile_pattern
 from podium.cel.syntax import (
@@ -301,7 +301,6 @@ class Planner:
         return Step(self.charged(build, MAP_COST))
 
     def message_literal(self, node: MessageLiteral) -> Run:
-        build = MESSAGES[node.name].build
         fields = [(name, self.plan(value).run, optional) for name, value, optional in node.fields]
 
         def run(slots: Slots) -> Value:
@@ -312,10 +311,11 @@ class Planner:
                     if type(value) is not Optional:
                         raise EvalError("cannot initialize optional entry from non-optional value")
                     if not value.present:
+                        given.pop(name, None)
                         continue
                     value = value.value
-                given[name] = checked_field(node.name, name, value)
-            return build(given)
+                given[name] = value
+            return build_message(node.name, given)
 
         return self.charged(run, MESSAGE_COST)
 

@@ -17,8 +17,6 @@ class Type(NamedTuple):
     parameters: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        if self.name == "wrapper":
-            return f"wrapper({self.parameters[0]})"
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
     @property
@@ -30,21 +28,29 @@ class Type(NamedTuple):
         return self.name in ("dyn", "any")
 
 
+class Wrapper(Type):
+    """A type that null may stand for too; cel-go takes it for the same type otherwise, and so it is equal to it."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"wrapper({self.name})"
+
+
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null_type")
 DYN, ANY = Type("dyn"), Type("any")
 DURATION, TIMESTAMP = Type("google.protobuf.Duration"), Type("google.protobuf.Timestamp")
 QUANTITY, SEMVER = Type("kubernetes.Quantity"), Type("kubernetes.Semver")
 URL, FORMAT, DEVICE = Type("kubernetes.URL"), Type("kubernetes.NamedFormat"), Type("kubernetes.DRADevice")
-IP, CIDR = Type("net.IP"), Type("net.CIDR")
+IP, CIDR, EMPTY = Type("net.IP"), Type("net.CIDR"), Type("google.protobuf.Empty")
 
 _SHORT = {"duration": DURATION, "timestamp": TIMESTAMP, "optional": Type("optional_type"), "null": NULL}
 _SHORT |= {"quantity": QUANTITY, "semver": SEMVER, "URL": URL, "Format": FORMAT, "IP": IP, "CIDR": CIDR}
 
 # Kinds that null may be assigned to.
-_NULLABLE = frozenset({*(kind.name for kind in (DURATION, TIMESTAMP, QUANTITY, SEMVER, URL, FORMAT, DEVICE, IP, CIDR))})
-_STRUCTS = frozenset({QUANTITY, SEMVER, URL, FORMAT, DEVICE})
-_NULLABLE |= {"optional_type"}
+_STRUCTS = frozenset({QUANTITY, SEMVER, URL, FORMAT, DEVICE, EMPTY})
+_NULLABLE = frozenset({*(kind.name for kind in (DURATION, TIMESTAMP, IP, CIDR, *_STRUCTS)), "optional_type"})
 
 
 def list_of(element: Type) -> Type:
@@ -167,7 +173,7 @@ class Substitution(dict[Type, Type]):
             return True
         if NULL in (one, other):
             named = other if one == NULL else one
-            return named == NULL or named.name in _NULLABLE
+            return named == NULL or isinstance(named, Wrapper) or named.name in _NULLABLE
         if one.name != other.name:
             return False
         if one.name == "type":

@@ -136,6 +136,13 @@ class BoolKey:
 BOOL_KEYS = {True: BoolKey(True), False: BoolKey(False)}
 
 
+class Empty(NamedTuple):
+    """The message without fields."""
+
+
+EMPTY = Empty()
+
+
 class DomainMap(dict[str, dict[str, Value]]):
     """Attributes or capacities by domain; an unknown domain is an empty map."""
 
@@ -148,7 +155,7 @@ _NAMES: dict[type, str] = {
     list: "list", dict: "map", DomainMap: "map", Optional: "optional_type", TypeValue: "type",
     Duration: "google.protobuf.Duration", Timestamp: "google.protobuf.Timestamp", Amount: "kubernetes.Quantity",
     Semver: "kubernetes.Semver", Url: "kubernetes.URL", Format: "kubernetes.NamedFormat", Ip: "net.IP",
-    Cidr: "net.CIDR",
+    Cidr: "net.CIDR", Empty: "google.protobuf.Empty",
 }  # fmt: skip
 
 
@@ -274,7 +281,7 @@ def _same_optional(one: Optional, other: Value) -> bool:
 _EQUALITY: dict[type, Callable[[Any, Value], bool]] = {
     bool: _same, int: _same_number, Uint: _same_number, float: _same_number, str: _same, bytes: _same,
     list: _same_list, dict: _same_map, DomainMap: _same_map, Optional: _same_optional, TypeValue: _same,
-    Duration: _same, Timestamp: _same,
+    Duration: _same, Timestamp: _same, Empty: _same,
     Amount: _same_kind_only, Semver: _same_kind_only, Url: _same_kind_only, Format: _same_kind_only,
     Ip: _same_kind_only, Cidr: _same_kind_only,
 }  # fmt: skip

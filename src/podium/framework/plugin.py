@@ -113,7 +113,7 @@ class Plugin:
         return None
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
-        """Per node that the plugin rejected, the things in the way, as far as they have names; for `podium explain`."""
+        """Per node that the plugin rejected, the things in the way, as far as they have names; for people."""
         return {}
 
     def fixes(self, rejected: RejectedPod) -> Iterable[Change]:

@@ -24,6 +24,8 @@ from podium.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from podium.framework.status import Status
+from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.rules import NEWEST_RULES, Rules
 
 ENTRY_POINT_GROUP = "podium.plugins"
@@ -116,6 +118,23 @@ class Framework:
         scores = self._at("score", ScorePlugin)
         weights = {ref.name: ref.weight for ref in profile.points.get("score", ())}
         self.score = [Weighted(plugin, weights[plugin.name]) for plugin in scores]
+
+    def obstacles(self, rejected: RejectedNodes) -> dict[str, tuple[Obstacle, ...]]:
+        """What is in the way on each rejected node, as far as it has a name.
+
+        The cluster must be as it was when the pod was decided.
+        """
+        by_plugin: dict[str, dict[str, Status]] = {}
+        for node, status in rejected.statuses.items():
+            # Old releases collect what all plugins have against a node.
+            for name in status.plugin.split(", "):
+                by_plugin.setdefault(name, {})[node] = status
+        found: dict[str, tuple[Obstacle, ...]] = {}
+        for name, statuses in by_plugin.items():
+            if name in self.plugins:
+                named = self.plugins[name].obstacles(rejected._replace(statuses=statuses))
+                found |= {node: (*found.get(node, ()), *obstacles) for node, obstacles in named.items() if obstacles}
+        return found
 
     def _instantiate(self, name: str) -> None:
         if name not in self.plugins:

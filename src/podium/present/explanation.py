@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import Scored, lead, not_looked_at, ranking, runner_up, scored, why
 from podium.errors import InputError
-from podium.framework import Framework, Status
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
+from podium.plugins.storage.storage_detail import claims_detail
 from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, in_words, preemption_document, words
-from podium.present.devices import device_details, devices_given
-from podium.present.storage_detail import claims_detail, storage_details
+from podium.present.devices import devices_given
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.wording import counted
 
@@ -62,32 +60,9 @@ def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -
     if decision.error:
         return Explained(decision, runs_on)
     framework = scheduler.framework_of(pod)
-    obstacles = obstacles_of(cluster, framework, pod, decision)
-    about_claims = claims_detail(cluster, pod, decision) or devices_given(decision.details)
+    obstacles = framework.obstacles(RejectedNodes(pod, decision.rejected, cluster))
+    about_claims = claims_detail(cluster, pod, decision.pre_filter_message) or devices_given(decision.details)
     return Explained(decision, runs_on, obstacles, about_claims)
-
-
-def obstacles_of(
-    cluster: Cluster, framework: Framework, pod: Pod, decision: Decision
-) -> dict[str, tuple[Obstacle, ...]]:
-    """What is in the way on each rejected node; the cluster must be as it was when the pod was decided."""
-    by_plugin: dict[str, dict[str, Status]] = {}
-    for node, status in decision.rejected.items():
-        # Old releases collect what all plugins have against a node.
-        for name in status.plugin.split(", "):
-            by_plugin.setdefault(name, {})[node] = status
-    found: dict[str, tuple[Obstacle, ...]] = {}
-    for name, statuses in by_plugin.items():
-        if name in framework.plugins:
-            named = framework.plugins[name].obstacles(RejectedNodes(pod, statuses, cluster))
-            found |= {node: (*found.get(node, ()), *obstacles) for node, obstacles in named.items() if obstacles}
-    sentences = {"volume": storage_details, "device": device_details}
-    for kind, details in sentences.items():
-        found |= {
-            node: (*found.get(node, ()), Obstacle(kind, sentence))
-            for node, sentence in details(cluster, framework, pod, decision).items()
-        }
-    return found
 
 
 def to_lines(
@@ -221,6 +196,8 @@ def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
         lines += [Line(""), Line(f"WHAT KEEPS IT OFF {answer.node}", "bold")]
         for status in answer.blockers:
             lines += wrapped(why(status), width, first="  ", then="    ")
+            if obstacles := answer.obstacles.get(status.plugin):
+                lines += wrapped(in_words(obstacles), width, first="    ", then="      ")
     elif answer.behind_by_plugin:
         lines += [Line(""), *_score_lines(answer)]
     if not answer.goes_there:

@@ -217,8 +217,15 @@ def _parse_timestamp(text: str) -> Timestamp:
     return checked_time((seconds - offset) * _NANO + int(f"{match[7] or 0:<09}"[:9]))
 
 
+def _moment(value: Timestamp) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=value.nanos // 1000)
+    except OverflowError:
+        raise EvalError("timestamp overflow") from None
+
+
 def _rfc3339(value: Timestamp) -> str:
-    moment = _EPOCH + timedelta(seconds=value.nanos // _NANO)
+    moment = _moment(value)
     fraction = f".{value.nanos % _NANO:09d}".rstrip("0") if value.nanos % _NANO else ""
     return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + f"{fraction}Z"
 
@@ -243,9 +250,8 @@ def _zone(name: str) -> tzinfo:
 
 def _calendar(name: str, read: Callable[[datetime], int]) -> None:
     def run(value: Timestamp, zone: str = "UTC") -> int:
-        moment = _EPOCH + timedelta(microseconds=value.nanos // 1000)
         try:
-            return read(moment.astimezone(_zone(zone)))
+            return read(_moment(value).astimezone(_zone(zone)))
         except OverflowError:
             raise EvalError("timestamp overflow") from None
 

@@ -15,6 +15,7 @@ from podium.cel.types import Library
 from podium.cel.values import (
     NONE,
     Duration,
+    Empty,
     EvalError,
     Optional,
     Timestamp,
@@ -403,7 +404,7 @@ def _none() -> Optional:
 
 @declare("optional.ofNonZeroValue(A): optional(A)")
 def _of_non_zero(value: Value) -> Optional:
-    zero = not value if isinstance(value, (bool, int, float, str, bytes, list, dict)) or value is None else False
+    zero = not value if isinstance(value, (bool, int, float, str, bytes, list, dict, Empty)) or value is None else False
     if type(value) in (Duration, Timestamp):
         zero = _is_zero_time(value)
     if type(value) is Optional:

@@ -31,6 +31,8 @@ from podium.framework.suggested_change import (
     Action,
     Change,
     EventHint,
+    Obstacle,
+    RejectedNodes,
     RejectedPod,
     Trial,
     WaitingPod,
@@ -49,7 +51,14 @@ from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.pools import DeviceID
 from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
 from podium.plugins.dynamic_resources.search import TIMED_OUT
-from podium.plugins.dynamic_resources.search_results import KnownSearches, Tally, is_of_class, tallies_of
+from podium.plugins.dynamic_resources.search_results import (
+    KnownSearches,
+    Tally,
+    in_words,
+    is_of_class,
+    shortage_on,
+    tallies_of,
+)
 from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
 from podium.wording import counted
@@ -453,6 +462,21 @@ class DynamicResources(
     def events_to_register(self) -> Sequence[EventHint]:
         return events(self.release_rules)
 
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        pod, cluster, rules = rejected.pod, rejected.cluster, self.release_rules
+        try:
+            claims = claims_of(pod, cluster.store)
+        except ClaimError:
+            return {}
+        devices = PodDevices(pod, cluster.info_of(pod), claims, cluster, rules, KnownSearches(), 0)
+        found = {}
+        for node, status in rejected.statuses.items():
+            if self.REASON_NOT_AVAILABLE in status.reasons:
+                found[node] = _elsewhere(devices, node)
+            elif shapes := devices.shapes_on(node):
+                found[node] = in_words(shortage_on(cluster, rules, shapes, cluster.rows[node]), node)
+        return {node: [Obstacle("device", sentence)] for node, sentence in found.items() if sentence}
+
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
         if self.release_rules.dynamic_resources_by_default:
             yield from device_fixes(rejected, self.release_rules)
@@ -501,3 +525,8 @@ def _problem(claim: ResourceClaim, cluster: Cluster, rules: Rules) -> str:
             if classes.get(option.class_name) is None:
                 return f"request {option.name}: device class {option.class_name} does not exist"
     return ""
+
+
+def _elsewhere(devices: PodDevices, node: str) -> str:
+    names = [claim.key for claim in devices.unavailable_on(node)]
+    return f"{', '.join(names)}: the devices it has cannot be used on {node}" if names else ""

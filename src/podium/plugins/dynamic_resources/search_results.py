@@ -4,6 +4,7 @@ has too few devices.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import NAMESPACE_OID, uuid5
@@ -35,6 +36,7 @@ from podium.plugins.dynamic_resources.search import (
     Taken,
 )
 from podium.rules import Rules
+from podium.wording import counted
 
 NODE_NAME_FIELD = "metadata.name"
 
@@ -293,3 +295,43 @@ def _has_room(option: Option, candidate: Candidate, inventory: Inventory) -> boo
         if amounts is None or not has_room(device.capacity, amounts, in_use.consumed.get(device.id, {})):
             return False
     return not device.counters or CounterUse(in_use).has_enough(candidate.pool, device)
+
+
+_ATTRIBUTE_IS = re.compile(r'\s*device\.attributes\["[^"]*"\]\.(\w+)\s*==\s*("[^"]*"|\w+)\s*')
+_LONGEST = 60
+
+
+def in_words(shortage: Shortage, node: str) -> str:
+    """`r0 wants 2 of class gpu with model h100: 8 devices on gpu-b1, 5 in use, 2 other model, 1 left`."""
+    if shortage.is_together:
+        wanted = ", ".join(_wants(tally.option) for tally in shortage.tallies)
+        about = f" with {', '.join(shortage.constraints)} as the constraints want it" if shortage.constraints else ""
+        return f"{wanted}: each alone could be had on {node}, together{about} not"
+    sentence = "; ".join(f"{_wants(tally.option)}: {_numbers(tally, node)}" for tally in shortage.tallies)
+    return f"{sentence}; resource pool {shortage.problem}" if shortage.problem else sentence
+
+
+def _wants(option: Option) -> str:
+    number = "all" if option.is_all else str(option.count)
+    such = [_condition(expression) for expression in option.expressions]
+    such += [f"{amount.text} of {name}" for name, amount in option.capacity.items()]
+    with_such = f" with {' and '.join(such)}" if such else ""
+    return f"{option.name} wants {number} of class {option.class_name}{with_such}"
+
+
+def _condition(expression: str) -> str:
+    found = _ATTRIBUTE_IS.fullmatch(expression)
+    if found:
+        return f"{found[1]} {found[2].strip(chr(34))}"
+    short = " ".join(expression.split())
+    return short if len(short) <= _LONGEST else f"{short[: _LONGEST - 3]}..."
+
+
+def _numbers(tally: Tally, node: str) -> str:
+    if not tally.there:
+        return f"no devices of that class on {node}"
+    attributes = [found[1] for each in tally.option.expressions if (found := _ATTRIBUTE_IS.fullmatch(each))]
+    other = f"other {' or '.join(dict.fromkeys(attributes))}" if attributes else "not selected"
+    parts = ((tally.in_use, "in use"), (tally.unselected, other), (tally.full, "full"), (tally.tainted, "tainted"))
+    said = [f"{number} {what}" for number, what in parts if number]
+    return ", ".join([f"{counted(tally.there, 'device')} on {node}", *said, f"{tally.left} left"])

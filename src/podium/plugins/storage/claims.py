@@ -5,7 +5,7 @@ provision.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
@@ -17,7 +17,8 @@ from podium.cluster import Aspect, Cluster, Nodes, PodInfo
 from podium.cluster.columns import Interned, Ints, Mask
 from podium.cluster.store import Store
 from podium.framework.fast_paths import ForSomePods
-from podium.framework.suggested_change import WaitingPod
+from podium.framework.plugin import FilterPlugin
+from podium.framework.suggested_change import Obstacle, RejectedNodes, WaitingPod
 from podium.model import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, Pod, Quantity, Volume
 from podium.model.objects import PersistentVolumeSpec, VolumeNodeAffinity
 from podium.model.pod import PersistentVolumeClaimSpec
@@ -39,6 +40,15 @@ class ForPodsWithVolumes(ForSomePods):
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)
+
+
+class StorageFilter(ForPodsWithVolumes, FilterPlugin):
+    """A filter that looks at volumes, and names the claim, the volume and the rule behind its message."""
+
+    def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
+        from podium.plugins.storage.storage_detail import storage_obstacles  # loaded when somebody asks
+
+        return storage_obstacles(self, rejected)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:

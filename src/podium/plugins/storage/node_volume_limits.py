@@ -30,6 +30,7 @@ from podium.plugins.score_columns import PerCluster
 from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
 from podium.plugins.storage.claims import (
     ForPodsWithVolumes,
+    StorageFilter,
     claim_name,
     claim_not_found,
     not_owned,
@@ -43,7 +44,7 @@ SKIPPED = PreFilterResult(SKIP)
 PASSED = PreFilterResult()
 
 
-class NodeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
     """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
 
     name = "NodeVolumeLimits"

@@ -14,7 +14,6 @@ from podium.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from podium.framework.plugin import (
     MAX_NODE_SCORE,
     CycleState,
-    FilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -40,7 +39,7 @@ from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     STORAGE,
-    ForPodsWithVolumes,
+    StorageFilter,
     class_of_claim,
     is_bound_to,
     uses_claim,
@@ -182,9 +181,7 @@ class _PodVolumes:
     """Objects before and after Reserve changed them."""
 
 
-class VolumeBinding(
-    ForPodsWithVolumes, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
-):
+class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
     """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
 
     name = "VolumeBinding"

@@ -12,7 +12,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
-from podium.framework.plugin import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from podium.framework.plugin import CycleState, PreFilterPlugin, PreFilterResult
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
@@ -21,7 +21,7 @@ from podium.model.selectors import Requirement
 from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,
-    ForPodsWithVolumes,
+    StorageFilter,
     claim_not_found,
     claims_named,
     class_not_found,
@@ -122,7 +122,7 @@ class _FilterState(NamedTuple):
     """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
 
 
-class VolumeRestrictions(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
+class VolumeRestrictions(PreFilterPlugin, StorageFilter):
     """Reject nodes where an in-tree disk of the pod is in use, and all nodes while a ReadWriteOncePod claim is."""
 
     name = "VolumeRestrictions"
@@ -218,7 +218,7 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
-class VolumeZone(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
+class VolumeZone(PreFilterPlugin, StorageFilter):
     """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without such labels pass."""
 
     name = "VolumeZone"

@@ -9,8 +9,9 @@ import pytest
 from builders import ZONE, expression, make_node
 from podium.cluster import Cluster
 from podium.engine import Scheduler
+from podium.framework.suggested_change import RejectedNodes
 from podium.model import Object, Pod
-from podium.present.storage_detail import claims_detail, storage_details
+from podium.plugins.storage.storage_detail import claims_detail
 from storage_objects import (
     DRIVER,
     SELECTED_NODE,
@@ -46,7 +47,9 @@ def rbd(read_only: bool = False) -> dict[str, Any]:
 def details(pod: Pod, *objects: Object) -> dict[str, str]:
     cluster = Cluster.from_objects([NODE, *objects])
     scheduler = Scheduler(cluster)
-    return storage_details(cluster, scheduler.framework_of(pod), pod, scheduler.decide(pod))
+    rejected = RejectedNodes(pod, scheduler.decide(pod).rejected, cluster)
+    found = scheduler.framework_of(pod).obstacles(rejected)
+    return {node: one.text for node, obstacles in found.items() for one in obstacles if one.kind == "volume"}
 
 
 DETAILS: dict[str, tuple[Pod, list[Object], str]] = {
@@ -265,4 +268,4 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
 def test_names_the_claim_that_keeps_the_pod_from_every_node(pod: Pod, objects: list[Object], sentence: str) -> None:
     cluster = Cluster.from_objects([NODE, *objects])
 
-    assert claims_detail(cluster, pod, Scheduler(cluster).decide(pod)) == sentence
+    assert claims_detail(cluster, pod, Scheduler(cluster).decide(pod).pre_filter_message) == sentence

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.engine.decision import Decision
-from podium.framework import Framework, Status
+from podium.framework.plugin import Plugin
+from podium.framework.status import Status
+from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import (
     CSINode,
     PersistentVolume,
@@ -255,24 +256,15 @@ def _topologies(terms: list[TopologySelectorTerm]) -> str:
 _DISKS = {"gce": "GCE disk", "ebs": "EBS volume", "iscsi": "iSCSI target", "rbd": "Ceph image"}
 
 
-def storage_details(cluster: Cluster, framework: Framework, pod: Pod, decision: Decision) -> dict[str, str]:
-    """A sentence for each node that a storage plugin of the current release rejected, as far as there is more to say.
-
-    The cluster must be as it was when the pod was decided.
-    """
-    found: dict[str, str] = {}
-    detail = _StorageDetail(cluster, pod)
-    for node, status in decision.rejected.items():
-        rule = detail.rules.get(type(framework.plugins.get(status.plugin)))
-        sentence = rule(node, status) if rule is not None else ""
-        if sentence:
-            found[node] = sentence
-    return found
+def storage_obstacles(plugin: Plugin, rejected: RejectedNodes) -> dict[str, list[Obstacle]]:
+    """A sentence for each node that a storage plugin rejected, as far as there is more to say."""
+    rule = _StorageDetail(rejected.cluster, rejected.pod).rules[type(plugin)]
+    sentences = {node: rule(node, status) for node, status in rejected.statuses.items()}
+    return {node: [Obstacle("volume", sentence)] for node, sentence in sentences.items() if sentence}
 
 
-def claims_detail(cluster: Cluster, pod: Pod, decision: Decision) -> str:
-    """A sentence about the claim that keeps the pod from every node, before any filter looks; empty if none does."""
-    said = decision.pre_filter_message
+def claims_detail(cluster: Cluster, pod: Pod, said: str) -> str:
+    """A sentence about the claim that keeps the pod from every node, given what was said of it; empty if none does."""
     return next((sentence for tell, sentence in _unusable(pod, cluster) if said and tell in said), "")
 
 
