@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -29,6 +28,8 @@ def write_text(path: str, text: str) -> None:
 
 def write_bytes(path: str, data: bytes) -> None:
     """Write a file atomically: a reader finds the old one or the new one, never a part, even after an interrupt."""
+    import tempfile
+
     from podium.errors import InputError, os_problem
 
     target = Path(path)
