@@ -10,7 +10,7 @@ from builders import HOSTNAME, ZONE, make_node
 from cluster.facts import facts
 from pod_kinds import POD_KINDS, pod_of
 from podium.cluster import Cluster
-from podium.cluster.cluster import Trial
+from podium.cluster.cluster import PodTrial
 
 KINDS = [kind for kind in POD_KINDS if kind != "on n3"]
 
@@ -22,25 +22,25 @@ def full_cluster() -> Cluster:
     return Cluster.from_objects([*nodes, *pods])
 
 
-def empty_n0(cluster: Cluster, trial: Trial) -> None:
+def empty_n0(cluster: Cluster, trial: PodTrial) -> None:
     for placed in cluster.placed_on(cluster.rows["n0"]):
         trial.take_off(placed)
 
 
-def empty_n0_and_bring_back_half(cluster: Cluster, trial: Trial) -> None:
+def empty_n0_and_bring_back_half(cluster: Cluster, trial: PodTrial) -> None:
     pods = cluster.placed_on(cluster.rows["n0"])
     empty_n0(cluster, trial)
     for placed in pods[::2]:
         trial.put_back(placed)
 
 
-def crowd_n1(cluster: Cluster, trial: Trial) -> None:
+def crowd_n1(cluster: Cluster, trial: PodTrial) -> None:
     for place, kind in enumerate(KINDS):
         pod = pod_of(kind, f"guest-{place}")
         trial.place(pod, cluster.rows["n1"], cluster.info_of(pod))
 
 
-CHANGES: dict[str, Callable[[Cluster, Trial], None]] = {
+CHANGES: dict[str, Callable[[Cluster, PodTrial], None]] = {
     "taking pods off": empty_n0,
     "and bringing some back": empty_n0_and_bring_back_half,
     "new pods": crowd_n1,
@@ -48,11 +48,11 @@ CHANGES: dict[str, Callable[[Cluster, Trial], None]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_afterwards_the_cluster_is_as_it_was(change: Callable[[Cluster, Trial], None]) -> None:
+def test_afterwards_the_cluster_is_as_it_was(change: Callable[[Cluster, PodTrial], None]) -> None:
     cluster = full_cluster()
     before, order = facts(cluster), [pod.key for pod in cluster.pods_on(0)]
 
-    with Trial(cluster) as trial:
+    with PodTrial(cluster) as trial:
         change(cluster, trial)
         assert facts(cluster) != before
 
@@ -65,7 +65,7 @@ def test_meanwhile_the_cluster_is_as_if_the_pods_were_gone_for_good() -> None:
     for pod in expected.pods_on(expected.rows["n0"]):
         expected.remove(pod)
 
-    with Trial(cluster) as trial:
+    with PodTrial(cluster) as trial:
         empty_n0(cluster, trial)
         found = facts(cluster)
 
@@ -77,7 +77,7 @@ def test_an_error_takes_the_trial_back_too() -> None:
     before = facts(cluster)
 
     def fail() -> None:
-        with Trial(cluster) as trial:
+        with PodTrial(cluster) as trial:
             empty_n0(cluster, trial)
             raise RuntimeError
 

@@ -15,7 +15,7 @@ from podium.plugins import IN_TREE
 def plans_on(cluster: Cluster, config: Config = None, registry: Registry = IN_TREE) -> Plans:
     """The plans of the default profile."""
     scheduler = Scheduler(cluster, config, registry=registry)
-    return Plans(scheduler.frameworks["default-scheduler"], cluster, scheduler.setup.conduct)
+    return Plans(scheduler.frameworks["default-scheduler"], cluster, scheduler.setup.behaviour)
 
 
 def plan_of(cluster: Cluster, pod: Pod) -> Plan:

@@ -134,7 +134,7 @@ def test_a_configuration_that_was_set_up_can_be_set_up_again(release: str) -> No
 def test_what_a_policy_asks_of_the_engine_stays_with_it() -> None:
     setup = release_of("v1.14").set_up(policy(None, None, alwaysCheckAllPredicates=True))
 
-    assert release_of("v1.14").set_up(setup.config).conduct.collects_all_reasons
+    assert release_of("v1.14").set_up(setup.config).behaviour.collects_all_reasons
 
 
 def test_but_not_by_another_release() -> None:
@@ -220,6 +220,6 @@ def test_a_decision_in_the_words_of_the_old_releases() -> None:
 
 @pytest.mark.parametrize(("release", "added"), [("v1.8", 15), ("v1.14", 15), ("v1.18", 150), ("v1.36", 150)])
 def test_an_extenders_score_counts_tenfold_where_scores_go_to_a_hundred(release: str, added: int) -> None:
-    extender = release_of(release).conduct.extender(ExtenderConfig(url_prefix="http://localhost:1/", weight=3))
+    extender = release_of(release).behaviour.extender(ExtenderConfig(url_prefix="http://localhost:1/", weight=3))
 
     assert extender.weighted(5) == added

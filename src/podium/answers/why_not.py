@@ -235,7 +235,7 @@ def _until_one_rejects(config: KubeSchedulerConfiguration) -> KubeSchedulerConfi
     from podium.releases import LegacyConfiguration  # loaded where an old release decides
 
     assert isinstance(config, LegacyConfiguration)
-    return replace_data(config, conduct=replace_data(config.conduct, collects_all_reasons=False))
+    return replace_data(config, behaviour=replace_data(config.behaviour, collects_all_reasons=False))
 
 
 def _blockers(situation: Situation, node: str) -> list[Status]:

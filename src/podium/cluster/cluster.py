@@ -436,7 +436,7 @@ class Cluster:
         return twin
 
 
-class Trial:
+class PodTrial:
     """Pods that are, or are not, on nodes for the length of a `with` block; afterwards the cluster is as it was.
 
     Much cheaper than a fork when few nodes are touched. `Cluster.find_pod` and `Cluster.placed` go on as if nothing
@@ -450,7 +450,7 @@ class Trial:
         self._changed: dict[str, tuple[Placed, int]] = {}
         """By how much more each touched pod counts than before: 1, 0 or -1."""
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> PodTrial:
         return self
 
     def __exit__(self, *_: object) -> None:

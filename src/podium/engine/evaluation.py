@@ -220,7 +220,7 @@ class Evaluation:
 
     def node_statuses(self) -> NodeStatuses | None:
         """What `statuses` says of the nodes by name; None where a row's status has to be put together."""
-        if self.overruled or self.plan.conduct.collects_all_reasons:
+        if self.overruled or self.plan.behaviour.collects_all_reasons:
             return None
         kept = self.plan.rejections(self.skipped) if self.looked_at is None else None
         if kept is not None:
@@ -233,7 +233,7 @@ class Evaluation:
 
     def _rejections(self) -> Iterator[tuple[Status, Ints]]:
         """What each filter rejected of the rows that none before it did, or of all where reasons are collected."""
-        collects = self.plan.conduct.collects_all_reasons
+        collects = self.plan.behaviour.collects_all_reasons
         undecided = np.flatnonzero(self.cluster.columns.alive) if self.looked_at is None else self.looked_at
         for plugin in self.plan.outline.filter:
             if plugin.name in self.skipped or not len(undecided):
@@ -374,7 +374,7 @@ class Evaluation:
 
     def _check(self, plugin: ScorePlugin, normalized: Ints) -> bool:
         """Raise for a score out of the release's range; True if all scores are the same."""
-        bounds = self.plan.conduct.score_range
+        bounds = self.plan.behaviour.score_range
         return bounds is not None and check_scores(plugin.name, normalized, bounds)
 
     def _normalized(self, plugin: ScorePlugin, raw: Ints, nodes: Nodes) -> Ints:

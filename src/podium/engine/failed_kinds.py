@@ -79,7 +79,7 @@ class RowStatuses:
         if (
             evaluation.looked_at is not None
             or len(decision.rejected) < evaluation.cluster.node_count
-            or plan.conduct.collects_all_reasons
+            or plan.behaviour.collects_all_reasons
             or outline.varying_filter
             or outline.varying_pre_filter
             or not all(is_fixed(plugin) or filters_by_node(plugin) for plugin in outline.filter)

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
-from podium.cluster.cluster import Placed, Trial
+from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Ints, LogReader
 from podium.engine.evaluation import Evaluation
 from podium.engine.plan.plan import Plan
@@ -153,10 +153,10 @@ class RowChangeLog:
         return self._cluster.store.version, self._cluster.node_set_version
 
     @contextmanager
-    def trial(self) -> Iterator[Trial]:
+    def trial(self) -> Iterator[PodTrial]:
         """A trial on the cluster."""
         self.catch_up()
-        with Trial(self._cluster) as trial:
+        with PodTrial(self._cluster) as trial:
             yield trial
         self._reader.catch_up()
 
@@ -286,19 +286,19 @@ class Recheck:
         """A cycle state for one trial: what plugins change in it does not outlast the trial."""
         return CycleState(self._state.info, self._state)
 
-    def put_back(self, trial: Trial, state: CycleState, placed: Placed) -> None:
+    def put_back(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
         """Put a pod on its node, and tell the plugins."""
         trial.put_back(placed)
         self._tell_added(state, placed)
 
-    def take_off(self, trial: Trial, state: CycleState, placed: Placed) -> None:
+    def take_off(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
         """Take a pod off its node, and tell the plugins."""
         trial.take_off(placed)
         node = NodeInfo(self._cluster, placed.row)
         for plugin in self._followers:
             _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
 
-    def check(self, trial: Trial, state: CycleState, rows: Sequence[int]) -> list[Status]:
+    def check(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status]:
         """What the filters say of each row: also with the pods nominated to it that come first, if there are any."""
         first = self.check_besides_nominated(trial, state, rows)
         found = [SUCCESS if status is None else status for status in first]
@@ -312,7 +312,7 @@ class Recheck:
         """Whether the pod yields to pods nominated to a row."""
         return bool(self._nominations.ahead_of(self._pod, self._cluster.names[row]))
 
-    def check_besides_nominated(self, trial: Trial, state: CycleState, rows: Sequence[int]) -> list[Status | None]:
+    def check_besides_nominated(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status | None]:
         """What the filters say of each row with the nominated pods on it; None where there are none."""
         guests: dict[int, list[Placed]] = {}
         crowded = CycleState(state.info, state)

@@ -50,8 +50,8 @@ FIT_ERROR = FitError()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conduct:
-    """What the engine does differently for the older generations."""
+class ReleaseBehaviour:
+    """How the engine behaves for a release; the defaults are those of the current ones."""
 
     collects_all_reasons: bool = False
     """Every filter looks at every node, rather than only until one rejects it."""
@@ -90,7 +90,7 @@ class Setup:
     config: KubeSchedulerConfiguration
     registry: Registry
     rules: Rules = NEWEST_RULES
-    conduct: Conduct
+    behaviour: ReleaseBehaviour
     effective: Mapping[str, Any]
     """Predicates (or filters) and priorities (or scores) by name, as configured."""
     warnings: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class Release:
     reads: str = "KubeSchedulerConfiguration"
     """The kind of object that configures it."""
     rules: Rules
-    conduct: Conduct = Conduct()
+    behaviour: ReleaseBehaviour = ReleaseBehaviour()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
     @property
@@ -156,7 +156,7 @@ class Release:
             config=config,
             registry=registry,
             rules=self.rules,
-            conduct=self.conduct,
+            behaviour=self.behaviour,
             effective=effective,
             warnings=tuple(warnings),
         )

@@ -100,19 +100,19 @@ class Scheduler:
         self.setup = setup = options.set_up()
         """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
         settings = ignoring(setup.config, STORAGE_PLUGINS) if options.assume_volumes else setup.config
-        self.cluster, self.config, conduct = cluster, settings, setup.conduct
+        self.cluster, self.config, behaviour = cluster, settings, setup.behaviour
         self.frameworks = {
             profile.scheduler_name: Framework(profile, setup.registry, setup.rules) for profile in settings.profiles
         }
         self._rules = setup.rules
         cluster.count_as(setup.rules)
         self._plans = {
-            name: Plans(framework, cluster, conduct, keep=options.equivalence_cache)
+            name: Plans(framework, cluster, behaviour, keep=options.equivalence_cache)
             for name, framework in self.frameworks.items()
         }
-        self._tie_break = _resolve_tie_break(options.tie_break or conduct.tie_break, options.seed)
-        self.extenders = [conduct.extender(extender) for extender in settings.extenders]
-        self._sampling = Sampling(settings, adaptive=options.sampling == "upstream" and conduct.samples_nodes)
+        self._tie_break = _resolve_tie_break(options.tie_break or behaviour.tie_break, options.seed)
+        self.extenders = [behaviour.extender(extender) for extender in settings.extenders]
+        self._sampling = Sampling(settings, adaptive=options.sampling == "upstream" and behaviour.samples_nodes)
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
         """The pods that wait for a node; pending pods of the cluster may say so in their status."""
         changes = RowChangeLog(cluster, self.nominations)
@@ -209,7 +209,7 @@ class Scheduler:
             with PLUGIN_FAULTS:
                 evaluation, extended = self._evaluate(pod, everywhere=False)
                 rows = NO_ROWS if evaluation is None else evaluation.feasible.rows
-                if evaluation is None or len(rows) <= (0 if self.setup.conduct.scores_single_node else 1):
+                if evaluation is None or len(rows) <= (0 if self.setup.behaviour.scores_single_node else 1):
                     return ScoredRows(rows, [], np.zeros(len(rows), dtype=np.int64), rows)
                 return self._score(evaluation, extended)
         finally:
@@ -314,7 +314,7 @@ class Scheduler:
             "absent": absent,
             "narrowed_by": evaluation.narrowed_by,
             "node_count": self.cluster.node_count,
-            "fit_error": self.setup.conduct.fit_error,
+            "fit_error": self.setup.behaviour.fit_error,
             "kept": evaluation.kept,
             "dropped": extended.dropped,
             "unasked": extended.unasked,
@@ -326,7 +326,7 @@ class Scheduler:
             found |= self._preemption.attempt(rejected, absent, evaluation, framework)
         if not feasible:
             return Decision(key, None, **found)
-        if len(feasible) == 1 and not self.setup.conduct.scores_single_node:
+        if len(feasible) == 1 and not self.setup.behaviour.scores_single_node:
             chosen: dict[str, Any] = {"node": feasible[0], "ties": feasible}
         else:
             chosen = self._choose(evaluation, extended)
@@ -412,7 +412,7 @@ class Scheduler:
         count = evaluation.feasible.count
         if count == 0:
             return None
-        if count == 1 and not self.setup.conduct.scores_single_node:
+        if count == 1 and not self.setup.behaviour.scores_single_node:
             return int(evaluation.feasible.rows[0])
         ranking = self._rank(evaluation, extended)
         if isinstance(self._tie_break, First) and self.cluster.rows_in_name_order:

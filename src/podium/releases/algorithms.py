@@ -15,7 +15,7 @@ from podium.config.fields import Problems
 from podium.config.parse import check_extenders, ignored_resources
 from podium.config.plugin_args import InterPodAffinityArgs
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
-from podium.engine.release import Conduct, Options, Setup
+from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import (
     CycleState,
@@ -225,7 +225,9 @@ class _Choice:
     priorities: dict[str, int]
 
 
-def configure(catalog: Catalog, conduct: Conduct, policy: Policy | None, options: Options, own: Registry) -> Setup:
+def configure(
+    catalog: Catalog, behaviour: ReleaseBehaviour, policy: Policy | None, options: Options, own: Registry
+) -> Setup:
     """What a scheduler runs with that is given a Policy, or else only the name of a provider."""
     if policy is not None and (problems := _policy_problems(catalog, policy)):
         raise ConfigError(problems)
@@ -237,18 +239,18 @@ def configure(catalog: Catalog, conduct: Conduct, policy: Policy | None, options
     extenders = policy.extenders if policy else ()
     _add_arguments(choice, catalog, options, hard_weight, extenders)
     if policy is not None and policy.always_check_all_predicates:
-        conduct = replace(conduct, collects_all_reasons=True)
+        behaviour = replace(behaviour, collects_all_reasons=True)
     effective: dict[str, Any] = {
         "predicates": sorted(choice.predicates),
         "priorities": dict(sorted(choice.priorities.items())),
         "hardPodAffinitySymmetricWeight": hard_weight,
     }
     if catalog.order is not None:
-        effective["alwaysCheckAllPredicates"] = conduct.collects_all_reasons
+        effective["alwaysCheckAllPredicates"] = behaviour.collects_all_reasons
     profile, registry = _profile(choice, catalog, own, bool(extenders))
     config = KubeSchedulerConfiguration(profiles=(profile,), extenders=extenders)
     warnings = policy.warnings if policy else ()
-    return Setup(config=config, registry=registry, conduct=conduct, effective=effective, warnings=warnings)
+    return Setup(config=config, registry=registry, behaviour=behaviour, effective=effective, warnings=warnings)
 
 
 def _policy_problems(catalog: Catalog, policy: Policy) -> list[str]:

@@ -15,7 +15,7 @@ from podium.config.parse import check_extenders, ignored_resources, in_call_orde
 from podium.config.plugin_args import CPU_AND_MEMORY, InterPodAffinityArgs, PodTopologySpreadArgs
 from podium.config.profiles import V1BETA2
 from podium.config.types import ExtenderConfig, KubeSchedulerConfiguration, PluginRef, Profile
-from podium.engine.release import Conduct, Options, Setup
+from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, PluginError
 from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin, Registry, Status, Verdict
 from podium.framework.plugin import QueuedPod, QueueSortPlugin, points_of
@@ -315,7 +315,7 @@ def default_plugins(options: Options) -> EnabledPlugins:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def configure_v1alpha2(document: object, conduct: Conduct, options: Options, own: Registry) -> Setup:
+def configure_v1alpha2(document: object, behaviour: ReleaseBehaviour, options: Options, own: Registry) -> Setup:
     """What a scheduler runs with that is given a KubeSchedulerConfiguration v1alpha2, or nothing."""
     problems, values = PolicyProblems(V1_18, strict=True), Problems()
     given = {"apiVersion": V1ALPHA2, "kind": KIND} if document is None else document
@@ -343,7 +343,7 @@ def configure_v1alpha2(document: object, conduct: Conduct, options: Options, own
     check_extenders(extenders, values)
     _check_names(profiles, values)
     _raise_any(values)
-    return set_up(profiles, extenders, conduct, options, own, percentage, warnings=problems.warnings)
+    return set_up(profiles, extenders, behaviour, options, own, percentage, warnings=problems.warnings)
 
 
 def _read_profiles(items: Sequence[Fields], options: Options) -> list[UnresolvedProfile]:
@@ -404,7 +404,7 @@ def _check_names(profiles: Sequence[UnresolvedProfile], problems: Problems) -> N
 def set_up(
     profiles: Sequence[UnresolvedProfile],
     extenders: tuple[ExtenderConfig, ...],
-    conduct: Conduct,
+    behaviour: ReleaseBehaviour,
     options: Options,
     own: Registry,
     percentage: int = 0,
@@ -434,7 +434,7 @@ def set_up(
         profiles=tuple(built), percentage_of_nodes_to_score=percentage, extenders=in_call_order(extenders)
     )
     passed_over = tuple(dict.fromkeys((*warnings, *problems.warnings)))
-    return Setup(config=config, registry=registry, conduct=conduct, effective=effective, warnings=passed_over)
+    return Setup(config=config, registry=registry, behaviour=behaviour, effective=effective, warnings=passed_over)
 
 
 def _check_points(plugins: EnabledPlugins, own: Registry, problems: Problems) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from podium.config.fields import Problems
 from podium.config.parse import check_extenders
 from podium.config.types import PluginRef
-from podium.engine.release import Conduct, Options, Setup
+from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
 from podium.releases.framework_v118 import (
@@ -103,7 +103,7 @@ class _Arguments:
     ratio: dict[str, object] | None = None
 
 
-def configure_policy(policy: Policy, conduct: Conduct, options: Options, own: Registry) -> Setup:
+def configure_policy(policy: Policy, behaviour: ReleaseBehaviour, options: Options, own: Registry) -> Setup:
     """What a scheduler of v1.18 runs with that is given a Policy."""
     _check(policy)
     arguments = _Arguments()
@@ -123,10 +123,10 @@ def configure_policy(policy: Policy, conduct: Conduct, options: Options, own: Re
     for name, weight in sorted(weights.items()):
         _enable_score(known.get(name, name), weight, arguments, plugins)
     if policy.always_check_all_predicates:
-        conduct = replace(conduct, collects_all_reasons=True)
+        behaviour = replace(behaviour, collects_all_reasons=True)
     config = _plugin_config(policy, arguments, plugins)
     profile = UnresolvedProfile(SCHEDULER_NAME, plugins, config)
-    return set_up([profile], policy.extenders, conduct, options, own, warnings=policy.warnings)
+    return set_up([profile], policy.extenders, behaviour, options, own, warnings=policy.warnings)
 
 
 def _check(policy: Policy) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.config.types import KubeSchedulerConfiguration
 from podium.engine import Decision
-from podium.engine.release import Conduct, Config, FitError, Options, Release, Setup
+from podium.engine.release import Config, FitError, Options, Release, ReleaseBehaviour, Setup
 from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
@@ -34,11 +34,11 @@ class LegacyConfiguration(KubeSchedulerConfiguration):
     """A configuration of an old release, with what it takes to run it: it can be changed and set up again."""
 
     registry: Registry = field(repr=False, compare=False)
-    conduct: Conduct = field(repr=False)
+    behaviour: ReleaseBehaviour = field(repr=False)
     effective: Mapping[str, Any] = field(repr=False)
 
 
-Configure = Callable[[Config, Conduct, Options, Registry], Setup]
+Configure = Callable[[Config, ReleaseBehaviour, Options, Registry], Setup]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +72,8 @@ class OldRelease(Release):
             return self._set_up_again(document)
         options = options or Options()
         options = replace(options, feature_gates={**self.feature_gates, **options.feature_gates})
-        setup = self.configure(document, self.conduct, options, registry)
-        ways = {"registry": setup.registry, "conduct": setup.conduct, "effective": setup.effective}
+        setup = self.configure(document, self.behaviour, options, registry)
+        ways = {"registry": setup.registry, "behaviour": setup.behaviour, "effective": setup.effective}
         config = LegacyConfiguration(**{**vars(setup.config), "old_release": self.name, **ways})
         return replace(setup, config=config, rules=self.rules)
 
@@ -84,7 +84,7 @@ class OldRelease(Release):
             config=config,
             registry=config.registry,
             rules=self.rules,
-            conduct=config.conduct,
+            behaviour=config.behaviour,
             effective=config.effective,
         )
 
@@ -94,19 +94,19 @@ def own_plugins(registry: Registry) -> Registry:
     return Registry(plugin for name, plugin in registry.items() if IN_TREE.get(name) is not plugin)
 
 
-def _v1_18(document: Config, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+def _v1_18(document: Config, behaviour: ReleaseBehaviour, options: Options, registry: Registry) -> Setup:
     own = own_plugins(registry)
     if is_policy(document):
-        return configure_policy(parse_policy(document, V1_18), conduct, options, own)
-    return configure_v1alpha2(document, conduct, options, own)
+        return configure_policy(parse_policy(document, V1_18), behaviour, options, own)
+    return configure_v1alpha2(document, behaviour, options, own)
 
 
 def _algorithms(rules: Rules, catalog: Callable[[Mapping[str, bool]], Catalog]) -> Configure:
-    def read(document: Config, conduct: Conduct, options: Options, registry: Registry) -> Setup:
+    def read(document: Config, behaviour: ReleaseBehaviour, options: Options, registry: Registry) -> Setup:
         if document is not None and not is_policy(document):
             raise ConfigError([f"{rules.release} reads an object of kind Policy and apiVersion v1"])
         policy = None if document is None else parse_policy(document, rules)
-        return configure(catalog(options.feature_gates), conduct, policy, options, own_plugins(registry))
+        return configure(catalog(options.feature_gates), behaviour, policy, options, own_plugins(registry))
 
     return read
 
@@ -124,7 +124,7 @@ RELEASES: dict[str, OldRelease] = {
             name="v1.8",
             version="v1.8.15",
             reads="Policy",
-            conduct=Conduct(
+            behaviour=ReleaseBehaviour(
                 collects_all_reasons=True,
                 scores_single_node=True,
                 score_range=None,
@@ -141,7 +141,7 @@ RELEASES: dict[str, OldRelease] = {
             name="v1.14",
             version="v1.14.10",
             reads="Policy",
-            conduct=Conduct(score_range=None, tie_break="round-robin", extender=UnscaledExtender),
+            behaviour=ReleaseBehaviour(score_range=None, tie_break="round-robin", extender=UnscaledExtender),
             configure=_algorithms(V1_14, v1_14_catalog),
             gates=frozenset(
                 (
@@ -155,7 +155,7 @@ RELEASES: dict[str, OldRelease] = {
             name="v1.18",
             version="v1.18.20",
             reads="Policy or KubeSchedulerConfiguration",
-            conduct=Conduct(),
+            behaviour=ReleaseBehaviour(),
             configure=_v1_18,
             gates=frozenset(("EvenPodsSpread", "ResourceLimitsPriorityFunction")),
         ),

@@ -31,7 +31,7 @@ from podium.framework.status import checked_numbers, checked_verdict
 from podium.loop import Event, EventType
 from podium.manifests.defaults import StoredPods
 from podium.model import Node, Object, ObjectMeta, Pod
-from podium.web.serving import App, Guard, Metrics, TooLargeError
+from podium.web.serving import App, Guard, RequestMetrics, TooLargeError
 
 UNKNOWN = "the extender does not know this node"
 Document = Mapping[str, Any]
@@ -420,7 +420,7 @@ class ExtenderServer:
         self._pods = StoredPods()
         self._known: KnownNodes | None = None
         self._binder: Binder | None = None
-        self.metrics = Metrics("podium_extender", ("filter", "prioritize", "preempt", "bind"))
+        self.metrics = RequestMetrics("podium_extender", ("filter", "prioritize", "preempt", "bind"))
 
     async def begin(self, objects: Sequence[Object]) -> None:
         """Take over a cluster."""

@@ -235,7 +235,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds, in seconds."""
 
 
-class Metrics:
+class RequestMetrics:
     """Requests by verb and status, failures of plugins, and a histogram of seconds for each verb."""
 
     def __init__(self, prefix: str, verbs: Sequence[str]) -> None:

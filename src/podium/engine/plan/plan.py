@@ -23,7 +23,7 @@ from podium.engine.plan.results import (
     ReadAspects,
     ScoreResults,
 )
-from podium.engine.release import Conduct
+from podium.engine.release import ReleaseBehaviour
 from podium.framework import Framework, Plugin
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import PodView
@@ -46,10 +46,10 @@ class Plan:
         parts: dict[str, Part],
         state: dict[str, Any],
         cluster: Cluster,
-        conduct: Conduct,
+        behaviour: ReleaseBehaviour,
         rows: RowOutcomes,
     ) -> None:
-        self.outline, self.parts, self._cluster, self.conduct = outline, parts, cluster, conduct
+        self.outline, self.parts, self._cluster, self.behaviour = outline, parts, cluster, behaviour
         self.fresh = frozenset([name for name, part in parts.items() if part.is_fresh])
         """The plugins of which nothing was kept before this plan's first pod."""
         self.state = state
@@ -349,8 +349,10 @@ class Plans:
     MOST_KINDS = 1 << 14
     """Of how many kinds of pods it is known which plan they have."""
 
-    def __init__(self, framework: Framework, cluster: Cluster, conduct: Conduct, *, keep: bool = True) -> None:
-        self._framework, self._cluster, self._conduct = framework, cluster, conduct
+    def __init__(
+        self, framework: Framework, cluster: Cluster, behaviour: ReleaseBehaviour, *, keep: bool = True
+    ) -> None:
+        self._framework, self._cluster, self._behaviour = framework, cluster, behaviour
         most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), 4096)
         self._by_signature: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
         self._keys_by_spec: RecentlyUsed[_Keys] = RecentlyUsed(self.MOST_KINDS)
@@ -424,7 +426,7 @@ class Plans:
         if known is None:
             known = frame.outlines[pre_outcomes] = self._outline(parts, frame.unconcerned)
         outline, rows = known
-        return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._conduct, rows)
+        return Plan(outline, parts, frame.state | _left_by(asked), self._cluster, self._behaviour, rows)
 
     def _parts_of(
         self,

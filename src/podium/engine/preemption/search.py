@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Cluster
-from podium.cluster.cluster import Placed, Trial
+from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints, is_any
 from podium.engine.decision import Decision, Eviction
 from podium.engine.evaluation import Evaluation
@@ -279,7 +279,7 @@ class DryRuns:
         spared = [_Spared(placed, rank, violating[rank]) for rank, placed in enumerate(ordered)]
         return sorted(spared, key=lambda one: not one.is_violating)
 
-    def _spare(self, trial: Trial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, Evicted]:
+    def _spare(self, trial: PodTrial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, Evicted]:
         """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
         evicted: dict[int, list[int]] = {row: [] for row in orders}
         for turn in range(max(map(len, orders.values()), default=0)):
