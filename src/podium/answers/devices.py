@@ -12,7 +12,7 @@ from podium.cluster import Cluster
 from podium.model import DeviceClass, ResourceClaim
 from podium.model.quantity import format_quantity
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
-from podium.plugins.dynamic_resources.pools import Candidate, DeviceID, PooledDevice
+from podium.plugins.dynamic_resources.pools import CandidateDevice, DeviceID, PooledDevice
 from podium.plugins.dynamic_resources.requests import CounterUse, SelectionError, expressions_of, selects
 from podium.rules import NEWEST_RULES, Rules
 
@@ -117,9 +117,11 @@ def devices(cluster: Cluster, rules: Rules = NEWEST_RULES) -> Devices:
     )
 
 
-def _candidates(inventory: Inventory, cluster: Cluster) -> Iterator[tuple[PooledDevice, tuple[list[str], Candidate]]]:
+def _candidates(
+    inventory: Inventory, cluster: Cluster
+) -> Iterator[tuple[PooledDevice, tuple[list[str], CandidateDevice]]]:
     """Per device that can be used, the nodes that can, and one of them to ask about its pool."""
-    found: dict[PooledDevice, tuple[list[str], Candidate]] = {}
+    found: dict[PooledDevice, tuple[list[str], CandidateDevice]] = {}
     for name, row in sorted(cluster.rows.items()):
         for candidate in inventory.pools_of(row).candidates:
             if candidate.is_reachable:
@@ -127,7 +129,7 @@ def _candidates(inventory: Inventory, cluster: Cluster) -> Iterator[tuple[Pooled
     return iter(found.items())
 
 
-def _state(device: PooledDevice, candidate: Candidate | None, inventory: Inventory) -> DeviceState:
+def _state(device: PooledDevice, candidate: CandidateDevice | None, inventory: Inventory) -> DeviceState:
     in_use = inventory.in_use
     if device.id in in_use.exclusively:
         return DeviceState.IN_USE

@@ -16,7 +16,7 @@ from podium.cel.values import (
     DomainMap,
     Empty,
     EvalError,
-    Format,
+    NamedFormat,
     Optional,
     Semver,
     Uint,
@@ -157,7 +157,7 @@ def member_of_constants(steps: list[Step]) -> Step | None:
         value = wanted.run(slots)
         if type(value) in _SIMPLE:
             return to_key(value) in keys
-        if type(value) in (Semver, bytes, Format):
+        if type(value) in (Semver, bytes, NamedFormat):
             raise EvalError("internal error: runtime error: hash of unhashable type")
         return False
 

@@ -115,7 +115,7 @@ class Characters:
         return any(low <= each <= high for each in variants for low, high in self.ranges) != self.negated
 
 
-class Instruction(NamedTuple):
+class RegexInstruction(NamedTuple):
     """`read` a character, `split` into two ways, `match`, or go on where an assertion holds."""
 
     kind: str
@@ -353,20 +353,20 @@ def _repeats(node: _Node) -> int:
     return inner * max(node.least, node.most, 1) if node.kind == "repeat" else inner
 
 
-def assemble(pattern: str) -> list[Instruction]:
+def assemble(pattern: str) -> list[RegexInstruction]:
     """The instructions of a pattern; the first one is where it begins."""
     reader = _Reader(pattern)
     tree = reader.alternatives()
     if reader.rest:
         reader.fail("unexpected )")
-    program = [Instruction("split")]
-    program.append(Instruction("match"))
+    program = [RegexInstruction("split")]
+    program.append(RegexInstruction("match"))
     begin = _emit(program, tree, 1)
-    program[0] = Instruction("split", begin, begin)
+    program[0] = RegexInstruction("split", begin, begin)
     return program
 
 
-def _emit(program: list[Instruction], node: _Node, after: int) -> int:
+def _emit(program: list[RegexInstruction], node: _Node, after: int) -> int:
     """Add the instructions of a node that goes on at `after`; returns where it begins."""
     if node.kind == "sequence":
         for part in reversed(node.parts):
@@ -375,28 +375,28 @@ def _emit(program: list[Instruction], node: _Node, after: int) -> int:
     if node.kind == "choice":
         begin = _emit(program, node.parts[-1], after)
         for part in node.parts[-2::-1]:
-            program.append(Instruction("split", _emit(program, part, after), begin))
+            program.append(RegexInstruction("split", _emit(program, part, after), begin))
             begin = len(program) - 1
         return begin
     if node.kind == "repeat":
         return _emit_repeat(program, node, after)
-    program.append(Instruction(node.kind, after, characters=node.characters))
+    program.append(RegexInstruction(node.kind, after, characters=node.characters))
     return len(program) - 1
 
 
-def _emit_repeat(program: list[Instruction], node: _Node, after: int) -> int:
+def _emit_repeat(program: list[RegexInstruction], node: _Node, after: int) -> int:
     (part,) = node.parts
     if node.most < 0:
         loop = len(program)
-        program.append(Instruction("split"))
+        program.append(RegexInstruction("split"))
         body = _emit(program, part, loop)
-        program[loop] = Instruction("split", *((body, after) if node.greedy else (after, body)))
+        program[loop] = RegexInstruction("split", *((body, after) if node.greedy else (after, body)))
         begin = loop
     else:
         begin = after
         for _ in range(node.most - node.least):
             body = _emit(program, part, begin)
-            program.append(Instruction("split", *((body, after) if node.greedy else (after, body))))
+            program.append(RegexInstruction("split", *((body, after) if node.greedy else (after, body))))
             begin = len(program) - 1
     for _ in range(node.least):
         begin = _emit(program, part, begin)
@@ -419,7 +419,7 @@ class Pattern:
 
     def __init__(self, pattern: str) -> None:
         try:
-            self.program: list[Instruction] = assemble(pattern)
+            self.program: list[RegexInstruction] = assemble(pattern)
         except RecursionError:
             raise EvalError("error parsing regexp: expression nests too deeply") from None
         self._steps: dict[tuple[frozenset[int], str, str], tuple[bool, frozenset[int]]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple, TypeVar
 
-from podium.cel.values import Amount, Cidr, Format, Ip, Optional, Semver, Url, Value
+from podium.cel.values import Amount, Cidr, Ip, NamedFormat, Optional, Semver, Url, Value
 
 
 class Type(NamedTuple):
@@ -336,7 +336,7 @@ def pattern(given: list[Value], _result: Value) -> int:
 
 def validation(given: list[Value], _result: Value) -> int:
     """A check of a format by name."""
-    return _pattern_cost(size(given[1]), given[0].pattern_size) if type(given[0]) is Format else 1
+    return _pattern_cost(size(given[1]), given[0].pattern_size) if type(given[0]) is NamedFormat else 1
 
 
 def _pattern_cost(text: int, expression: int) -> int:
@@ -411,4 +411,4 @@ def equality(given: list[Value], result: Value) -> int:
     return 1 if type(given[0]) in _KUBERNETES else smaller(given, result)
 
 
-_KUBERNETES = frozenset({Amount, Semver, Ip, Cidr, Url, Format})
+_KUBERNETES = frozenset({Amount, Semver, Ip, Cidr, Url, NamedFormat})

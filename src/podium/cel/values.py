@@ -81,7 +81,7 @@ class Url(NamedTuple):
     query: str
 
 
-class Format(NamedTuple):
+class NamedFormat(NamedTuple):
     """A named format: what is wrong with a text, and the size of its pattern, which decides the cost."""
 
     name: str
@@ -154,7 +154,7 @@ _NAMES: dict[type, str] = {
     bool: "bool", int: "int", Uint: "uint", float: "double", str: "string", bytes: "bytes", type(None): "null_type",
     list: "list", dict: "map", DomainMap: "map", Optional: "optional_type", TypeValue: "type",
     Duration: "google.protobuf.Duration", Timestamp: "google.protobuf.Timestamp", Amount: "kubernetes.Quantity",
-    Semver: "kubernetes.Semver", Url: "kubernetes.URL", Format: "kubernetes.NamedFormat", Ip: "net.IP",
+    Semver: "kubernetes.Semver", Url: "kubernetes.URL", NamedFormat: "kubernetes.NamedFormat", Ip: "net.IP",
     Cidr: "net.CIDR", Empty: "google.protobuf.Empty",
 }  # fmt: skip
 
@@ -250,7 +250,7 @@ def _same_kind_only(one: Value, other: Value) -> bool:
         raise EvalError("no such overload")
     if type(one) is Amount:
         return bool(one.nanos == other.nanos)
-    return bool((one.name == other.name) if type(one) is Format else (one == other))
+    return bool((one.name == other.name) if type(one) is NamedFormat else (one == other))
 
 
 def _not_unequal(one: Value, other: Value) -> bool:
@@ -282,6 +282,6 @@ _EQUALITY: dict[type, Callable[[Any, Value], bool]] = {
     bool: _same, int: _same_number, Uint: _same_number, float: _same_number, str: _same, bytes: _same,
     list: _same_list, dict: _same_map, DomainMap: _same_map, Optional: _same_optional, TypeValue: _same,
     Duration: _same, Timestamp: _same, Empty: _same,
-    Amount: _same_kind_only, Semver: _same_kind_only, Url: _same_kind_only, Format: _same_kind_only,
+    Amount: _same_kind_only, Semver: _same_kind_only, Url: _same_kind_only, NamedFormat: _same_kind_only,
     Ip: _same_kind_only, Cidr: _same_kind_only,
 }  # fmt: skip

@@ -21,8 +21,8 @@ from podium.cel.values import (
     Amount,
     Cidr,
     EvalError,
-    Format,
     Ip,
+    NamedFormat,
     Optional,
     Semver,
     Url,
@@ -515,23 +515,25 @@ def _is_uri(text: str) -> bool:
 
 
 _FORMATS = {
-    "dns1123Label": Format("DNS1123Label", _matching(_LABEL, 63), 30),
-    "dns1123Subdomain": Format("DNS1123Subdomain", _matching(_SUBDOMAIN, 253), 60),
-    "dns1035Label": Format("DNS1035Label", _matching("[a-z]([-a-z0-9]*[a-z0-9])?", 63), 30),
-    "qualifiedName": Format("QualifiedName", _qualified_name, 60),
-    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _matching(_LABEL, 63, True), 30),
-    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _matching(_SUBDOMAIN, 253, True), 60),
-    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _matching("[a-z]([-a-z0-9]*[a-z0-9])?", 63, True), 30),
-    "labelValue": Format("LabelValue", _matching(f"({_NAME})?", 63), 40),
-    "uri": Format("URI", _unless(_is_uri, "invalid URI"), 1103),
-    "uuid": Format("uuid", _unless(lambda text: bool(re.fullmatch(_UUID, text)), "does not match the UUID format"), 70),
-    "byte": Format("byte", _unless(lambda text: bool(re.fullmatch(_BASE64, text)), "invalid base64"), 84),
-    "date": Format("date", _unless(_is_date, "invalid date"), 71),
-    "datetime": Format("datetime", _unless(_is_datetime, "invalid datetime"), 71),
+    "dns1123Label": NamedFormat("DNS1123Label", _matching(_LABEL, 63), 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _matching(_SUBDOMAIN, 253), 60),
+    "dns1035Label": NamedFormat("DNS1035Label", _matching("[a-z]([-a-z0-9]*[a-z0-9])?", 63), 30),
+    "qualifiedName": NamedFormat("QualifiedName", _qualified_name, 60),
+    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _matching(_LABEL, 63, True), 30),
+    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _matching(_SUBDOMAIN, 253, True), 60),
+    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _matching("[a-z]([-a-z0-9]*[a-z0-9])?", 63, True), 30),
+    "labelValue": NamedFormat("LabelValue", _matching(f"({_NAME})?", 63), 40),
+    "uri": NamedFormat("URI", _unless(_is_uri, "invalid URI"), 1103),
+    "uuid": NamedFormat(
+        "uuid", _unless(lambda text: bool(re.fullmatch(_UUID, text)), "does not match the UUID format"), 70
+    ),
+    "byte": NamedFormat("byte", _unless(lambda text: bool(re.fullmatch(_BASE64, text)), "invalid base64"), 84),
+    "date": NamedFormat("date", _unless(_is_date, "invalid date"), 71),
+    "datetime": NamedFormat("datetime", _unless(_is_datetime, "invalid datetime"), 71),
 }
 
 
-def _constant(name: str) -> Callable[[], Format]:
+def _constant(name: str) -> Callable[[], NamedFormat]:
     return lambda: _FORMATS[name]
 
 
@@ -545,6 +547,6 @@ def _named(name: str) -> Optional:
 
 
 @declare("Format.validate(string): optional(list(string))", cost=types.validation)
-def _validate(form: Format, text: str) -> Optional:
+def _validate(form: NamedFormat, text: str) -> Optional:
     problems: list[Value] = [*form.problems(text)]
     return Optional(True, problems) if problems else NONE

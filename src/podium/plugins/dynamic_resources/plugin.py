@@ -45,15 +45,15 @@ from podium.model import DeviceClass, Pod, ResourceClaim, Taint, Toleration
 from podium.model.devices import EXACT_COUNT, AllocationResult, DeviceClaim, DeviceRequest, ResourceClaimStatus
 from podium.model.quantity import format_quantity
 from podium.model.selectors import any_tolerates
+from podium.plugins.dynamic_resources.device_search import TIMED_OUT
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
 from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.pools import DeviceID
 from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
-from podium.plugins.dynamic_resources.search import TIMED_OUT
 from podium.plugins.dynamic_resources.search_results import (
+    DeviceTally,
     KnownSearches,
-    Tally,
     in_words,
     is_of_class,
     shortage_on,
@@ -122,7 +122,7 @@ def _asked_for(pod: Pod, cluster: Cluster) -> Iterator[_Asked]:
 
 
 def _other_requests(
-    asked: _Asked, tally: Tally, inventory: Inventory, row: int, cluster: Cluster, *, are_met: bool
+    asked: _Asked, tally: DeviceTally, inventory: Inventory, row: int, cluster: Cluster, *, are_met: bool
 ) -> Iterator[Change]:
     """Other things to ask for in a request; `are_met` if every request could be met alone."""
     option = tally.option
@@ -142,7 +142,7 @@ def _other_requests(
         yield asked.change("change-class", text, RECLASSED, _with(option, device_class_name=name))
 
 
-def _fewer(asked: _Asked, tally: Tally, *, are_met: bool) -> Iterator[Change]:
+def _fewer(asked: _Asked, tally: DeviceTally, *, are_met: bool) -> Iterator[Change]:
     """Ask for as many devices as there are left, or for one less where requests get in each other's way."""
     option = tally.option
     wanted = tally.there - tally.unselected if option.is_all else option.count

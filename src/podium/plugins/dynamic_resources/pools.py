@@ -50,7 +50,7 @@ class Amount(NamedTuple):
 Amounts = dict[str, Amount]
 
 
-class Capacity:
+class ConsumableCapacity:
     """One capacity of a device, and what may be asked of it."""
 
     __slots__ = ("_default", "_range", "_valid", "value")
@@ -80,7 +80,7 @@ class Capacity:
 
 
 def consumed_amounts(
-    capacity: Mapping[str, Capacity], asked: Mapping[str, Amount], *, keeps_format: bool
+    capacity: Mapping[str, ConsumableCapacity], asked: Mapping[str, Amount], *, keeps_format: bool
 ) -> Amounts | None:
     """What a request takes of every capacity of a device; None if the device does not do.
 
@@ -100,7 +100,7 @@ def consumed_amounts(
 
 
 def has_room(
-    capacity: Mapping[str, Capacity],
+    capacity: Mapping[str, ConsumableCapacity],
     amounts: Amounts,
     in_use: Mapping[str, Fraction] = NOTHING_IN_USE,
     taken: Mapping[str, Fraction] = NOTHING_IN_USE,
@@ -206,7 +206,7 @@ class PooledDevice:
     def __init__(self, device: Device, of: PooledSlice, rules: Iterable[DeviceTaintRule]) -> None:
         self.id = DeviceID(of.pool_id.driver, of.pool_id.pool, device.name)
         self.device, self.driver, self.slice = device, of.pool_id.driver, of
-        self.capacity = {name: Capacity(each) for name, each in device.capacity.items()}
+        self.capacity = {name: ConsumableCapacity(each) for name, each in device.capacity.items()}
         self.counters = _consumed(device.consumes_counters)
         """What it takes of its pool's counters, by set and counter."""
         self.counter_sets = {each.counter_set for each in device.consumes_counters}
@@ -329,7 +329,7 @@ class Pool:
 UPDATING, INVALID = "currently being updated", "currently invalid"
 
 
-class Candidate(NamedTuple):
+class CandidateDevice(NamedTuple):
     """A device that a node might give, and the pool it comes from."""
 
     device: PooledDevice
@@ -346,7 +346,7 @@ class NodePools:
     def __init__(self, pools: list[Pool], node_name: str, labels: Labels) -> None:
         self.pools = pools
         self.candidates = [
-            Candidate(device, pool, not device.slice.per_device or device.reach.includes(node_name, labels))
+            CandidateDevice(device, pool, not device.slice.per_device or device.reach.includes(node_name, labels))
             for pool in pools
             for device in pool.devices
         ]

@@ -16,8 +16,16 @@ from podium.cluster.columns import Ints, Mask
 from podium.model import DeviceClass, NodeSelector, NodeSelectorTerm, SelectorRequirement
 from podium.model.devices import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
 from podium.model.selectors import any_tolerates
+from podium.plugins.dynamic_resources.device_search import (
+    TIMED_OUT,
+    AllocationError,
+    DeviceSearch,
+    SearchTimeoutError,
+    Solution,
+    Taken,
+)
 from podium.plugins.dynamic_resources.inventory import Inventory, inventory_of
-from podium.plugins.dynamic_resources.pools import Candidate, CapacityError, consumed_amounts, has_room
+from podium.plugins.dynamic_resources.pools import CandidateDevice, CapacityError, consumed_amounts, has_room
 from podium.plugins.dynamic_resources.requests import (
     ClaimShape,
     CounterUse,
@@ -26,14 +34,6 @@ from podium.plugins.dynamic_resources.requests import (
     Shapes,
     expressions_of,
     selects,
-)
-from podium.plugins.dynamic_resources.search import (
-    TIMED_OUT,
-    AllocationError,
-    Search,
-    SearchTimeoutError,
-    Solution,
-    Taken,
 )
 from podium.rules import Rules
 from podium.wording import counted
@@ -147,7 +147,7 @@ class SearchResults:
         self.solutions.pop(row, None)
         self.errors.pop(row, None)
         try:
-            found = Search(self.shapes, pools, inventory.in_use, classes, inventory.rules, most_steps).run()
+            found = DeviceSearch(self.shapes, pools, inventory.in_use, classes, inventory.rules, most_steps).run()
             for taken in found or ():
                 node_selector_of(taken, node_name, inventory.rules)
         except SearchTimeoutError:
@@ -186,7 +186,7 @@ class KnownSearches:
 
 
 @dataclass(slots=True)
-class Tally:
+class DeviceTally:
     """One request on one node: every device that the class selects counts once, under the first thing in its way."""
 
     option: Option
@@ -211,7 +211,7 @@ class Tally:
 class Shortage:
     """What keeps a node from giving a pod its devices."""
 
-    tallies: list[Tally]
+    tallies: list[DeviceTally]
     """The options of the first request that cannot be met even alone; of all requests if each could be met alone."""
     is_together: bool
     """Whether it is the requests together, or a constraint, that cannot be met."""
@@ -224,7 +224,7 @@ class Shortage:
 def shortage_on(cluster: Cluster, rules: Rules, shapes: Shapes, row: int) -> Shortage:
     """Why the search found nothing on a row."""
     inventory = inventory_of(cluster, rules)
-    everything: list[Tally] = []
+    everything: list[DeviceTally] = []
     problem = inventory.pools_of(row).problem
     for shape in shapes:
         for tallies in tallies_of(inventory, cluster, shape, row):
@@ -235,13 +235,13 @@ def shortage_on(cluster: Cluster, rules: Rules, shapes: Shapes, row: int) -> Sho
     return Shortage(everything, True, problem, tuple(dict.fromkeys(names)))
 
 
-def tallies_of(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: int) -> Iterator[list[Tally]]:
+def tallies_of(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: int) -> Iterator[list[DeviceTally]]:
     """Per request of a claim, the devices of a row counted for each of its options."""
     classes = cluster.store.of(DeviceClass)
     for request in shape.requests:
         tallies = []
         for option in request.options:
-            tally = Tally(option)
+            tally = DeviceTally(option)
             found = classes.get(option.class_name)
             for candidate in inventory.pools_of(row).candidates if found is not None else ():
                 _count(tally, candidate, expressions_of(found.spec.selectors) if found else (), inventory)
@@ -249,7 +249,7 @@ def tallies_of(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: i
         yield tallies
 
 
-def is_of_class(candidate: Candidate, class_name: str, inventory: Inventory, cluster: Cluster) -> bool:
+def is_of_class(candidate: CandidateDevice, class_name: str, inventory: Inventory, cluster: Cluster) -> bool:
     """Whether a class selects a device of a node; not where one of its expressions fails."""
     found = cluster.store.of(DeviceClass).get(class_name)
     try:
@@ -262,7 +262,7 @@ def is_of_class(candidate: Candidate, class_name: str, inventory: Inventory, clu
         return False
 
 
-def _count(tally: Tally, candidate: Candidate, of_class: tuple[str, ...], inventory: Inventory) -> None:
+def _count(tally: DeviceTally, candidate: CandidateDevice, of_class: tuple[str, ...], inventory: Inventory) -> None:
     option, device, rules = tally.option, candidate.device, inventory.rules
     try:
         if not candidate.is_reachable or not selects(of_class, device, rules):
@@ -283,7 +283,7 @@ def _count(tally: Tally, candidate: Candidate, of_class: tuple[str, ...], invent
         tally.left += 1
 
 
-def _has_room(option: Option, candidate: Candidate, inventory: Inventory) -> bool:
+def _has_room(option: Option, candidate: CandidateDevice, inventory: Inventory) -> bool:
     device, rules, in_use = candidate.device, inventory.rules, inventory.in_use
     if rules.device_capacity:
         try:
@@ -327,7 +327,7 @@ def _condition(expression: str) -> str:
     return short if len(short) <= _LONGEST else f"{short[: _LONGEST - 3]}..."
 
 
-def _numbers(tally: Tally, node: str) -> str:
+def _numbers(tally: DeviceTally, node: str) -> str:
     if not tally.there:
         return f"no devices of that class on {node}"
     attributes = [found[1] for each in tally.option.expressions if (found := _ATTRIBUTE_IS.fullmatch(each))]

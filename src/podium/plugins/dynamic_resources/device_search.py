@@ -17,7 +17,7 @@ from podium.plugins.dynamic_resources.inventory import DevicesInUse
 from podium.plugins.dynamic_resources.pools import (
     NOTHING_IN_USE,
     Amounts,
-    Candidate,
+    CandidateDevice,
     CapacityError,
     NodePools,
     PooledDevice,
@@ -47,7 +47,7 @@ class Taken(NamedTuple):
     """A device taken for an option, and how much of its capacity."""
 
     option: Option
-    candidate: Candidate
+    candidate: CandidateDevice
     consumed: Amounts | None
     """None where the device is not shared."""
     takes_counters: bool
@@ -79,7 +79,7 @@ Step = Generator["Step | None", None, None]
 """One choice after the other: yields the next step for each, or None at a full solution."""
 
 
-class Search:
+class DeviceSearch:
     """One node's devices against what a pod's claims ask for."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Search:
         self._counters = CounterUse(in_use)
         self._solution: Solution = [[] for _ in shapes]
         self._constraints: list[list[Constraint]] = []
-        self._all: dict[Option, list[Candidate]] = {}
+        self._all: dict[Option, list[CandidateDevice]] = {}
         self._taken: dict[PooledDevice, list[int]] = {}
         """Per device that was taken exclusively, the claims it was taken for."""
         self._capacity: dict[PooledDevice, list[Amounts]] = {}
@@ -180,7 +180,7 @@ class Search:
     def _count(self, option: Option) -> int:
         return len(self._all[option]) if option.is_all else option.count
 
-    def _everything(self, number: int, option: Option) -> list[Candidate]:
+    def _everything(self, number: int, option: Option) -> list[CandidateDevice]:
         """The devices that a request for all devices means."""
         if self._pools.problem:
             raise AllocationError(
@@ -252,7 +252,7 @@ class Search:
         if invalid_at is not None:
             raise AllocationError(self._pools.invalid)
 
-    def _try(self, number: int, place: int, option: Option, index: int, candidate: Candidate, start: int) -> Step:
+    def _try(self, number: int, place: int, option: Option, index: int, candidate: CandidateDevice, start: int) -> Step:
         """Take a device, if that is possible, and go on with the next one."""
         if self._take(number, option, candidate):
             then = option
@@ -265,7 +265,7 @@ class Search:
                 raise
             self._give_back(number)
 
-    def _is_usable(self, number: int, option: Option, candidate: Candidate) -> bool | None:
+    def _is_usable(self, number: int, option: Option, candidate: CandidateDevice) -> bool | None:
         """Whether a device may be taken as far as claims, selectors and its capacity go.
 
         None where it is in use only because of this attempt. Selectors are not asked about devices in use.
@@ -285,7 +285,7 @@ class Search:
             return number in self._taken.get(device, ())
         return device.id in self._in_use.exclusively or bool(self._taken.get(device))
 
-    def _selects(self, number: int, option: Option, candidate: Candidate) -> bool:
+    def _selects(self, number: int, option: Option, candidate: CandidateDevice) -> bool:
         device = candidate.device
         if device.device.binding_conditions and not self._rules.device_binding_conditions:
             return False
@@ -324,7 +324,7 @@ class Search:
         in_use = self._in_use.consumed.get(device.id, NOTHING_IN_USE)
         return has_room(device.capacity, amounts, in_use, _sum(self._capacity.get(device, [])))
 
-    def _take(self, number: int, option: Option, candidate: Candidate) -> bool:
+    def _take(self, number: int, option: Option, candidate: CandidateDevice) -> bool:
         """Take a device if nothing is in the way; a constraint in the way of all devices is an error."""
         device, pool, _ = candidate
         is_shared = device.is_shared and self._rules.device_capacity
