@@ -201,6 +201,14 @@ def test_pods_of_a_node_that_goes_need_devices_elsewhere(ask: Any, pods: int, st
 # -- node groups with devices --------------------------------------------------------------------------------------
 
 
+def test_a_pod_that_cannot_be_decided_is_named() -> None:
+    claim = make_claim("c", exactly(where="device.driver"))
+    cluster = Cluster.from_objects([make_class(), make_node("a"), gpus("a", 1), claim])
+
+    with pytest.raises(InputError, match=r"pod default/web-0 cannot be decided: .* selector #0: CEL compile error"):
+        answers.capacity(cluster, make_pod("web", resource_claims=using("c")))
+
+
 def grown(folder: Path, number: int, devices: int, **group: Any) -> list[int]:
     """How many of so many pods with two devices each there are on each node in the end, in a cluster that can grow."""
     slices = [{"driver": DRIVER, "devices": [{"name": f"gpu-{n}"} for n in range(devices)]}] if devices else []

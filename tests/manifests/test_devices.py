@@ -165,27 +165,58 @@ def test_the_slice_is_as_it_was_written() -> None:
     assert found.spec.devices[0].binding_conditions == []
 
 
-BROKEN: dict[str, tuple[dict[str, Any], str]] = {
-    "DeviceClass": (
+def slice_of(attribute: dict[str, Any]) -> dict[str, Any]:
+    """A slice with one device that has one attribute."""
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    device = {"name": "a", "attributes": {"a": attribute}}
+    return {"driver": "gpu.example.com", "nodeName": "n", "pool": pool, "devices": [device]}
+
+
+BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
+    "an expression of a class": (
+        "DeviceClass",
         {"selectors": [{"cel": {"expression": "true"}}, {"cel": {"expression": "device.drivr == 'x'"}}]},
         "spec.selectors[1].cel.expression: compilation failed: ERROR: <input>:1:7: undefined field 'drivr'",
     ),
-    "ResourceClaim": (
+    "an expression of a claim": (
+        "ResourceClaim",
         {"devices": {"requests": [{"name": "r", "exactly": {"selectors": [{"cel": {"expression": "1 + 1"}}]}}]}},
         "spec.devices.requests[0].exactly.selectors[0].cel.expression: must evaluate to bool",
     ),
-    "ResourceClaimTemplate": (
+    "an expression of a template": (
+        "ResourceClaimTemplate",
         {"spec": {"devices": {"requests": [
             {"name": "r", "firstAvailable": [{"name": "a"}, {"name": "b", "selectors": [{"cel": {"expression": "("}}]}]}
         ]}}},
         "spec.spec.devices.requests[0].firstAvailable[1].selectors[0].cel.expression: compilation failed: ERROR",
     ),
+    "a constraint on a request that is not there": (
+        "ResourceClaim",
+        {"devices": {
+            "requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}],
+            "constraints": [{"requests": ["r", "s"], "matchAttribute": "gpu.example.com/model"}],
+        }},
+        "spec.devices.constraints[0].requests: the claim has no request 's'",
+    ),
+    "a version that is none": (
+        "ResourceSlice",
+        slice_of({"version": "one.two"}),
+        "spec.devices[0].attributes['a']: 'one.two' is not a semantic version such as 1.2.3",
+    ),
+    "an attribute with two values": (
+        "ResourceSlice",
+        slice_of({"string": "x", "int": 1}),
+        "spec.devices[0].attributes['a']: must have one value of one type",
+    ),
+    "an attribute without a value": (
+        "ResourceSlice", slice_of({}), "spec.devices[0].attributes['a']: must have one value of one type",
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_an_expression_that_does_not_compile_is_a_warning_and_strictly_an_error(kind: str) -> None:
-    spec, problem = BROKEN[kind]
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_the_scheduler_can_live_with_is_a_warning_and_strictly_an_error(name: str) -> None:
+    kind, spec, problem = BROKEN[name]
 
     (warning,) = load(document(kind, spec)).warnings
     with pytest.raises(InputError) as error:

@@ -27,6 +27,7 @@ def preferring(selector: Fields) -> Fields:
 
 
 CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+FROM_TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
 TEAM_A = {"matchLabels": {"team": "a"}}
 SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]}
 
@@ -55,6 +56,21 @@ SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "when
                 "ResourceClaim default/c is not in the input: pods such as default/a wait for it; namespace prod has "
                 "one of that name, which does not help"
             ],
+        ),
+        (
+            "a template that is not there",
+            [doc("Pod", "a", spec=FROM_TEMPLATE)],
+            ["ResourceClaimTemplate default/t is not in the input: pods such as default/a wait for it"],
+        ),
+        (
+            "a template that is there",
+            [doc("Pod", "a", spec=FROM_TEMPLATE), doc("ResourceClaimTemplate", "t", spec={})],
+            [],
+        ),
+        (
+            "a template that a claim was made from",
+            [doc("Pod", "a", spec=FROM_TEMPLATE, status={"resourceClaimStatuses": [{"name": "g"}]})],
+            [],
         ),
         ("a claim that is there", [doc("Pod", "a", spec=CLAIMING), doc("ResourceClaim", "c", spec={})], []),
         ("the node of a finished pod", [bound("a", "m", status={"phase": "Succeeded"})], []),

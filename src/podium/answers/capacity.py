@@ -16,7 +16,7 @@ from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
-from podium.errors import InputError
+from podium.errors import InputError, PluginError
 from podium.lookup import find_nodes
 from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
@@ -128,7 +128,10 @@ def capacity(
     stopped_by: Decision | None = None
     with closing(Scheduler(cluster, SchedulerOptions.steady(config, **keywords))) as scheduler:
         for place, pod in islice(pods_of(templates, turns, cluster), wanted):
-            node = None if pod.spec.scheduling_gates else scheduler.schedule(pod)
+            try:
+                node = None if pod.spec.scheduling_gates else scheduler.schedule(pod)
+            except PluginError as error:
+                raise InputError(f"pod {pod.key} cannot be decided: {error}") from error
             if node is not None:
                 nodes[place][node] += 1
                 continue

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from podium.errors import CelError, InputError
-from podium.model import DeviceClass, Object, Pod, ResourceClaim, ResourceClaimTemplate
+from podium.model import DeviceClass, Object, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from podium.model.devices import (
     ALL,
     EXACT_COUNT,
     CapacityRequestPolicyRange,
+    DeviceAttribute,
     DeviceClaim,
     DeviceConstraint,
     DeviceRequest,
@@ -162,40 +163,81 @@ def check_class(device_class: DeviceClass) -> None:
 
 
 def missing_claims(objects: Iterable[Object], pods: Iterable[Pod]) -> Iterator[str]:
-    """A line for each claim that waiting pods name and that is not there, and whether another namespace has it."""
-    namespaces: dict[str, list[str]] = {}
+    """A line for each claim or template that waiting pods name and that is not there, and which namespace has it."""
+    namespaces: dict[tuple[str, str], list[str]] = {}
     for obj in objects:
-        if isinstance(obj, ResourceClaim):
-            namespaces.setdefault(obj.name, []).append(obj.namespace)
+        if isinstance(obj, ResourceClaim | ResourceClaimTemplate):
+            namespaces.setdefault((type(obj).__name__, obj.name), []).append(obj.namespace)
     said = set[str]()
     for pod in pods:
-        names = [each.resource_claim_name for each in pod.spec.resource_claims] if not pod.spec.node_name else []
-        for name in names:
-            key = f"{pod.namespace}/{name}"
-            others = namespaces.get(name or "", [])
-            if name and key not in said and pod.namespace not in others:
+        for kind, name in _claims_named(pod) if not pod.spec.node_name else ():
+            key, others = f"{kind} {pod.namespace}/{name}", namespaces.get((kind, name), [])
+            if key not in said and pod.namespace not in others:
                 said.add(key)
                 elsewhere = f"; namespace {others[0]} has one of that name, which does not help" if others else ""
-                yield f"ResourceClaim {key} is not in the input: pods such as {pod.key} wait for it{elsewhere}"
+                yield f"{key} is not in the input: pods such as {pod.key} wait for it{elsewhere}"
 
 
-def broken_expressions(obj: Object) -> Iterator[str]:
-    """The selectors of an object that no release can compile: the field path of each, and what is wrong with it."""
+def _claims_named(pod: Pod) -> Iterator[tuple[str, str]]:
+    """The claims of a pod, and the templates from which claims are still to be made for it."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    for claim in pod.spec.resource_claims:
+        if claim.resource_claim_name:
+            yield "ResourceClaim", claim.resource_claim_name
+        elif claim.resource_claim_template_name and claim.name not in made:
+            yield "ResourceClaimTemplate", claim.resource_claim_template_name
+
+
+def refused_fields(obj: Object) -> Iterator[str]:
+    """What the API server would refuse and the scheduler can live with: each field's path, and what is wrong with it.
+
+    Expressions are named that no release can compile.
+    """
     match obj:
         case DeviceClass():
             yield from _broken(obj.spec.selectors, "spec")
         case ResourceClaim():
-            yield from _broken_requests(obj.spec.devices.requests, "spec.devices.requests")
+            yield from _refused_in_claim(obj.spec.devices, "spec.devices")
         case ResourceClaimTemplate():
-            yield from _broken_requests(obj.spec.spec.devices.requests, "spec.spec.devices.requests")
+            yield from _refused_in_claim(obj.spec.spec.devices, "spec.spec.devices")
+        case ResourceSlice():
+            for place, device in enumerate(obj.spec.devices):
+                for name, attribute in device.attributes.items():
+                    if problem := _attribute_error(attribute):
+                        yield f"spec.devices[{place}].attributes[{name!r}]: {problem}"
 
 
-def _broken_requests(requests: Iterable[DeviceRequest], where: str) -> Iterator[str]:
-    for place, request in enumerate(requests):
+def _attribute_error(attribute: DeviceAttribute) -> str:
+    if sum(value is not None for value in astuple(attribute)) != 1:
+        return "must have one value of one type"
+    versions = [attribute.version_value] if attribute.version_value is not None else attribute.version_values or ()
+    return next(filter(None, map(_version_error, versions)), "")
+
+
+@lru_cache(maxsize=4096)
+def _version_error(text: str) -> str:
+    from podium import cel  # takes time to import, and most clusters have no devices
+
+    try:
+        cel.parse_version(text)
+    except CelError:
+        return f"{text!r} is not a semantic version such as 1.2.3"
+    return ""
+
+
+def _refused_in_claim(claim: DeviceClaim, where: str) -> Iterator[str]:
+    names = {request.name for request in claim.requests}
+    for place, request in enumerate(claim.requests):
+        at = f"{where}.requests[{place}]"
         if request.exactly is not None:
-            yield from _broken(request.exactly.selectors, f"{where}[{place}].exactly")
+            yield from _broken(request.exactly.selectors, f"{at}.exactly")
         for number, alternative in enumerate(request.first_available):
-            yield from _broken(alternative.selectors, f"{where}[{place}].firstAvailable[{number}]")
+            names.add(f"{request.name}/{alternative.name}")
+            yield from _broken(alternative.selectors, f"{at}.firstAvailable[{number}]")
+    for place, constraint in enumerate(claim.constraints):
+        for name in constraint.requests:
+            if name not in names:
+                yield f"{where}.constraints[{place}].requests: the claim has no request {name!r}"
 
 
 def _broken(selectors: Iterable[DeviceSelector], where: str) -> Iterator[str]:

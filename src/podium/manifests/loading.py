@@ -30,7 +30,7 @@ from podium.manifests.decode import (
     unknown_kind,
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
-from podium.manifests.devices import V1BETA1, broken_expressions, from_v1beta1, missing_claims
+from podium.manifests.devices import V1BETA1, from_v1beta1, missing_claims, refused_fields
 from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents
 from podium.memory import collector_paused
 from podium.model import (
@@ -422,7 +422,7 @@ class _Loading:
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             raise error.at(f"{entry.document.file}: {name}") from None
-        for problem in broken_expressions(obj):
+        for problem in refused_fields(obj):
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             self._unknown(f"{entry.document.file}: {name}: {problem}; the API server would refuse it")
         return obj if self._is_new(obj, entry) else None

@@ -192,7 +192,7 @@ def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
     sentences = list(_words(answer))
     lines = [line for sentence in sentences for line in wrapped(sentence, width)]
     lines[0] = lines[0]._replace(style="green" if answer.goes_there else "red")
-    if answer.blockers:
+    if answer.blockers and not answer.decision.error:
         lines += [Line(""), Line(f"WHAT KEEPS IT OFF {answer.node}", "bold")]
         for status in answer.blockers:
             lines += wrapped(why(status), width, first="  ", then="    ")
