@@ -20,7 +20,7 @@ from podium.present.text import (
     wrapped,
 )
 
-from .running import node, run, written
+from .running import node, pod, run, written
 
 DOMAIN = ".eu-central-1.compute.internal"
 
@@ -150,3 +150,12 @@ def test_of_nodes_that_are_as_near_those_that_begin_alike_come_first(tmp_path: P
     cluster = written(tmp_path / "cluster.json", node("ip-10-0-0-62"), node("ip-10-0-0-35"), node("ip-10-0-0-53"))
 
     assert "did you mean ip-10-0-0-35," in run("drain", "ip-10-0-0-36", "-f", cluster).stderr
+
+
+def test_a_report_leaves_out_what_all_names_end_with(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", node(f"a{DOMAIN}"), node(f"b{DOMAIN}"), pod("web"))
+
+    page = run("simulate", "-f", cluster, "--html", "-").stdout
+
+    assert f"Nodes are named without {DOMAIN}. " in page
+    assert page.count(DOMAIN) == 1
