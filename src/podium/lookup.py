@@ -135,6 +135,9 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
         objects = expand_workloads(objects)
         found = _named(objects, wanted, within) if kind in ("", "Pod") else []
         found = found or _first_of_workload(objects, wanted, within, kind)
+        if not found:
+            objects = expand_workloads(_with_pods_of(objects, wanted, within, kind))
+            found = _first_of_workload(objects, wanted, within, kind)
     if len(found) > 1:
         keys = listed([pod.key for pod in found], MOST_SUGGESTED)
         raise InputError(f"pod {name!r} is in several namespaces: {keys}; say which with -n")
@@ -164,15 +167,40 @@ def pods_of_workload(objects: Objects, pod: Pod) -> list[Pod]:
 def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind: str) -> list[Pod]:
     """Of each workload of that name, a pending pod if there is one, else the first."""
     first: dict[tuple[str, str], Pod] = {}
+    cron_jobs = _jobs_of_cron_jobs(objects)
     for pod in _within(objects, namespace):
         workload = workload_of(pod)
-        found_kind, _, found = workload.partition("/")
-        if found != name or pod.finished or (kind and found_kind != kind):
+        job = cron_jobs.get((pod.namespace, workload))
+        of, _, found = workload.partition("/")
+        if job is not None and (kind == "CronJob" or found != name):
+            of, _, found = workload_of(_owned_as(pod, job)).partition("/")
+        if found != name or pod.finished or (kind and of != kind):
             continue
         known = first.setdefault((pod.namespace, workload), pod)
         if known.spec.node_name and not pod.spec.node_name:
             first[pod.namespace, workload] = pod
     return list(first.values())
+
+
+def _with_pods_of(objects: Objects, name: str, namespace: str | None, kind: str) -> Objects:
+    """The objects where a workload of that name that makes no pods now, scaled to zero or suspended, makes one."""
+    priorities = Priorities(objects)
+    return objects.replaced(
+        _making_pods(obj, priorities)
+        if obj.name == name and (not kind or type(obj).__name__ == kind) and namespace in (None, "", obj.namespace)
+        else obj
+        for obj in objects
+    )
+
+
+def _jobs_of_cron_jobs(objects: Objects) -> dict[tuple[str, str], Job]:
+    """The Jobs that belong to a CronJob, by namespace and workload."""
+    return {(job.namespace, f"Job/{job.name}"): job for job in objects.of(Job) if job.metadata.controller is not None}
+
+
+def _owned_as(pod: Pod, job: Job) -> Pod:
+    """A pod of a CronJob's Job as if the CronJob owned it: the Job is one of many."""
+    return replace(pod, metadata=replace(pod.metadata, owner_references=job.metadata.owner_references))
 
 
 def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
@@ -204,14 +232,10 @@ def first_pods(objects: Objects, where: str) -> list[Pod]:
     priorities = Priorities(objects)
     willing = Objects(_making_pods(obj, priorities) for obj in objects)
     expanded = expand_workloads(willing)
-    of_cron_jobs = {(job.namespace, job.name): job for job in expanded.of(Job) if job.metadata.controller is not None}
-    first: dict[tuple[str, str], Pod] = {}
+    cron_jobs, first = _jobs_of_cron_jobs(expanded), dict[tuple[str, str], Pod]()
     for pod in expanded.of(Pod):
-        owner = pod.metadata.controller
-        job = of_cron_jobs.get((pod.namespace, owner.name)) if owner is not None and owner.kind == "Job" else None
-        if job is not None:
-            # The Job is one of many: what the file has is the CronJob.
-            pod = replace(pod, metadata=replace(pod.metadata, owner_references=job.metadata.owner_references))
+        job = cron_jobs.get((pod.namespace, workload_of(pod)))
+        pod = pod if job is None else _owned_as(pod, job)
         workload = workload_of(pod)
         named = pod if workload.startswith("Pod/") else named_after(pod, workload.partition("/")[2])
         first.setdefault((pod.namespace, workload), named)

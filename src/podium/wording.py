@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from itertools import takewhile
+from operator import eq
 
 
 def counted(number: int, noun: str) -> str:
@@ -30,8 +32,14 @@ NEAR = 0.75
 def near_names(name: str, known: Iterable[str], most: int = 1) -> list[str]:
     """The known names for which this one is a likely mistake, the nearest first."""
     names = list(known)
-    close = get_close_matches(name, names, n=most, cutoff=NEAR)
-    return close or [each for each in names if each.lower() == name.lower()][:most]
+    close = get_close_matches(name, names, n=len(names) or 1, cutoff=NEAR)
+    # Of names that are as near, those that begin like it are.
+    close.sort(key=lambda each: (-SequenceMatcher(None, each, name).ratio(), -_shared_beginning(each, name)))
+    return close[:most] or [each for each in names if each.lower() == name.lower()][:most]
+
+
+def _shared_beginning(one: str, other: str) -> int:
+    return sum(takewhile(bool, map(eq, one, other)))
 
 
 def did_you_mean(names: Sequence[str]) -> str:

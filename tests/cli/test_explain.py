@@ -12,7 +12,7 @@ import pytest
 
 from .running import EXAMPLE, config, node, pod, run, written
 
-DEPLOYMENT = {
+DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "api", "namespace": "shop"},
@@ -63,6 +63,33 @@ def test_a_workload_stands_for_its_first_pod(tmp_path: Path) -> None:
 
     assert document["pod"].startswith("shop/api-")
     assert document["node"] == "n1"
+
+
+def cron_job(**spec: Any) -> dict[str, Any]:
+    template = {"spec": {"template": {"spec": pod()["spec"]}}}
+    spec = {"schedule": "0 3 * * *", "jobTemplate": template, **spec}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": spec}
+
+
+@pytest.mark.parametrize("name", ["cj/nightly", "cronjob/nightly", "nightly", "job/nightly-0"])
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_cron_job_stands_for_the_pod_of_its_next_job(name: str, suspend: bool, tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", node("n1"), cron_job(suspend=suspend))
+
+    result = run("explain", name, "-f", cluster)
+
+    if suspend and name.startswith("job/"):
+        assert result.exit_code == 2
+    else:
+        assert result.stdout.startswith("Pod default/nightly-0-0 goes to n1")
+
+
+def test_a_workload_without_pods_stands_for_the_first_it_would_make(tmp_path: Path) -> None:
+    idle = {**DEPLOYMENT, "spec": DEPLOYMENT["spec"] | {"replicas": 0}}
+    cluster = written(tmp_path / "cluster.json", node("n1"), idle)
+
+    assert run("explain", "deploy/api", "-f", cluster).stdout.startswith("Pod shop/api-")
+    assert "StatefulSet 'api' is not in the input" in run("explain", "sts/api", "-f", cluster).stderr
 
 
 def test_a_running_pod_is_decided_again(tmp_path: Path) -> None:

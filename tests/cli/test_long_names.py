@@ -20,7 +20,7 @@ from podium.present.text import (
     wrapped,
 )
 
-from .running import run
+from .running import node, pod, run, written
 
 DOMAIN = ".eu-central-1.compute.internal"
 
@@ -138,3 +138,24 @@ def test_tables_leave_out_what_all_names_end_with(arguments: tuple[str, ...], fl
 def test_wide_tables_and_documents_have_whole_names(fleet: Path) -> None:
     for output in ("wide", "json", "csv"):
         assert f"{NODE}{DOMAIN}" in run("drain", NODE, "-f", fleet, "-o", output).stdout
+
+
+def test_a_name_and_how_often_it_is_there_stay_together() -> None:
+    lines = wrapped("to general-a1 x3, general-a2 x12, general-a3", 20)
+
+    assert [line.text for line in lines] == ["to general-a1 x3,", "general-a2 x12,", "general-a3"]
+
+
+def test_of_nodes_that_are_as_near_those_that_begin_alike_come_first(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", node("ip-10-0-0-62"), node("ip-10-0-0-35"), node("ip-10-0-0-53"))
+
+    assert "did you mean ip-10-0-0-35," in run("drain", "ip-10-0-0-36", "-f", cluster).stderr
+
+
+def test_a_report_leaves_out_what_all_names_end_with(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", node(f"a{DOMAIN}"), node(f"b{DOMAIN}"), pod("web"))
+
+    page = run("simulate", "-f", cluster, "--html", "-").stdout
+
+    assert f"Nodes are named without {DOMAIN}. " in page
+    assert page.count(DOMAIN) == 1

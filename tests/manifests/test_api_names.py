@@ -126,6 +126,18 @@ REFUSED = {
     ),
     "no containers": (pod(containers=None), "spec.containers: is required"),
     "no template": (deployment(template=None), "spec.template: is required"),
+    "no template of a Job": (
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"parallelism": 2}},
+        "Job default/j: spec.template: is required",
+    ),
+    "no template of a CronJob": (
+        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "j"}, "spec": {"jobTemplate": None}},
+        "CronJob default/j: spec.jobTemplate.spec.template: is required",
+    ),
+    "a name that is no part of an address": (
+        {**budget(maxUnavailable=1), "metadata": {"name": "a/b"}},
+        "metadata.name: 'a/b' must not be '.' or '..', nor contain '/' or '%'",
+    ),
     "no selector": (deployment(selector=None), "spec.selector: is required"),
     "a selector of other pods": (
         deployment(selector={"matchLabels": {"app": "db"}}),

@@ -64,7 +64,7 @@ WORDS: dict[str, tuple[Decision, list[str]]] = {
     "two share the highest total": (
         placed({"Fit": {"a": 30, "b": 30, "c": 10}}, "b", rejected={"d": FULL}),
         [
-            "Pod shop/web goes to b with 30 points, taken among 2 nodes that share them: also a.",
+            "Pod shop/web goes to b with 30 points, chosen from 2 equally good nodes; the other is a.",
             "That is 20 more than c, the best of the others.",
             "Against c it gains 20 on Fit.",
             "It fits on 3 of 4 nodes.",
@@ -73,7 +73,7 @@ WORDS: dict[str, tuple[Decision, list[str]]] = {
     "all share it": (
         placed({"Fit": {"a": 30, "b": 30}}, "a"),
         [
-            "Pod shop/web goes to a with 30 points, taken among 2 nodes that share them: also b.",
+            "Pod shop/web goes to a with 30 points, chosen from 2 equally good nodes; the other is b.",
             "It fits on 2 of 2 nodes.",
         ],
     ),

@@ -50,7 +50,7 @@ RUNNING: dict[str, tuple[Pod, str]] = {
     ),
     "its node is gone": (
         make_pod("web", node="gone", requests=REQUESTS),
-        "It is bound to gone, which is not in the input or was not looked at.",
+        "It is bound to gone, which is not in the input.",
     ),
     "it is pending": (make_pod("web", requests=REQUESTS), "It fits on 2 of 3 nodes."),
 }

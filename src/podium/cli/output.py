@@ -104,10 +104,14 @@ def write_report(path: str | None, page: Callable[[], str]) -> bool:
     """Write an HTML report where `--html` says; true if it took stdout (`-`), so that nothing else may go there."""
     if path is None:
         return False
+    from podium.present.text import leaving_out
+
+    with leaving_out(NODE_DOMAIN.get()):
+        text = page()
     if path == STDOUT:
-        sys.stdout.write(page())
+        sys.stdout.write(text)
         return True
-    write_text(path, page())
+    write_text(path, text)
     return False
 
 
@@ -215,13 +219,12 @@ NODE_DOMAIN: ContextVar[str] = ContextVar("node domain", default="")
 
 
 def _emit_text(lines: Callable[[], Iterable[Line]], domain: str) -> None:
-    from podium.present.text import Line, leaving_out
+    from podium.present.text import Line, about_domain, leaving_out, without_domain
 
-    with leaving_out(domain) as left_out:
-        found = [line._replace(text=left_out.without(line.text)) for line in lines()]
-    print_lines(found)
-    if left_out.was_left_out:
-        print_lines([Line(""), Line(f"Nodes are named without {domain}", "dim")])
+    with leaving_out(domain):
+        found = [line._replace(text=without_domain(line.text)) for line in lines()]
+        note = about_domain()
+    print_lines([*found, *([Line(""), Line(note, "dim")] if note else [])])
 
 
 def emit(

@@ -60,8 +60,11 @@ from podium.model.meta import (
     qualified_name_errors,
 )
 from podium.model.objects import (
+    CronJobSpec,
     DaemonSetSpec,
     DeploymentSpec,
+    JobSpec,
+    JobTemplateSpec,
     NodeSpec,
     PodDisruptionBudgetSpec,
     StatefulSetSpec,
@@ -78,16 +81,24 @@ _LAST_PORT = 65535
 _HUGE_PAGES = "hugepages-"
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_NAME_ERRORS = {"Namespace": dns_label_errors, "Service": dns_label_errors}
-_ANY_NAME = ("PodDisruptionBudget",)
-"""The kinds of which the API server takes any name that can stand in an address."""
+
+
+def _segment_errors(name: str) -> list[str]:
+    """Why a name cannot stand in an address, which is all that some kinds ask of it."""
+    return ["must not be '.' or '..', nor contain '/' or '%'"] if name in (".", "..") or set(name) & {*"/%"} else []
+
+
+_NAME_ERRORS = {
+    "Namespace": dns_label_errors,
+    "PodDisruptionBudget": _segment_errors,
+    "Service": dns_label_errors,
+}
 
 
 def check_name(obj: Object) -> None:
     """The object's name and namespace, in the syntax of its kind."""
     kind, metadata = type(obj).__name__, obj.metadata
-    if kind not in _ANY_NAME:
-        _refuse(metadata.name, _NAME_ERRORS.get(kind, dns_subdomain_errors), "metadata.name")
+    _refuse(metadata.name, _NAME_ERRORS.get(kind, dns_subdomain_errors), "metadata.name")
     if metadata.namespace:
         _refuse(metadata.namespace, dns_label_errors, "metadata.namespace")
 
@@ -248,6 +259,16 @@ def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
         raise InputError("is required", "selector")
     if spec.selector is not None and not label_selector(spec.selector).matches(spec.template.metadata.labels):
         raise InputError("must be labels that spec.selector matches", "template.metadata.labels")
+
+
+def check_job(spec: JobSpec) -> None:
+    if spec.template == PodTemplateSpec():
+        raise InputError("is required", "template")
+
+
+def check_cron_job(spec: CronJobSpec) -> None:
+    if spec.job_template == JobTemplateSpec():
+        raise InputError("is required", "jobTemplate.spec.template")
 
 
 def refuse_null_containers(value: Any) -> None:
@@ -495,6 +516,8 @@ _CHECKS: dict[type[msgspec.Struct], Check] = {
 _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     Container: check_container,
     ContainerPort: check_port,
+    CronJobSpec: check_cron_job,
+    JobSpec: check_job,
     LabelSelector: check_label_selector,
     NodeSelectorTerm: check_node_selector_term,
     NodeSpec: check_node_spec,

@@ -99,7 +99,8 @@ def _summary(answer: Capacity, at_least: int) -> str:
     parts = [f"{counted(fits.count, 'more pod')} of {fits.template.key}" for fits in answer.fits]
     on = len({node for fits in answer.fits for node in fits.nodes})
     verb = "fits" if answer.count == 1 else "fit"
-    where = f" on {on:,} of {counted(answer.cluster.node_count, 'node')}" if answer.count else ""
+    nodes = answer.cluster.node_count
+    where = "" if not answer.count else " on the only node" if nodes == 1 else f" on {on:,} of {nodes:,} nodes"
     short = at_least - answer.count
     asked = f" Asked for were {at_least:,}: {f'{short:,} too few' if short > 0 else 'enough'}." if at_least > 1 else ""
     return f"{joined(parts)} {verb}{where}.{asked}"

@@ -127,7 +127,8 @@ def _why_there(decision: Decision) -> Iterator[str]:
     node, second = decision.node or "", runner_up(decision)
     points, ties = counted(decision.totals[node], "point"), [tie for tie in decision.ties if tie != decision.node]
     goes = f"Pod {decision.pod} goes to {node}"
-    among = f"taken among {len(ties) + 1:,} nodes that share them: also {listed(ties, NAMED)}"
+    others = f"the other is {ties[0]}" if len(ties) == 1 else f"the others are {listed(ties, NAMED)}"
+    among = f"chosen from {len(ties) + 1:,} equally good nodes; {others}"
     if not decision.scores and not decision.extender_scores:
         yield f"{goes}: nothing scores, so every node that fits is as good."
     elif second is None:

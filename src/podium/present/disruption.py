@@ -8,6 +8,7 @@ from typing import Any
 
 from podium.answers import Audit, Audited, Disrupted, Disruption, Fate, Finding, SpecConstraint, WorstCase
 from podium.answers.disruption import DELETE_EMPTY_DIR_DATA, FORCE, IGNORE_DAEMON_SETS, DrainFlag
+from podium.model.objects import REGION, ZONE
 from podium.present.decision_text import NAMED, TOP, WIDTH
 from podium.present.text import API_VERSION, Column, Line, styled, table, table_with_text, to_csv, wrapped
 from podium.wording import counted, joined, listed
@@ -50,15 +51,27 @@ def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = F
 
 def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
     """Which loss is the worst, whether all were tried, and what becomes of the pods."""
-    nodes = listed(worst.disruption.nodes, NAMED)
-    what = f"{worst.domain}, {counted(len(worst.disruption.nodes), 'node')}" if worst.domain else nodes
-    possible = counted(worst.possible, "set") if not worst.domain else f"{worst.possible:,} values"
+    nodes = worst.disruption.nodes
+    what = f"{worst.domain}, {counted(len(nodes), 'node')}" if worst.domain else _named(nodes)
+    possible = f"{worst.possible:,} {_sets(worst)}"
     if worst.exhaustive:
-        how = f"All {possible} were tried: nothing is worse."
+        how = f"All {possible} were tried: none is worse."
     else:
         how = f"Of {possible} {worst.tried:,} were tried, the most promising ones: another one may be worse."
     lines = [*wrapped(f"Worst to lose: {what}.", width, style="bold"), *wrapped(how, width)]
     return [*lines, *to_lines(worst.disruption, width=width, everything=everything)]
+
+
+def _sets(worst: WorstCase) -> str:
+    """What was tried one after the other."""
+    key, number = worst.domain.partition("=")[0], len(worst.disruption.nodes)
+    if worst.domain:
+        return {ZONE: "zones", REGION: "regions"}.get(key, f"values of {key}")
+    return "nodes" if number == 1 else f"sets of {number:,} nodes"
+
+
+def _named(nodes: Sequence[str]) -> str:
+    return joined(nodes) if len(nodes) <= NAMED else listed(nodes, NAMED)
 
 
 FLAGS = {
@@ -78,22 +91,27 @@ def _summary(disruption: Disruption) -> str:
     own = [pod for pod in disruption.pods if not pod.preempted_by]
     fates = Counter(pod.fate for pod in own)
     gone = len(own) - fates[Fate.STAYS] - fates[Fate.TERMINATING]
-    nodes = listed(disruption.nodes, NAMED)
-    what = f"When {nodes} {'is' if len(disruption.nodes) == 1 else 'are'} drained"
+    nodes, one = _named(disruption.nodes), len(disruption.nodes) == 1
+    what = f"When {nodes} {'is' if one else 'are'} drained"
     if disruption.kind == "fail":
-        what = f"When {nodes} {'fails' if len(disruption.nodes) == 1 else 'fail'}"
+        what = f"When {nodes} {'fails' if one else 'fail'}"
     if not gone:
         return f"{what}, no pod has to go elsewhere."
-    if fates[Fate.MOVES] == gone:
-        text = f"{what}, {'the pod finds' if gone == 1 else f'all {gone:,} pods find'} another node"
-    else:
-        parts = [f"{fates[fate]:,} {VERBS[fate][fates[fate] != 1]}" for fate in VERBS if fates[fate]]
-        text = f"{what}, of {counted(gone, 'pod')} {joined(parts)}"
-    others, verb = fates[Fate.STAYS], "go" if disruption.kind == "fail" else "stay"
-    with_node = f"1 more {'goes' if verb == 'go' else 'stays'} with its node"
-    if others != 1:
-        with_node = f"{others:,} more {verb} with their nodes"
-    return f"{text}; {with_node}." if others else f"{text}."
+    parts = [f"{fates[fate]:,} {VERBS[fate][fates[fate] != 1]}" for fate in VERBS if fates[fate]]
+    text = f"of {counted(gone, 'pod')} {joined(parts)}"
+    if len(parts) == 1:
+        every = {1: "the pod", 2: "both pods"}.get(gone, f"all {gone:,} pods")
+        text = f"{every} {next(VERBS[fate][gone != 1] for fate in VERBS if fates[fate])}"
+    staying = [pod for pod in own if pod.fate is Fate.STAYS]
+    return f"{what}, {text}{_staying(staying, disruption.kind, 'it' if one else 'them') if staying else ''}."
+
+
+def _staying(pods: Sequence[Disrupted], kind: str, them: str) -> str:
+    """What becomes of the pods that belong to their nodes."""
+    daemons = [pod for pod in pods if pod.workload.startswith("DaemonSet/")]
+    what = "static pod" if not daemons else "DaemonSet pod" if len(daemons) == len(pods) else "DaemonSet or static pod"
+    verbs = ("goes down with", "go down with") if kind == "fail" else ("stays on", "stay on")
+    return f"; {counted(len(pods), what)} {verbs[len(pods) != 1]} {them}"
 
 
 def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
@@ -198,7 +216,7 @@ FINDINGS = {
     Finding.DRIFTED: ("would go elsewhere", "would go elsewhere"),
     Finding.UNFIT: ("would no longer fit where it is", "would no longer fit where they are"),
     Finding.UNDECIDED: ("cannot be decided", "cannot be decided"),
-    Finding.SKIPPED: ("more has no other node to go to", "more have no other node to go to"),
+    Finding.SKIPPED: ("DaemonSet or static pod belongs to its node", "DaemonSet or static pods belong to their nodes"),
 }
 """What the summary says of one pod, and of several."""
 

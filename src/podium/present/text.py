@@ -92,9 +92,16 @@ class NodeDomain:
 _DOMAIN: ContextVar[NodeDomain | None] = ContextVar("node domain", default=None)
 
 
-def _without_domain(text: str) -> str:
+def without_domain(text: str) -> str:
+    """The text with node names as short as `leaving_out` wants them."""
     left_out = _DOMAIN.get()
     return text if left_out is None else left_out.without(text)
+
+
+def about_domain() -> str:
+    """What was left out of node names so far, in a sentence; empty if nothing was."""
+    left_out = _DOMAIN.get()
+    return f"Nodes are named without {left_out.domain}" if left_out is not None and left_out.was_left_out else ""
 
 
 @contextmanager
@@ -126,15 +133,24 @@ class Line(NamedTuple):
 
 def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: str = "") -> list[Line]:
     """The text in lines of at most `width`, the first and the following ones indented as given."""
-    text = _without_domain(text)
-    words = text.split()
+    text = _unbroken(without_domain(text))
+    words = text.split(" ")
     if first.strip() and words and len(first) + len(words[0]) > width:
         # No room is left beside the beginning.
         return [Line(first.rstrip(), style), *wrapped(text, width, first=then, then=then, style=style)]
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False, break_long_words=False
     )
-    return [Line(line, style) for line in lines]
+    return [Line(line.replace(_HARD_SPACE, " "), style) for line in lines]
+
+
+_HARD_SPACE = "\N{NO-BREAK SPACE}"
+_TIMES = re.compile(r" (?=x\d)")
+
+
+def _unbroken(text: str) -> str:
+    """The text with no break between a name and how often it is there: `n1 x3`."""
+    return _TIMES.sub(_HARD_SPACE, text)
 
 
 class Column(NamedTuple):
@@ -147,7 +163,7 @@ class Column(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """The title and the cells, as they are shown."""
-        return [_without_domain(text) for text in (self.title, *self.cells)]
+        return [without_domain(text) for text in (self.title, *self.cells)]
 
     @property
     def width(self) -> int:
@@ -203,7 +219,7 @@ def table_with_text(
     remarks: Sequence[str] = (),
 ) -> list[Line]:
     """A table whose last column is text that is wrapped; a row may have a remark, which stands below its text."""
-    words = [len(word) for text in (title, *texts) for word in _without_domain(text).split()]
+    words = [len(word) for text in (title, *texts) for word in _unbroken(without_domain(text)).split(" ")]
     room = width - min(max(LEAST_TEXT, *words), width // 2) - len(GAP)
     indent = sum(_widths(columns, room)) + len(GAP) * len(columns)
     head, *starts = table(columns, room)

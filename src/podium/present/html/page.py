@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from podium.cluster import Cluster
 from podium.engine import Usage
 from podium.model.resources import CPU, MEMORY
-from podium.present.text import Line, amount, share
+from podium.present.text import Line, about_domain, amount, share, without_domain
 
 VOID = frozenset({"br", "meta"})
 LONGEST_NAME = 40
@@ -22,8 +22,8 @@ class Markup(str):
 
 
 def markup(content: object) -> Markup:
-    """Content as HTML: markup as it is, anything else escaped."""
-    return content if isinstance(content, Markup) else Markup(escape(str(content)))
+    """Content as HTML: markup as it is, anything else escaped, with node names as short as text has them."""
+    return content if isinstance(content, Markup) else Markup(escape(without_domain(str(content))))
 
 
 def element(tag: str, *content: object, **attributes: object) -> Markup:
@@ -73,7 +73,7 @@ def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], c
 
 def _is_name(cell: Cell) -> bool:
     """Whether the content is one short word, which is better not broken at its hyphens."""
-    text = str(cell.content)
+    text = without_domain(str(cell.content))
     return not isinstance(cell.content, Markup) and " " not in text and len(text) <= LONGEST_NAME
 
 
@@ -164,7 +164,8 @@ def page(title: str, words: Sequence[str], *sections: Markup | None, good: bool 
         element("style", Markup(STYLE)),
     )
     main = element("main", element("h1", title), *paragraphs, together(filter(None, sections)))
-    footer = element("footer", "Written by Podium, which decides as kube-scheduler does.")
+    about = "Written by Podium, which decides as kube-scheduler does."
+    footer = element("footer", ". ".join(filter(None, (about_domain(), about))))
     return f"<!doctype html>\n{element('html', head, element('body', main, footer), lang='en')}\n"
 
 

@@ -55,7 +55,7 @@ from podium.present.notebook import heat_map, pending_table, rejection_table, wo
 from podium.present.simulation import outcome
 from podium.present.text import amount, share, to_yaml
 from podium.present.upgrade import places, to_lines
-from podium.wording import counted, joined
+from podium.wording import counted, joined, listed
 
 _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
 
@@ -259,7 +259,7 @@ def disruption_page(found: Disruption | WorstCase) -> str:
         disruption, lines = found, disruption_text.to_lines(found, width=UNLIMITED)
     verb = {"drain": "Draining", "fail": "Losing"}[disruption.kind]
     return page(
-        f"{verb} {', '.join(disruption.nodes)}",
+        f"{verb} {listed(disruption.nodes, IN_TITLE)}",
         opening(lines),
         _budgets(disruption) if disruption.budgets else None,
         section("What becomes of the pods", scrolling(_fates(disruption.pods))) if disruption.pods else None,
@@ -333,6 +333,8 @@ def _drifted(pods: Sequence[Audited]) -> Markup:
 
 
 MOST_TRIALS = 20
+IN_TITLE = 3
+"""How many nodes a title names."""
 
 
 def comparison_page(comparison: Comparison) -> str:
