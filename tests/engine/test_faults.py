@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders import make_config, make_node, make_pod
+from builders import make_config, make_node, make_pod, scores
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import Ints
-from podium.engine import Scheduler
+from podium.engine import Decision, Scheduler
 from podium.errors import PluginError
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, ScorePlugin, Status, Verdict
 from podium.model import Pod
@@ -152,8 +152,36 @@ def test_a_plugin_that_failed_is_asked_again(monkeypatch: pytest.MonkeyPatch) ->
     assert scheduler.decide(make_pod("c")).feasible == ("n01", "n02")
 
 
-@pytest.mark.parametrize("name", ["InterPodAffinity", "PodTopologySpread"])
-def test_a_filter_without_its_pre_filter_fails_even_where_it_has_nothing_to_do(name: str) -> None:
-    config = make_config({"plugins": {"preFilter": {"disabled": [{"name": name}]}}})
-    decision = Scheduler(Cluster.from_objects([make_node("n1"), make_node("n2")]), config).decide(make_pod("p"))
-    assert decision.error == f"plugin '{name}' failed: KeyError: '{name}'"
+def unprepared(name: str, point: str, release: str = "v1.37") -> Decision:
+    """A pod decided on two nodes by a profile that leaves out one extension point of a plugin."""
+    config = make_config({"plugins": {point: {"disabled": [{"name": name}]}}})
+    return Scheduler(Cluster.from_objects([make_node("n1"), make_node("n2")]), config, release=release).decide(
+        make_pod("p")
+    )
+
+
+@pytest.mark.parametrize("release", ["v1.29", "v1.37"])
+@pytest.mark.parametrize("name", ["InterPodAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread"])
+def test_a_filter_without_its_pre_filter_fails_even_where_it_has_nothing_to_do(name: str, release: str) -> None:
+    assert unprepared(name, "preFilter", release).error == (
+        f"plugin '{name}' failed: it needs preFilter, where the profile does not run it"
+    )
+
+
+@pytest.mark.parametrize("name", ["InterPodAffinity", "PodTopologySpread", "TaintToleration"])
+def test_a_score_without_its_pre_score_fails(name: str) -> None:
+    assert unprepared(name, "preScore").error == (
+        f"plugin '{name}' failed: it needs preScore, where the profile does not run it"
+    )
+
+
+@pytest.mark.parametrize("name", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
+def test_a_score_that_gets_ready_by_itself_does_without_pre_score(name: str) -> None:
+    assert unprepared(name, "preScore").feasible == ("n1", "n2")
+
+
+@pytest.mark.parametrize(("release", "score"), [("v1.32", 100), ("v1.33", 0), ("v1.37", 0)])
+def test_pods_without_requests_get_no_balance_where_pre_score_does_not_skip_them(release: str, score: int) -> None:
+    decision = unprepared("NodeResourcesBalancedAllocation", "preScore", release)
+
+    assert (scores(decision, "NodeResourcesBalancedAllocation") or {})["n1"] == score

@@ -77,6 +77,8 @@ class Plugin:
     """The heading of the plugin's scores in a table, where its name is too long; empty for the name itself."""
     reads: Aspect | None = None
     """The aspects of a node that the results depend on; None stands for all of them, and no result is kept."""
+    needs: frozenset[str] = frozenset()
+    """Of `preFilter` and `preScore`, those without which the plugin cannot filter or score: it fails for every pod."""
     release_rules: Rules = NEWEST_RULES
     """How the release decides that the plugin is part of; known once the plugin is made, so not to `__init__`."""
 

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import NamedTuple, TypeVar
 
+from podium.cluster import Nodes
+from podium.cluster.columns import Ints
 from podium.config.types import Profile
-from podium.errors import ConfigError, InputError, PodiumError
+from podium.errors import ConfigError, InputError, PluginError, PodiumError
 from podium.framework.plugin import (
     BindPlugin,
+    CycleState,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -24,8 +27,9 @@ from podium.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from podium.framework.status import Status
+from podium.framework.status import Status, Verdict
 from podium.framework.suggested_change import Obstacle, RejectedNodes
+from podium.model import Pod
 from podium.rules import NEWEST_RULES, Rules
 
 ENTRY_POINT_GROUP = "podium.plugins"
@@ -94,6 +98,22 @@ class Weighted(NamedTuple):
     weight: int
 
 
+class Unprepared(FilterPlugin, ScorePlugin):
+    """Stands in for a plugin that runs without the point at which it looks at the pod first: it always fails."""
+
+    def __init__(self, plugin: str, point: str) -> None:
+        super().__init__()
+        # The plugin itself may run at another point, and is known by its name there.
+        self.name = f"{plugin} without {point}"
+        self._error = PluginError(plugin, f"failed: it needs {point}, where the profile does not run it")
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
+        raise self._error
+
+    def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
+        raise self._error
+
+
 class Framework:
     """The plugins of one profile, in the order they run."""
 
@@ -107,7 +127,7 @@ class Framework:
         self.pre_enqueue = self._at("preEnqueue", PreEnqueuePlugin)
         self.queue_sort = self._at("queueSort", QueueSortPlugin)
         self.pre_filter = self._at("preFilter", PreFilterPlugin)
-        self.filter = self._at("filter", FilterPlugin)
+        self.filter: list[FilterPlugin] = [self._prepared(p, "preFilter") for p in self._at("filter", FilterPlugin)]
         self.post_filter = self._at("postFilter", PostFilterPlugin)
         self.pre_score = self._at("preScore", PreScorePlugin)
         self.reserve = self._at("reserve", ReservePlugin)
@@ -117,7 +137,7 @@ class Framework:
         self.post_bind = self._at("postBind", PostBindPlugin)
         scores = self._at("score", ScorePlugin)
         weights = {ref.name: ref.weight for ref in profile.points.get("score", ())}
-        self.score = [Weighted(plugin, weights[plugin.name]) for plugin in scores]
+        self.score = [Weighted(self._prepared(plugin, "preScore"), weights[plugin.name]) for plugin in scores]
 
     def obstacles(self, rejected: RejectedNodes) -> dict[str, tuple[Obstacle, ...]]:
         """What is in the way on each rejected node, as far as it has a name.
@@ -145,6 +165,11 @@ class Framework:
                 raise
             except Exception as error:  # whatever a user's constructor raises, the profile cannot be used
                 raise ConfigError([f"plugin {name!r} cannot be set up: {error}"]) from error
+
+    def _prepared(self, plugin: P, point: str) -> P | Unprepared:
+        """The plugin, or one that fails in its place where the profile leaves out a point that it needs."""
+        runs = any(ref.name == plugin.name for ref in self.profile.points.get(point, ()))
+        return plugin if runs or point not in plugin.needs else Unprepared(plugin.name, point)
 
     def _at(self, point: str, kind: type[P]) -> list[P]:
         """The plugins of an extension point, less those that have nothing to do there in a simulation."""

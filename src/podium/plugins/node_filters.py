@@ -158,6 +158,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Reject nodes where a host port of the pod is in use."""
 
     name = "NodePorts"
+    needs = frozenset(("preFilter",))
     reads = Aspect.PORTS
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
@@ -306,6 +307,7 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesB
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
+    needs = frozenset(("preScore",))
     title = "Taint"
     reads = Aspect.TAINTS
     reverse = True

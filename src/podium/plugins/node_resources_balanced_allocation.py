@@ -109,6 +109,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         before, after, backed = state[self._score_key]
+        if before == after and self.release_rules.balanced_allocation_skips_best_effort:
+            # Where PreScore runs, such a pod is not scored at all.
+            return np.zeros(len(nodes), dtype=np.int64)
         if not after:
             return np.full(len(nodes), MAX_NODE_SCORE)
         gain = _evenness(*_fractions(after, nodes, self._amounts(backed)))
@@ -148,6 +151,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         before, after, backed = state[self._score_key]
+        if before == after and self.release_rules.balanced_allocation_skips_best_effort:
+            return 0
         if backed:
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts

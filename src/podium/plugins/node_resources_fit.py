@@ -261,6 +261,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """
 
     name = "NodeResourcesFit"
+    needs = frozenset(("preFilter",))
     title = "Fit"
     reads = Aspect.RESOURCES
 

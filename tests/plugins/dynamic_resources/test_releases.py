@@ -79,6 +79,12 @@ BINDING = gpus("a", 1, bindingConditions=["Ready"], bindingFailureConditions=["F
             id="an alternative for all devices, while the first wants one",
         ),
         pytest.param(
+            [gpus("a", 1, allowMultipleAllocations=True)],
+            exactly(selectors=[{"cel": {"expression": "device.allowMultipleAllocations"}}]),
+            {"v1.34": NONE, "v1.35": NONE, "v1.36": "gpu-0", "v1.37": "gpu-0"},
+            id="an expression about devices that several claims may have",
+        ),
+        pytest.param(
             INCOMPLETE,
             exactly(),
             {"v1.34": "gpu-0", "v1.35": NONE, "v1.37": NONE},

@@ -89,6 +89,17 @@ def test_pods_that_cannot_go_anywhere(objects: list[Object], claim: str, reason:
     assert (decision.absent.plugin, decision.absent.reasons) == ("VolumeZone", (reason,))
 
 
+@pytest.mark.parametrize(("objects", "claim", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_where_it_runs_at_filter_alone_it_rejects_the_nodes(objects: list[Object], claim: str, reason: str) -> None:
+    plugins = ALONE["profiles"][0]["plugins"]
+    config = make_config({"plugins": {**plugins, "preFilter": {"disabled": [{"name": "VolumeZone"}]}}})
+
+    decision = decide([*NODES, *objects], pod_with(uses(claim)), config)
+
+    rejected = ("VolumeZone", "UnschedulableAndUnresolvable", (reason,))
+    assert rejections(decision) == {node.name: rejected for node in NODES}
+
+
 @pytest.mark.parametrize(
     "volumes", [[], uses("data"), ephemeral("scratch")], ids=["none", "a waiting claim", "an ephemeral volume"]
 )

@@ -191,7 +191,8 @@ def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) 
         raise SelectionError(f"selector #{number}: CEL compile error: {selector}")
     try:
         if device.seen_by_cel is None:
-            device.seen_by_cel = _prepared(device, rules, is_shared=device.is_shared)
+            is_shared = device.is_shared and rules.device_search_knows_capacity
+            device.seen_by_cel = _prepared(device, rules, is_shared=is_shared)
         return selector.matches_device(device.seen_by_cel)
     except CelError as error:
         where = f" on device {device.id}" if rules.device_errors_say_more else ""

@@ -225,20 +225,19 @@ class VolumeZone(PreFilterPlugin, StorageFilter):
     REASON = "node(s) had no available volume zone"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        topologies: list[Topology] = []
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is not None:
-                found = topologies_of(volume.persistent_volume_claim.claim_name, pod.namespace, nodes.cluster.store)
-                if isinstance(found, Status):
-                    return PreFilterResult(found)
-                topologies += found
+        topologies = _topologies(pod, nodes.cluster.store)
+        if isinstance(topologies, Status):
+            return PreFilterResult(topologies)
         if not topologies:
             return SKIPPED
         state[self.name] = topologies
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        topologies: list[Topology] = state[self.name]
+        # A profile may leave out PreFilter.
+        topologies: list[Topology] | Status = state.get(self.name) or _topologies(pod, nodes.cluster.store)
+        if isinstance(topologies, Status):
+            return Verdict.choose(np.ones(len(nodes), dtype=np.int64), (topologies,))
         labelled, matches = np.zeros(len(nodes), dtype=np.bool_), np.ones(len(nodes), dtype=np.bool_)
         for label in CURRENT_LABELS:
             labelled |= nodes.codes(label) >= 0
@@ -262,6 +261,18 @@ class VolumeZone(PreFilterPlugin, StorageFilter):
     def volume_moved(self, waiting: WaitingPod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
         """Whether the volume is new or has other zone or region labels than before."""
         return old is None or any(old.metadata.labels.get(k) != new.metadata.labels.get(k) for k in CURRENT_LABELS)
+
+
+def _topologies(pod: Pod, store: Store) -> list[Topology] | Status:
+    """What the volumes of a pod's claims say together, or what is wrong with one of the claims."""
+    topologies: list[Topology] = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            found = topologies_of(volume.persistent_volume_claim.claim_name, pod.namespace, store)
+            if isinstance(found, Status):
+                return found
+            topologies += found
+    return topologies
 
 
 def _matching(topology: Topology, nodes: Nodes) -> Mask:
