@@ -26,6 +26,8 @@ class Groups(NamedTuple):
     first: Ints
     living: Ints
     """The groups of rows that have nodes."""
+    examples: Ints
+    """One row of each of those."""
 
     def everywhere(self, marked: Mask) -> Mask:
         """What is said of the living groups as said of all: nothing is said of the others."""
@@ -63,7 +65,8 @@ class LabelGroups:
             combined = combined * (len(column.values) + 1) + column.codes[: self._columns.size] + 1
             combined = np.unique(combined, return_inverse=True)[1]
         _, first, of_row = np.unique(combined, return_index=True, return_inverse=True)
-        return Groups(of_row, first, np.flatnonzero(alive[first]))
+        living = np.flatnonzero(alive[first])
+        return Groups(of_row, first, living, first[living])
 
 
 class NodeAmounts(NamedTuple):

@@ -178,7 +178,7 @@ class Evaluation:
         labels = plugin.filter_labels(self.state) if isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
-            rejected = self._rejects(plugin, Nodes(self.cluster, groups.first[groups.living]))
+            rejected = self._rejects(plugin, Nodes(self.cluster, groups.examples))
             self.feasible.drop_groups(groups.everywhere(rejected), groups)
         else:
             nodes = self.feasible.nodes
@@ -188,12 +188,12 @@ class Evaluation:
         """Whether each node is rejected by a filter that runs for this pod alone."""
         if len(nodes) > FEW_NODES or not filters_by_node(plugin):
             return self._run(plugin, nodes).rejected
-        return np.array([self._rejects_node(plugin, node) for node in nodes], dtype=np.bool_)
+        state, pod, cluster = self.state, self.pod, self.cluster
+        statuses = [plugin.filter_node(state, pod, NodeInfo(cluster, row)) for row in nodes.rows.tolist()]
+        return np.array([s is not SUCCESS and self._is_rejection(plugin, s) for s in statuses], dtype=np.bool_)
 
-    def _rejects_node(self, plugin: FilterPlugin, node: NodeInfo) -> bool:
-        status = plugin.filter_node(self.state, self.pod, node)
-        if status is SUCCESS:
-            return False
+    @staticmethod
+    def _is_rejection(plugin: FilterPlugin, status: Status) -> bool:
         if checked_status(plugin.name, status).code is Code.ERROR:
             raise PluginError(plugin.name, f"failed: {status.message}")
         return status != SUCCESS
