@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -117,8 +118,17 @@ KINDS = {
 """The names that kubectl has for what pods belong to."""
 
 
-def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, Objects]:
-    """The pod of that name (`name`, `namespace/name` or `kind/name`), and the objects it is one of.
+class FoundPod(NamedTuple):
+    """A pod, and the objects it is one of."""
+
+    pod: Pod
+    objects: Objects
+    is_wanted: bool = True
+    """False for the pod of a workload that wants none now, scaled to zero or suspended."""
+
+
+def find_pod(objects: Objects, name: str, namespace: str | None) -> FoundPod:
+    """The pod of that name (`name`, `namespace/name` or `kind/name`).
 
     A workload's name stands for its first pending pod, else for its first pod, else for the first it would make.
     """
@@ -131,12 +141,17 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
         raise InputError(f"pod {name!r} is not in namespace {namespace!r}; leave one of the two out")
     within = wanted_namespace or namespace or objects.namespace
     found = _named(objects, wanted, within) if kind in ("", "Pod") else []
+    is_wanted = True
+
+    def is_due(cron_job: CronJob) -> bool:
+        return kind in ("", "Pod", "Job", "CronJob") and wanted.startswith(cron_job.name)
+
     if not found or any(_lacks_claims(pod) for pod in found):
-        objects = expand_workloads(objects)
+        objects = expand_workloads(objects, is_due)
         found = _named(objects, wanted, within) if kind in ("", "Pod") else []
         found = found or _first_of_workload(objects, wanted, within, kind)
         if not found:
-            objects = expand_workloads(_with_pods_of(objects, wanted, within, kind))
+            objects, is_wanted = expand_workloads(_with_pods_of(objects, wanted, within, kind), is_due), False
             found = _first_of_workload(objects, wanted, within, kind)
     if len(found) > 1:
         keys = listed([pod.key for pod in found], MOST_SUGGESTED)
@@ -145,7 +160,7 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> tuple[Pod, O
         what = "pod" if kind in ("", "Pod") else kind
         key = f"{within}/{wanted}" if within else wanted
         raise InputError(f"{what} {key!r} is not in the input{_hint(objects, wanted, kind)}")
-    return found[0], objects
+    return FoundPod(found[0], objects, is_wanted)
 
 
 def _lacks_claims(pod: Pod) -> bool:
@@ -209,11 +224,13 @@ def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
 
 def _hint(objects: Objects, wanted: str, kind: str) -> str:
     """What was likely meant: workloads as kind/name, pods as namespace/name."""
-    pods = objects.of(Pod)
-    if not pods:
+    pods, kinds = objects.of(Pod), set(KINDS.values())
+    # Also those that have no pods.
+    workloads = {f"{type(obj).__name__}/{obj.name}" for obj in objects if type(obj).__name__ in kinds}
+    if not workloads:
         return ", which has no pods at all"
-    workloads = dict.fromkeys(workload_of(pod).partition("/") for pod in pods)
-    known = {name: f"{of.lower()}/{name}" for of, _, name in workloads if of != "Pod" and kind in ("", of)}
+    named = (workload.partition("/") for workload in sorted(workloads.union(map(workload_of, pods))))
+    known = {name: f"{of.lower()}/{name}" for of, _, name in named if of != "Pod" and kind in ("", of)}
     if kind in ("", "Pod"):
         known |= {pod.name: pod.key for pod in pods}
     return _meant(wanted, known)

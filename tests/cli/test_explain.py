@@ -84,11 +84,22 @@ def test_a_cron_job_stands_for_the_pod_of_its_next_job(name: str, suspend: bool,
         assert result.stdout.startswith("Pod default/nightly-0-0 goes to n1")
 
 
+def test_cron_jobs_are_spoken_of_only_where_one_is_explained(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", node("n1"), cron_job(), DEPLOYMENT)
+
+    assert "CronJob" not in run("explain", "deploy/api", "-f", cluster).stderr
+    assert "CronJob default/nightly treated as if due now" in run("explain", "cj/nightly", "-f", cluster).stderr
+    assert "did you mean cronjob/nightly?" in run("explain", "cj/nightyl", "-f", cluster).stderr
+
+
 def test_a_workload_without_pods_stands_for_the_first_it_would_make(tmp_path: Path) -> None:
     idle = {**DEPLOYMENT, "spec": DEPLOYMENT["spec"] | {"replicas": 0}}
     cluster = written(tmp_path / "cluster.json", node("n1"), idle)
 
-    assert run("explain", "deploy/api", "-f", cluster).stdout.startswith("Pod shop/api-")
+    result = run("explain", "deploy/api", "-f", cluster)
+
+    assert result.stdout.startswith("Pod shop/api-")
+    assert result.stderr.startswith("deploy/api wants no pods now; shop/api-")
     assert "StatefulSet 'api' is not in the input" in run("explain", "sts/api", "-f", cluster).stderr
 
 

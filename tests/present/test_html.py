@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import node, pod, run, written
 from podium.engine import Usage
-from podium.present.html.page import bar, page, section
+from podium.present.html.page import bar, element, page, section
 
 OPTIONS = {
     "explain": ("explain", "web"),
@@ -185,3 +185,11 @@ def test_bad_input_is_one_line_and_code_2(arguments: tuple[str, ...], problem: s
     assert problem in result.stderr
     assert result.stderr.count("\n") == 1
     assert not list(folder.glob("*.html"))
+
+
+def test_names_in_a_list_do_not_break_at_their_hyphens() -> None:
+    names = f"gpu-1, general-a2 & {'x-' * 30}, on"
+    unbroken = '<span class="name">gpu-1,</span> <span class="name">general-a2</span> &amp; '
+    assert element("td", names) == f"<td>{unbroken}{'x-' * 30}, on</td>"
+    assert element("td", "general-a2") == "<td>general-a2</td>"
+    assert element("title", names) == f"<title>gpu-1, general-a2 &amp; {'x-' * 30}, on</title>"

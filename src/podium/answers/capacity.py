@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Any, Unpack
 
@@ -17,6 +17,7 @@ from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.engine.simulation import in_queue_order
 from podium.errors import InputError, PluginError
+from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.lookup import find_nodes
 from podium.manifests import workload_of
 from podium.manifests.workloads import daemon_tolerations, should_run
@@ -69,6 +70,8 @@ class Capacity:
     """What was decided about the first pod that does not fit; None if there is none up to the limit."""
     cluster: Cluster
     """The cluster with every pod placed that fits."""
+    obstacles: Mapping[str, tuple[Obstacle, ...]] = field(default_factory=dict)
+    """Per node that rejected the first pod that does not fit, the things in the way, as far as they have names."""
 
     @property
     def count(self) -> int:
@@ -126,6 +129,7 @@ def capacity(
     wanted = limit or None
     nodes: list[Counter[str]] = [Counter() for _ in templates]
     stopped_by: Decision | None = None
+    obstacles: Mapping[str, tuple[Obstacle, ...]] = {}
     with closing(Scheduler(cluster, SchedulerOptions.steady(config, **keywords))) as scheduler:
         for place, pod in islice(pods_of(templates, turns, cluster), wanted):
             try:
@@ -135,11 +139,14 @@ def capacity(
             if node is not None:
                 nodes[place][node] += 1
                 continue
-            stopped_by = stopped_by or scheduler.decide(pod, preempt=True)
+            if stopped_by is None:
+                stopped_by = scheduler.decide(pod, preempt=True)
+                rejected = RejectedNodes(pod, stopped_by.rejected, cluster)
+                obstacles = scheduler.framework_of(pod).obstacles(rejected) if stopped_by.rejected else {}
             if not is_daemon(pod):
                 break
     fits = tuple(Fits(template, dict(counts)) for template, counts in zip(templates, nodes, strict=True))
-    return Capacity(fits, turns, limit, stopped_by, cluster)
+    return Capacity(fits, turns, limit, stopped_by, cluster, obstacles)
 
 
 def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:

@@ -63,9 +63,11 @@ def explain(
     from podium.present.explanation import explain_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects = find_pod(read_objects(source), pod, namespace)
+    found, objects, is_wanted = find_pod(read_objects(source), pod, namespace)
     mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
-    if found.name != pod.rpartition("/")[2]:
+    if not is_wanted:
+        remark(f"{pod} wants no pods now; {found.key} is what its template makes")
+    elif found.name != pod.rpartition("/")[2]:
         remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found))}")
     settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
@@ -143,7 +145,7 @@ def why_not(
     from podium.lookup import find_pod
 
     registry = registry_with(deciding.plugins)
-    found, objects = find_pod(read_objects(source), pod, namespace)
+    found, objects, _ = find_pod(read_objects(source), pod, namespace)
     mention(objects, verbose=source.verbose)
     settings = scheduler_options(deciding, objects, registry)
     answer = answers.why_not(

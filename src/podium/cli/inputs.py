@@ -68,7 +68,7 @@ def read_templates(names: Iterable[str], objects: Objects, profile: str | None =
     found: list[Pod] = []
     for name in names:
         if name != "-" and not Path(name).exists() and not name.endswith(FILE_ENDINGS):
-            found.append(named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]))
+            found.append(named_after(find_pod(objects, name, None).pod, name.rpartition("/")[2]))
         else:
             objects_of_file = load(name, strict=READING.get().strict)
             _warn_of(objects_of_file.unknown)

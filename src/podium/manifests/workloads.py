@@ -295,12 +295,12 @@ _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
 }
 
 
-def expand_workloads(objects: Objects) -> Objects:
+def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None = None) -> Objects:
     """The objects, and behind each workload the pending pods it wants and does not have.
 
     Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs,
     PersistentVolumeClaims and ResourceClaims that controllers would create on the way, the claims of ephemeral volumes
-    among them. Names are the same in every run.
+    among them. Names are the same in every run. CronJobs that are not suspended are due if `is_due` says so.
     """
     expansion = Expansion(objects)
     expanded: list[Object] = []
@@ -310,6 +310,8 @@ def expand_workloads(objects: Objects) -> Objects:
             expanded += [pod, *claims]
         else:
             expanded.append(obj)
+        if is_due is not None and type(obj) is CronJob and not is_due(obj):
+            continue
         expand = _EXPAND.get(type(obj))
         if expand is not None and not obj.metadata.deletion_timestamp:
             expanded += expand(obj, expansion)

@@ -13,7 +13,7 @@ from podium.answers import Capacity, Fits, NodeMix, NodesNeeded
 from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
 from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
-from podium.present.decision_text import NAMED, TOP, WIDTH, rejections
+from podium.present.decision_text import NAMED, TOP, WIDTH, rejections, summarized
 from podium.present.text import (
     API_VERSION,
     Column,
@@ -119,6 +119,8 @@ def _why_stopped(answer: Capacity, width: int) -> Iterator[Line]:
         yield from wrapped(rejection.why, width, first=first, then=" " * len(first))
         names = listed(rejection.nodes, NAMED)
         yield from wrapped(names, width, first=" " * len(first), then=" " * len(first), style="dim")
+        for sentence in summarized(rejection.nodes, answer.obstacles):
+            yield from wrapped(sentence, width, first=" " * len(first), then=" " * (len(first) + 2))
     if len(groups) > TOP:
         rest = sum(len(rejection.nodes) for rejection in groups[TOP:])
         yield Line(f"and {counted(rest, 'more node')} for {counted(len(groups) - TOP, 'other reason')}", "dim")

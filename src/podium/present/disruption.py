@@ -278,9 +278,9 @@ def _plugin_lines(pods: Sequence[Audited]) -> list[Line]:
         points.update({plugin: by for plugin, by in pod.plugins.items() if by > 0})
     order = [plugin for plugin, _ in points.most_common()]
     columns = [
-        Column("DRAWN ELSEWHERE BY", order, right=False),
-        Column("MOSTLY, PODS", [f"{main[plugin]:,}" for plugin in order]),
-        Column("POINTS", [f"{points[plugin]:,}" for plugin in order]),
+        Column("DRAWN ELSEWHERE, MOSTLY BY", order, right=False),
+        Column("PODS", [f"{main[plugin]:,}" for plugin in order]),
+        Column("POINTS IN ALL", [f"{points[plugin]:,}" for plugin in order]),
     ]
     return styled(table(columns), ["bold", *[""] * len(order)])
 

@@ -59,7 +59,7 @@ def _options(
 def _explain(question: questions.Explain, subject: Subject) -> Answered:
     from podium.present.html.reports import explanation_page
 
-    pod, _ = find_pod(subject.objects, question.pod, None)
+    pod = find_pod(subject.objects, question.pod, None).pod
     options = _options(question, subject)
     if question.settings is not None:
         document = turned(subject, question.settings, question.profile)
@@ -81,7 +81,7 @@ def _simulate(question: questions.Simulate, subject: Subject) -> Answered:
 def _why_not(question: questions.WhyNot, subject: Subject) -> Answered:
     from podium.present.html.reports import why_not_page
 
-    pod, _ = find_pod(subject.objects, question.pod, None)
+    pod = find_pod(subject.objects, question.pod, None).pod
     found = answers.why_not(
         subject.cluster,
         pod,
@@ -127,7 +127,7 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
 def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod], list[Object]]:
     """The pods to make more of, and the objects that come with those that are not in the cluster."""
     objects = subject.objects
-    found = [named_after(find_pod(objects, name, None)[0], name.rpartition("/")[2]) for name in question.pods]
+    found = [named_after(find_pod(objects, name, None).pod, name.rpartition("/")[2]) for name in question.pods]
     new: list[Object] = []
     if question.podspec is not None:
         posted = load(manifests(question.podspec, "podspec"))

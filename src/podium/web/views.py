@@ -255,7 +255,7 @@ class Views:
 
     def _pod(self, name: str) -> Pod:
         found = self.subject.cluster.find_pod(name)
-        return found[0] if found is not None else find_pod(self.subject.objects, name, None)[0]
+        return found[0] if found is not None else find_pod(self.subject.objects, name, None).pod
 
     def node(self, asked: questions.NodeDetail) -> dict[str, Any]:
         """A node: its labels, taints and resources, the pods on it, and how a pod's scores on it came about."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Literal, NamedTuple
@@ -12,7 +13,10 @@ from podium.model.resources import CPU, MEMORY
 from podium.present.text import Line, about_domain, amount, share, without_domain
 
 VOID = frozenset({"br", "meta"})
+TEXT = frozenset({"li", "p", "td"})
+"""Elements that hold sentences and lists of names."""
 LONGEST_NAME = 40
+_HYPHENATED = re.compile(rf"(?<!\S)(?=\S{{1,{LONGEST_NAME}}}(?!\S))(\S*-\S*)")
 
 
 class Markup(str):
@@ -26,6 +30,14 @@ def markup(content: object) -> Markup:
     return content if isinstance(content, Markup) else Markup(escape(without_domain(str(content))))
 
 
+def prose(content: object) -> Markup:
+    """Content as HTML in which no short name breaks at its hyphens, as browsers do with text."""
+    if isinstance(content, Markup) or " " not in str(content):
+        return markup(content)
+    parts = _HYPHENATED.split(without_domain(str(content)))
+    return together(element("span", part, class_="name") if place % 2 else part for place, part in enumerate(parts))
+
+
 def element(tag: str, *content: object, **attributes: object) -> Markup:
     """An element; of the attributes, those that are None or empty are left out, and `class_` is for `class`."""
     given = "".join(
@@ -33,7 +45,7 @@ def element(tag: str, *content: object, **attributes: object) -> Markup:
         for name, value in attributes.items()
         if value not in (None, "")
     )
-    inner = "".join(map(markup, content))
+    inner = "".join(map(prose if tag in TEXT else markup, content))
     return Markup(f"<{tag}{given}>" if tag in VOID else f"<{tag}{given}>{inner}</{tag}>")
 
 
