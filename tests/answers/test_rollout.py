@@ -615,6 +615,22 @@ def test_autoscalers_scale(
     assert document["pods"]["pending"] == (2 if bound == ("--hpa", "max") else 0)
 
 
+def test_an_autoscaler_whose_target_is_not_there_is_said(tmp_path: Path) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "wbe"}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"maxReplicas": 9, "scaleTargetRef": target},
+    }
+    cluster = written(tmp_path / "cluster.json", *NODES, pod("web"), autoscaler)
+
+    result = run("simulate", "-f", cluster, "--hpa", "max")
+
+    assert result.exit_code == 0
+    assert "--hpa max: HorizontalPodAutoscaler shop/web: its target Deployment/wbe is not among" in result.stderr
+
+
 def test_nothing_to_scale_or_roll_out_is_said(tmp_path: Path) -> None:
     cluster = written(tmp_path / "cluster.json", *NODES, pod("web"))
 

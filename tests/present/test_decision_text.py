@@ -317,3 +317,4 @@ def test_the_parts_an_explanation_is_made_of() -> None:
 def test_the_first_line_shows_how_it_went() -> None:
     assert explain(placed({"Fit": {"a": 3, "b": 1}}, "a"))[0].style == "green"
     assert explain(stuck({"a": FULL}))[0].style == "red"
+    assert {line.style for line in explain(stuck({"a": FULL}), width=20)[:2]} == {"red"}

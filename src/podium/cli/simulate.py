@@ -92,6 +92,7 @@ class Simulated(NamedTuple):
 def _scaled(objects: Objects, bound: Bound | None) -> Objects:
     """The objects, with every workload of an autoscaler at the bound that was asked for."""
     from podium.cli.output import warn
+    from podium.manifests.apply import SCALED
     from podium.manifests.replacement import scaled_by_autoscalers
     from podium.model import HorizontalPodAutoscaler
 
@@ -99,6 +100,12 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
         return objects
     if not objects.of(HorizontalPodAutoscaler):
         warn(f"--hpa {bound}: no HorizontalPodAutoscaler in the input, so nothing is scaled")
+    read = {(type(obj).__name__, obj.namespace, obj.name) for obj in objects if isinstance(obj, SCALED)}
+    for autoscaler in objects.of(HorizontalPodAutoscaler):
+        target = autoscaler.spec.scale_target_ref
+        if (target.kind, autoscaler.namespace, target.name) not in read:
+            said = f"HorizontalPodAutoscaler {autoscaler.key}: its target {target.kind}/{target.name}"
+            warn(f"--hpa {bound}: {said} is not among what was read, so it is not scaled")
     return scaled_by_autoscalers(objects, bound.value)
 
 

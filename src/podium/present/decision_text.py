@@ -226,9 +226,9 @@ def explain(
     normalised and weighted scores, in lines as long as it takes; else weighted scores alone, in lines of at most
     `width`. Of many nodes the best ten are shown, or `every_node`. Rejections are shown by reason, or `per_node`.
     """
-    lines = [line for sentence in (*words(decision), *notes) for line in wrapped(sentence, width)]
-    if lines:
-        lines[0] = lines[0]._replace(style="red" if decision.node is None else "green")
+    first, *others = (*words(decision), *notes)
+    lines = wrapped(first, width, style="red" if decision.node is None else "green")
+    lines += (line for sentence in others for line in wrapped(sentence, width))
     if scored(decision):
         lines += [Line(""), *_score_lines(decision, width, wide, every_node)]
     if decision.candidates:
