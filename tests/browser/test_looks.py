@@ -14,6 +14,8 @@ from PIL import Image
 
 from browser.serving import script, until
 from browser.test_views import POD, ready
+from podium.present.html.page import Heading, section, table
+from podium.present.html.page import page as report
 
 SCREENS = Path(__file__).parents[2] / "docs" / "screens"
 STEPS = [{"do": "drain", "nodes": ["spot-c2"]}, {"do": "scale", "workload": "shop/Deployment/web", "replicas": 60}]
@@ -68,3 +70,25 @@ def test_every_control_has_a_name(fleet_url: str, open_page: Callable[..., Any])
         && !node.closest("label") && !node.labels?.length).map((node) => node.outerHTML.slice(0, 80))"""
     for name, address in VIEWS.items():
         assert shown(open_page(f"{fleet_url}/{address}"), name).evaluate(nameless) == []
+
+
+def test_on_a_phone_numbers_of_a_report_stay_whole_and_nothing_sticks_out(
+    tmp_path: Path, open_page: Callable[..., Any]
+) -> None:
+    numbers = [Heading(f"Plugin {number}", right=True) for number in range(9)]
+    rows = [(f"ip-10-0-0-{row}-general", *(f"{row:,}" for _ in numbers)) for row in (7, 420, 98_765)]
+    (tmp_path / "report.html").write_text(
+        report("Report", ["Of nodes"], section("Scores", table(["Node", *numbers], rows, class_="heat")))
+    )
+
+    page = open_page((tmp_path / "report.html").as_uri(), 400, 800)
+
+    lines = page.evaluate(
+        """[...document.querySelectorAll('td.right')].map(cell => {
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            return text.getClientRects().length;
+        })"""
+    )
+    assert set(lines) == {1}
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400

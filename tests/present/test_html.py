@@ -193,3 +193,12 @@ def test_names_in_a_list_do_not_break_at_their_hyphens() -> None:
     assert element("td", names) == f"<td>{unbroken}{'x-' * 30}, on</td>"
     assert element("td", "general-a2") == "<td>general-a2</td>"
     assert element("title", names) == f"<title>gpu-1, general-a2 &amp; {'x-' * 30}, on</title>"
+
+
+def test_the_page_of_a_capacity_says_what_is_in_the_way_and_counts_one_template_once(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", node(), pod(requests={"cpu": "3"}))
+
+    html = run("capacity", "web", "-f", cluster, "--html", "-").stdout
+
+    assert "cpu missing (3 asked for" in html
+    assert html.count(">default/web<") == 0

@@ -83,13 +83,21 @@ def _cause_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
             yield from wrapped(f"{cause.name}{gate}", width, first=" " * 8, then=" " * 8, style="dim")
 
 
+KINDS = {"Elsewhere": ChangeKind.MOVES, "Unfit": ChangeKind.UNFIT, "Fit now": ChangeKind.FITS}
+"""What a pod's change is called above a column."""
+
+
+def counts_by_kind(groups: Sequence[ChangeGroup]) -> dict[str, list[str]]:
+    """How many pods of each group change in which way; ways in which none does are left out."""
+    kinds = {title: kind for title, kind in KINDS.items() if any(group.counts.get(kind) for group in groups)}
+    return {title: [f"{group.counts.get(kind, 0):,}" for group in groups] for title, kind in kinds.items()}
+
+
 def _group_lines(title: str, groups: Sequence[ChangeGroup], width: int, everything: bool) -> list[Line]:
     shown = groups if everything else groups[:TOP]
     columns = [
         Column(title, [group.name for group in shown], right=False),
-        Column("ELSEWHERE", [str(group.counts.get(ChangeKind.MOVES, 0)) for group in shown]),
-        Column("UNFIT", [str(group.counts.get(ChangeKind.UNFIT, 0)) for group in shown]),
-        Column("FIT NOW", [str(group.counts.get(ChangeKind.FITS, 0)) for group in shown]),
+        *(Column(kind.upper(), counts[: len(shown)]) for kind, counts in counts_by_kind(groups).items()),
     ]
     lines = styled(table(columns, width), ["bold", *("" for _ in shown)])
     if len(shown) < len(groups):

@@ -5,7 +5,7 @@ upgrade.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from podium.answers import (
     Audit,
@@ -54,7 +54,7 @@ from podium.present.html.page import (
 from podium.present.notebook import heat_map, pending_table, rejection_table, workload_table
 from podium.present.simulation import outcome
 from podium.present.text import amount, share, to_yaml
-from podium.present.upgrade import places, to_lines
+from podium.present.upgrade import counts_by_kind, places, to_lines
 from podium.wording import counted, joined, listed
 
 _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plugin has its own scale."
@@ -225,7 +225,11 @@ def workload_capacity_page(answers: Sequence[Capacity], *, at_least: int = 1) ->
 
 def _stopped(answer: Capacity) -> Markup:
     stopped_by = answer.stopped_by
-    details = [rejection_table(stopped_by)] if stopped_by is not None and stopped_by.rejected else []
+    details = (
+        [rejection_table(stopped_by, obstacles=answer.obstacles)]
+        if stopped_by is not None and stopped_by.rejected
+        else []
+    )
     return section("What stops the next one", element("p", answer.message), *details)
 
 
@@ -234,10 +238,10 @@ def _where(answer: Capacity) -> Markup:
     totals: Counter[str] = Counter()
     for each in counts.values():
         totals.update(each)
-    rows = [
-        (node, f"{total:,}", *(f"{each[node]:,}" for each in counts.values())) for node, total in totals.most_common()
-    ]
-    return section("Where they fit", table(["Node", *(Heading(name, right=True) for name in ("Pods", *counts))], rows))
+    # Of one template, the total is all there is.
+    shown = {"Pods": totals, **(counts if len(counts) > 1 else {})}
+    rows = [(node, *(f"{each[node]:,}" for each in shown.values())) for node, _ in totals.most_common()]
+    return section("Where they fit", table(["Node", *(Heading(name, right=True) for name in shown)], rows))
 
 
 def _needed(needed: NodesNeeded) -> Markup:
@@ -472,26 +476,22 @@ def _configuration(upgrade: Upgrade) -> Markup | None:
 
 
 def _causes(upgrade: Upgrade) -> Markup:
-    rows = [
-        (*_numbers(group), cause.release if cause else "", cause.sentence if cause else TOGETHER)
-        for cause, group in upgrade.by_cause()
-    ]
-    return section("Because", table([*NUMBERS, "Release", "Difference"], rows))
+    causes = upgrade.by_cause()
+    kinds = counts_by_kind([group for _, group in causes])
+    said = [(cause.release, cause.sentence) if cause else ("", TOGETHER) for cause, _ in causes]
+    numbers = zip(*kinds.values(), strict=True)
+    rows = [(*counts, *words) for counts, words in zip(numbers, said, strict=True)]
+    return section("Because", table([*_numbers(kinds), "Release", "Difference"], rows))
 
 
-NUMBERS = tuple(Heading(title, right=True) for title in ("Elsewhere", "Unfit", "Fit now"))
-
-
-def _numbers(group: ChangeGroup) -> tuple[str, str, str]:
-    elsewhere, unfit, fits = (
-        str(group.counts.get(kind, 0)) for kind in (ChangeKind.MOVES, ChangeKind.UNFIT, ChangeKind.FITS)
-    )
-    return elsewhere, unfit, fits
+def _numbers(titles: Iterable[str]) -> list[Heading]:
+    return [Heading(title, right=True) for title in titles]
 
 
 def _groups(title: str, groups: Sequence[ChangeGroup]) -> Markup:
-    rows = [(group.name, *_numbers(group)) for group in groups]
-    return section(title, scrolling(table(["", *NUMBERS], rows)))
+    kinds = counts_by_kind(groups)
+    rows = zip((group.name for group in groups), *kinds.values(), strict=True)
+    return section(title, scrolling(table([title.removesuffix("s"), *_numbers(kinds)], rows)))
 
 
 def _pods(upgrade: Upgrade) -> Markup:
