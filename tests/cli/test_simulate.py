@@ -35,7 +35,7 @@ def test_nothing_is_pending(tmp_path: Path) -> None:
     result = run("simulate", "-f", written(tmp_path / "c.json", node()))
 
     assert result.exit_code == 0
-    assert result.stdout == "Nothing is pending: every pod of the input has a node.\n"
+    assert result.stdout == "Nothing is pending: no pod of the input waits for a node.\n"
 
 
 def test_a_directory_adds_up_with_a_file(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_the_text() -> None:
 
 
 SUMMARIES: dict[str, tuple[list[Object], str]] = {
-    "nothing pending": ([], "Nothing is pending: every pod of the input has a node."),
+    "nothing pending": ([], "Nothing is pending: no pod of the input waits for a node."),
     "one fits": ([make_pod("p")], "1 pending pod: it fits."),
     "all fit": ([make_pod("p"), make_pod("q")], "2 pending pods: all fit."),
 }

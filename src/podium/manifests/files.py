@@ -455,7 +455,9 @@ def _json(text: Text, start: int, name: str) -> Iterator[Document]:
         end_of_line = text.find(b"\n", start)
         try:
             length, envelope = _first_value(view[start:], view[start : end_of_line if end_of_line >= 0 else len(view)])
-        except (UnicodeDecodeError, RecursionError) as error:
+        except RecursionError:
+            raise InputError("cannot be read as JSON: nested too deeply", f"{name} document {number + 1}") from None
+        except UnicodeDecodeError as error:
             raise InputError(f"cannot be read as JSON: {error}", f"{name} document {number + 1}") from None
         except msgspec.DecodeError as error:
             at = _BYTE.search(str(error))

@@ -71,7 +71,7 @@ def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = F
     Of many workloads and nodes ten are shown, or `everything`.
     """
     if not simulation.placements:
-        return [Line("Nothing is pending: every pod of the input has a node.", "green")]
+        return [Line("Nothing is pending: no pod of the input waits for a node.", "green")]
     return [
         _summary(simulation),
         Line(""),
