@@ -144,7 +144,8 @@ ol { margin: 0; padding-left: 26px; } li { margin: 4px 0; max-width: 90ch; }
 footer { color: var(--dim); font-size: 12px; padding-top: 26px; padding-bottom: 30px; }
 @media (max-width: 700px) {
   body { font-size: 14px; } main, footer { padding: 0 12px; } h1 { font-size: 20px; margin-top: 18px; }
-  th, td { padding: 4px 7px; } .heat th { min-width: 0; } td.name:not(.right) { white-space: normal; min-width: 5em; }
+  th, td { padding: 4px 7px; } .heat th { min-width: 0; }
+  .name:where(td:not(.right)) { white-space: normal; min-width: 5em; }
   span.name { display: inline-block; max-width: 100%; white-space: normal; }
 }
 @media print {
