@@ -56,7 +56,7 @@ def responsible(moves: Sequence[Move]) -> str:
     plugins = Counter(move.cause.plugin or "a tie" for move in moves)
     parts = [f"{plugin} for {number:,}" for plugin, number in plugins.most_common()]
     knock_on = sum(move.cause.knock_on for move in moves)
-    others = f" {knock_on:,} of them only because others went elsewhere first." if knock_on else ""
+    others = f" Of these, {counted(knock_on, 'pod')} only because others went elsewhere first." if knock_on else ""
     return f"Responsible: {joined(parts)}.{others}"
 
 
