@@ -229,3 +229,28 @@ def test_damaged_lists_are_no_surprise(
     text = printed(items, indent, kind) + more
     place %= len(text)
     compared(text[:place] + inserted + text[place:], tmp_path_factory.mktemp("lists") / "list.json")
+
+
+REFUSED = [
+    PODS[0] | {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 70_000}]}]}},
+    PODS[0] | {"metadata": {"name": "No_Name"}},
+    PODS[0] | {"metadata": {"name": "p0", "labels": {"app": "a b"}}},
+    {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "p"},
+        "spec": {"minAvailable": 1, "maxUnavailable": 1},
+    },
+]
+
+
+@pytest.mark.parametrize("item", REFUSED)
+def test_what_is_written_by_hand_is_refused_in_a_large_file_too(item: Fields, tmp_path: Path) -> None:
+    """What has a UID was accepted by the API server."""
+    assert compared(printed([*PODS[2:], item]), tmp_path / "list.json").startswith(f"{tmp_path / 'list.json'}: ")
+    accepted = item | {"metadata": item["metadata"] | {"uid": "2"}}
+    (tmp_path / "list.json").write_text(printed([*PODS[2:], accepted]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LARGE", 0)
+        patch.setattr("podium.manifests.loading.LARGE", 0)
+        assert len(load(tmp_path / "list.json")) == len(PODS[2:]) + 1

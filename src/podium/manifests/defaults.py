@@ -384,14 +384,23 @@ class StoredPods:
         self._specs: dict[bytes, tuple[PodSpec, bool]] = {}
         """Each with everything filled in, and with whether it means labels of the pod by their keys."""
         self._statuses: dict[bytes, PodStatus] = {}
+        self._labels = {b""}
+        """The labels of pods in manifests that were checked."""
 
-    def stored(self, pod: Pod) -> Pod:
-        """The pod, which must have a name, with everything filled in; InputError with the field path, as of `check`."""
+    def stored(self, pod: Pod, *, manifest: bool = False) -> Pod:
+        """The pod, which must have a name, with everything filled in; InputError with the field path, as of `check`.
+
+        Pods that say the same are checked once; in a `manifest`, labels are checked as well.
+        """
         shared = replace(pod.spec, node_name="", volumes=deciding_volumes(pod.spec.volumes))
         spec_key, status_key = _text_of(shared), _text_of(replace(pod.status, start_time=None))
+        labels = _text_of(pod.metadata.labels) if manifest else b""
         known, status = self._specs.get(spec_key), self._statuses.get(status_key)
-        if known is None or status is None:
-            check(pod)
+        if known is None or status is None or labels not in self._labels:
+            check(pod, manifest=manifest)
+            if len(self._labels) >= self.REMEMBERED:
+                self._labels = {b""}
+            self._labels.add(labels)
         if known is None:
             if len(self._specs) >= self.REMEMBERED:
                 self._specs.clear()
@@ -411,7 +420,7 @@ class StoredPods:
         return Pod(metadata=default_metadata("Pod", pod.metadata), spec=spec, status=status)
 
 
-def _text_of(part: PodSpec | PodStatus) -> bytes:
+def _text_of(part: PodSpec | PodStatus | dict[str, str]) -> bytes:
     """Equal for parts that say the same."""
     try:
         return _encode(part)

@@ -414,11 +414,12 @@ class _Loading:
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
+        # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
+        manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
         try:
-            if value is not None:
+            if manifest:
                 check_name(obj)
-                check(obj, manifest=True)
-            obj = self._stored(obj)
+            obj = self._stored(obj, manifest)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             raise error.at(f"{entry.document.file}: {name}") from None
@@ -427,11 +428,11 @@ class _Loading:
             self._unknown(f"{entry.document.file}: {name}: {problem}; the API server would refuse it")
         return obj if self._is_new(obj, entry) else None
 
-    def _stored(self, obj: Object) -> Object:
+    def _stored(self, obj: Object, manifest: bool) -> Object:
         """The object as the API server would store it; InputError with the field path if it would refuse it."""
         if isinstance(obj, Pod):
-            return self.pods.stored(obj)
-        check(obj)
+            return self.pods.stored(obj, manifest=manifest)
+        check(obj, manifest=manifest)
         return default_object(obj)
 
     def _check_names(self, entry: Entry, value: object) -> None:

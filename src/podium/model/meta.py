@@ -119,22 +119,17 @@ QUOTA_PREFIX = "requests."
 
 def dns_subdomain_errors(value: str) -> list[str]:
     """Why `value` is not an RFC 1123 subdomain such as `example.com`."""
-    errors = []
-    if len(value) > SUBDOMAIN_MAX_LENGTH:
-        errors.append(f"must be no more than {SUBDOMAIN_MAX_LENGTH} characters")
-    if not _SUBDOMAIN.fullmatch(value):
-        errors.append(_SUBDOMAIN_RULE)
-    return errors
+    return _errors(value, SUBDOMAIN_MAX_LENGTH, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
 def dns_label_errors(value: str) -> list[str]:
     """Why `value` is not an RFC 1123 label such as `web-1`: the syntax of namespaces and of names of containers."""
-    errors = []
-    if len(value) > WORD_MAX_LENGTH:
-        errors.append(f"must be no more than {WORD_MAX_LENGTH} characters")
-    if not _LABEL.fullmatch(value):
-        errors.append(_LABEL_RULE)
-    return errors
+    return _errors(value, WORD_MAX_LENGTH, _LABEL, _LABEL_RULE)
+
+
+def _errors(value: str, longest: int, syntax: re.Pattern[str], rule: str) -> list[str]:
+    errors = [f"must be no more than {longest} characters"] if len(value) > longest else []
+    return errors if syntax.fullmatch(value) else [*errors, rule]
 
 
 def qualified_name_errors(value: str) -> list[str]:
@@ -158,12 +153,7 @@ def qualified_name_errors(value: str) -> list[str]:
 
 def label_value_errors(value: str) -> list[str]:
     """Why `value` cannot be the value of a label; the empty value is right."""
-    errors = []
-    if len(value) > WORD_MAX_LENGTH:
-        errors.append(f"must be no more than {WORD_MAX_LENGTH} characters")
-    if value and not _WORD.fullmatch(value):
-        errors.append(_WORD_RULE)
-    return errors
+    return _errors(value, WORD_MAX_LENGTH, _WORD, _WORD_RULE) if value else []
 
 
 def extended_resource_errors(value: str) -> list[str]:
