@@ -133,6 +133,9 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> FoundPod:
     A workload's name stands for its first pending pod, else for its first pod, else for the first it would make.
     """
     first, _, wanted = name.rpartition("/")
+    if "/" in first:
+        # The API server takes no name with a slash, but a file may have one.
+        first, wanted = next(((pod.namespace, pod.name) for pod in objects.of(Pod) if pod.key == name), (first, wanted))
     # kubectl writes kinds with their group, too: deployment.apps/web.
     is_namespace = first in {pod.namespace for pod in objects.of(Pod)}
     kind = "" if is_namespace else KINDS.get(first.lower().partition(".")[0], "")

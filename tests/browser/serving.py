@@ -54,7 +54,7 @@ def podium_running(*arguments: str | Path) -> Iterator[tuple[str, int]]:
     port = free_port()
     code = "from podium.cli import main; main()"
     command = [sys.executable, "-c", code, *map(str, arguments), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(f"{url}/livez", process)

@@ -50,6 +50,8 @@ def hostile_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         items.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         fine = {**spec, "schedulerName": "default-scheduler"}
         items.append({"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": f"q{place}"}, "spec": fine})
+        items.append({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": text, "namespace": text}, "spec": fine})
+        items.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": text, "labels": {"note": text}}})
     file = written(tmp_path_factory.mktemp("hostile") / "hostile.json", items)
     with podium_running("serve", "-f", file) as (url, _):
         yield url
@@ -68,7 +70,9 @@ def test_hostile_text_is_shown_as_text_in_every_view(hostile_url: str, open_page
         for pod in (f"hostile/p{place}", f"hostile/q{place}"):
             decision = ready(open_page(f"{hostile_url}/#/decision?pod={quote(pod)}"), "decision")
             unharmed(decision)
-    unharmed(ready(open_page(f"{hostile_url}/#/decision?pod=hostile/q0"), "decision"))
+    for text in PATTERNS[:-1]:
+        named = f"{hostile_url}/#/decision?pod={quote(f'{text}0/{text}0', safe='')}"
+        unharmed(ready(open_page(named), "decision"))
     tiles = ready(open_page(f"{hostile_url}/#/cluster"), "cluster")
     until(tiles, "document.querySelectorAll('.group').length >= 90")
     tiles.click('.tile[data-node="n1"]')

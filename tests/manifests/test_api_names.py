@@ -134,10 +134,6 @@ REFUSED = {
         {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "j"}, "spec": {"jobTemplate": None}},
         "CronJob default/j: spec.jobTemplate.spec.template: is required",
     ),
-    "a name that is no part of an address": (
-        {**budget(maxUnavailable=1), "metadata": {"name": "a/b"}},
-        "metadata.name: 'a/b' must not be '.' or '..', nor contain '/' or '%'",
-    ),
     "no selector": (deployment(selector=None), "spec.selector: is required"),
     "a selector of other pods": (
         deployment(selector={"matchLabels": {"app": "db"}}),
@@ -172,6 +168,71 @@ REFUSED = {
     "half a device": (
         container(resources={"limits": {"nvidia.com/gpu": "500m"}}),
         "spec.containers[0].resources.limits['nvidia.com/gpu']: must be a whole number, got 500m",
+    ),
+    "a field that cannot be matched": (
+        pod(
+            affinity={
+                "nodeAffinity": {
+                    AFFINITY: {
+                        "nodeSelectorTerms": [{"matchFields": [{"key": "name", "operator": "In", "values": ["n1"]}]}]
+                    }
+                }
+            }
+        ),
+        "nodeSelectorTerms[0].matchFields[0].key: 'name' is unknown; use metadata.name",
+    ),
+    "the key of a taint": (tainted({"effect": "NoSchedule"}), "spec.taints[0].key: is required"),
+    "the effect of a taint": (
+        tainted({"key": "a", "effect": "NoSchedul"}),
+        "spec.taints[0].effect: 'NoSchedul' is unknown; use NoSchedule, PreferNoSchedule, NoExecute",
+    ),
+    "the effect of a toleration": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "noSchedule"}]),
+        "spec.tolerations[0].effect: 'noSchedule' is unknown; use NoSchedule,",
+    ),
+    "two containers of one name": (
+        pod(initContainers=[{"name": "a"}], containers=[{"name": "a"}]),
+        "spec.containers[0].name: 'a' is the name of another container",
+    ),
+    "a host port that the node does not have": (
+        pod(hostNetwork=True, containers=[{"name": "a", "ports": [{"containerPort": 80, "hostPort": 81}]}]),
+        "spec.containers[0].ports[0].hostPort: must be the containerPort, 80, when hostNetwork is true, got 81",
+    ),
+    "a gate without a name": (pod(schedulingGates=[{"name": ""}]), "spec.schedulingGates[0].name: is required"),
+    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: is there twice"),
+    "Exists with a value": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
+        "spec.tolerations[0].value: must be empty when operator is Exists, got 'b'",
+    ),
+    "any key with a value": (
+        pod(tolerations=[{"operator": "Equal", "value": "b"}]),
+        "spec.tolerations[0].operator: must be Exists when key is empty",
+    ),
+    "seconds without NoExecute": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "tolerationSeconds": 5}]),
+        "spec.tolerations[0].effect: must be NoExecute when tolerationSeconds is set",
+    ),
+    "minDomains that can have no effect": (
+        pod(topologySpreadConstraints=[SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]),
+        "spec.topologySpreadConstraints[0].minDomains: can only be used with whenUnsatisfiable: DoNotSchedule",
+    ),
+    "no domain": (
+        pod(topologySpreadConstraints=[SPREAD | {"minDomains": 0}]),
+        "spec.topologySpreadConstraints[0].minDomains: must be 1 or more, got 0",
+    ),
+    "spread over nothing": (
+        pod(topologySpreadConstraints=[SPREAD | {"topologyKey": ""}]),
+        "spec.topologySpreadConstraints[0].topologyKey: is required",
+    ),
+    "an image beyond 64 bits": (
+        {**NODE, "metadata": {"name": "n2"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63}]}},
+        "Node n2: status.images[0].sizeBytes: expected int <= 9223372036854775807",
+    ),
+}
+DOUBTED = {
+    "a name that is no part of an address": (
+        {**budget(maxUnavailable=1), "metadata": {"name": "a/b"}},
+        "metadata.name: 'a/b' must not be '.' or '..', nor contain '/' or '%'",
     ),
     "a device without a limit": (
         container(resources={"requests": {"nvidia.com/gpu": 1}}),
@@ -228,7 +289,7 @@ REFUSED = {
         "spec.nodeSelector['zone']: 'a b' must consist of alphanumeric characters",
     ),
     "the key of a selector": (
-        deployment(selector={"matchLabels": {"app": "web", "/x": ""}}),
+        budget(selector={"matchLabels": {"app": "web", "/x": ""}}),
         "spec.selector.matchLabels: '/x' prefix part must not be empty",
     ),
     "the key of an expression": (
@@ -239,30 +300,13 @@ REFUSED = {
         ),
         "nodeSelectorTerms[0].matchExpressions[0].key: is required",
     ),
-    "a field that cannot be matched": (
-        pod(
-            affinity={
-                "nodeAffinity": {
-                    AFFINITY: {
-                        "nodeSelectorTerms": [{"matchFields": [{"key": "name", "operator": "In", "values": ["n1"]}]}]
-                    }
-                }
-            }
-        ),
-        "nodeSelectorTerms[0].matchFields[0].key: 'name' is unknown; use metadata.name",
-    ),
     "the name of a container": (
         container(name="My App"),
         "spec.containers[0].name: 'My App' must consist of lower case alphanumeric characters or '-'",
     ),
-    "the key of a taint": (tainted({"effect": "NoSchedule"}), "spec.taints[0].key: is required"),
     "the value of a taint": (
         tainted({"key": "a", "value": "b c", "effect": "NoSchedule"}),
         "spec.taints[0].value: 'b c' must consist of alphanumeric characters",
-    ),
-    "the effect of a taint": (
-        tainted({"key": "a", "effect": "NoSchedul"}),
-        "spec.taints[0].effect: 'NoSchedul' is unknown; use NoSchedule, PreferNoSchedule, NoExecute",
     ),
     "a taint twice": (
         tainted(*[{"key": "a", "value": value, "effect": "NoExecute"} for value in "bc"]),
@@ -272,51 +316,9 @@ REFUSED = {
         pod(tolerations=[{"key": "a b", "operator": "Exists"}]),
         "spec.tolerations[0].key: 'a b' name part must consist of",
     ),
-    "the effect of a toleration": (
-        pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "noSchedule"}]),
-        "spec.tolerations[0].effect: 'noSchedule' is unknown; use NoSchedule,",
-    ),
     "the value of a toleration": (
         pod(tolerations=[{"key": "a", "value": "-"}]),
         "spec.tolerations[0].value: '-' must consist of",
-    ),
-    "two containers of one name": (
-        pod(initContainers=[{"name": "a"}], containers=[{"name": "a"}]),
-        "spec.containers[0].name: 'a' is the name of another container",
-    ),
-    "a host port that the node does not have": (
-        pod(hostNetwork=True, containers=[{"name": "a", "ports": [{"containerPort": 80, "hostPort": 81}]}]),
-        "spec.containers[0].ports[0].hostPort: must be the containerPort, 80, when hostNetwork is true, got 81",
-    ),
-    "a gate without a name": (pod(schedulingGates=[{"name": ""}]), "spec.schedulingGates[0].name: is required"),
-    "a gate twice": (pod(schedulingGates=[{"name": "a"}] * 2), "spec.schedulingGates[1].name: is there twice"),
-    "Exists with a value": (
-        pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
-        "spec.tolerations[0].value: must be empty when operator is Exists, got 'b'",
-    ),
-    "any key with a value": (
-        pod(tolerations=[{"operator": "Equal", "value": "b"}]),
-        "spec.tolerations[0].operator: must be Exists when key is empty",
-    ),
-    "seconds without NoExecute": (
-        pod(tolerations=[{"key": "a", "operator": "Exists", "tolerationSeconds": 5}]),
-        "spec.tolerations[0].effect: must be NoExecute when tolerationSeconds is set",
-    ),
-    "minDomains that can have no effect": (
-        pod(topologySpreadConstraints=[SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]),
-        "spec.topologySpreadConstraints[0].minDomains: can only be used with whenUnsatisfiable: DoNotSchedule",
-    ),
-    "no domain": (
-        pod(topologySpreadConstraints=[SPREAD | {"minDomains": 0}]),
-        "spec.topologySpreadConstraints[0].minDomains: must be 1 or more, got 0",
-    ),
-    "spread over nothing": (
-        pod(topologySpreadConstraints=[SPREAD | {"topologyKey": ""}]),
-        "spec.topologySpreadConstraints[0].topologyKey: is required",
-    ),
-    "an image beyond 64 bits": (
-        {**NODE, "metadata": {"name": "n2"}, "status": {"images": [{"names": ["i"], "sizeBytes": 2**63}]}},
-        "Node n2: status.images[0].sizeBytes: expected int <= 9223372036854775807",
     ),
 }
 
@@ -330,6 +332,20 @@ def test_what_the_api_server_refuses_is_refused(obj: dict[str, Any], problem: st
 
     assert str(refused.value).startswith(f"{file}: ")
     assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(("obj", "problem"), DOUBTED.values(), ids=DOUBTED)
+def test_what_changes_nothing_for_the_scheduler_is_warned_of(obj: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    file = written(tmp_path, NODE, obj)
+
+    (warning,) = load(file).unknown
+    with pytest.raises(InputError) as refused:
+        load(file, strict=True)
+
+    assert warning == str(refused.value)
+    assert warning.startswith(f"{file}: ")
+    assert problem in warning
+    assert warning.endswith("; the API server would refuse it")
 
 
 def test_what_only_the_api_server_minds_is_taken_from_a_program() -> None:

@@ -233,8 +233,6 @@ def test_damaged_lists_are_no_surprise(
 
 REFUSED = [
     PODS[0] | {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 70_000}]}]}},
-    PODS[0] | {"metadata": {"name": "No_Name"}},
-    PODS[0] | {"metadata": {"name": "p0", "labels": {"app": "a b"}}},
     {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -254,3 +252,10 @@ def test_what_is_written_by_hand_is_refused_in_a_large_file_too(item: Fields, tm
         patch.setattr(module, "LARGE", 0)
         patch.setattr("podium.manifests.loading.LARGE", 0)
         assert len(load(tmp_path / "list.json")) == len(PODS[2:]) + 1
+
+
+@pytest.mark.parametrize("metadata", [{"name": "No_Name"}, {"name": "p0", "labels": {"app": "a b"}}])
+def test_what_is_written_by_hand_is_doubted_in_a_large_file_too(metadata: Fields, tmp_path: Path) -> None:
+    *_, warnings, _, _ = compared(printed([*PODS[2:], PODS[0] | {"metadata": metadata}]), tmp_path / "list.json")
+
+    assert any(warning.endswith("; the API server would refuse it") for warning in warnings)

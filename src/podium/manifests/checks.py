@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache, partial
-from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import msgspec.inspect as inspect
 
-from podium.errors import InputError, QuantityError, SelectorError
+from podium.errors import InputError, SelectorError
 from podium.manifests.devices import (
     check_claim,
     check_class,
@@ -33,7 +31,6 @@ from podium.model import (
     PodTemplateSpec,
     PreferredSchedulingTerm,
     Quantity,
-    ResourceList,
     ResourceRequirements,
     SelectorRequirement,
     Toleration,
@@ -73,11 +70,13 @@ from podium.model.objects import (
     WorkloadSpec,
     int_or_percent,
 )
-from podium.model.quantity import format_quantity, parse_quantity
+from podium.model.quantity import check_quantity, parse_quantity
 from podium.model.selectors import label_selector
 
 _PERCENTAGE = re.compile(r"[0-9]+%")
 _LAST_PORT = 65535
+_SHOWN = 70
+"""How much is shown of a name that is wrong."""
 _HUGE_PAGES = "hugepages-"
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -95,28 +94,37 @@ _NAME_ERRORS = {
 }
 
 
-def check_name(obj: Object) -> None:
-    """The object's name and namespace, in the syntax of its kind."""
+def doubt_about_name(obj: Object) -> InputError | None:
+    """What is wrong with the object's name or namespace, in the syntax of its kind."""
     kind, metadata = type(obj).__name__, obj.metadata
-    _refuse(metadata.name, _NAME_ERRORS.get(kind, dns_subdomain_errors), "metadata.name")
-    if metadata.namespace:
+    try:
+        _refuse(metadata.name, _NAME_ERRORS.get(kind, dns_subdomain_errors), "metadata.name")
         _refuse(metadata.namespace, dns_label_errors, "metadata.namespace")
+    except InputError as error:
+        return error
+    return None
 
 
-def check_metadata(metadata: ObjectMeta) -> None:
+def doubt_metadata(metadata: ObjectMeta) -> None:
     _check_labels(metadata.labels, "labels")
 
 
 def _check_labels(labels: dict[str, str], field: str) -> None:
     for key, value in labels.items():
+        _require(key, field)
         _refuse(key, qualified_name_errors, field)
         _refuse(value, label_value_errors, f"{field}[{key!r}]")
 
 
 def _refuse(name: str, errors: Callable[[str], list[str]], where: str) -> None:
-    """InputError for a name that has such errors."""
-    for error in errors(name):
-        raise InputError(f"{name!r} {error}" if name else "is required", where)
+    """InputError for a name, if there is one, that has such errors."""
+    for error in errors(name) if name else ():
+        raise InputError(f"{name if len(name) <= _SHOWN else f'{name[:_SHOWN]}...'!r} {error}", where)
+
+
+def _require(name: str, where: str) -> None:
+    if not name:
+        raise InputError("is required", where)
 
 
 def check_preference(term: PreferredSchedulingTerm | WeightedPodAffinityTerm) -> None:
@@ -126,10 +134,14 @@ def check_preference(term: PreferredSchedulingTerm | WeightedPodAffinityTerm) ->
 
 
 def check_pod_affinity_term(term: PodAffinityTerm) -> None:
+    _require(term.topology_key, "topologyKey")
+
+
+def doubt_topology_key(term: PodAffinityTerm | TopologySpreadConstraint) -> None:
     _refuse(term.topology_key, qualified_name_errors, "topologyKey")
 
 
-def check_node_spec(spec: NodeSpec) -> None:
+def doubt_node_spec(spec: NodeSpec) -> None:
     """No two taints of one key and effect."""
     seen = [(taint.key, taint.effect) for taint in spec.taints]
     for position, taint in enumerate(seen):
@@ -138,10 +150,15 @@ def check_node_spec(spec: NodeSpec) -> None:
 
 
 def check_taint(taint: Taint) -> None:
-    """A label's key and value, and a known effect."""
+    """A key and a known effect."""
+    _require(taint.key, "key")
+    _check_effect(taint.effect)
+
+
+def doubt_taint(taint: Taint) -> None:
+    """The key and the value of a label."""
     _refuse(taint.key, qualified_name_errors, "key")
     _refuse(taint.value, label_value_errors, "value")
-    _check_effect(taint.effect)
 
 
 def _check_effect(effect: str) -> None:
@@ -158,17 +175,24 @@ def check_port(port: ContainerPort) -> None:
 
 
 def check_container(container: Container) -> None:
-    """A name, which may be left out, and resources that a container can have."""
-    if container.name:
-        _refuse(container.name, dns_label_errors, "name")
-    for field in ("limits", "requests"):
-        for name in getattr(container.resources, field):
-            _check_resource_name(name, f"resources.{field}")
     _check_resources(container.resources)
+
+
+def doubt_container(container: Container) -> None:
+    """A name, and resources that a container can have; a limit for what cannot be overcommitted."""
+    _refuse(container.name, dns_label_errors, "name")
+    limits, requests = container.resources.limits, container.resources.requests
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name in amounts:
+            _check_resource_name(name, f"resources.{field}")
+    for name, request in requests.items():
+        if name.startswith(_HUGE_PAGES) or not extended_resource_errors(name):
+            _check_exact_limit(name, request, limits.get(name))
 
 
 def _check_resource_name(name: str, where: str) -> None:
     """InputError for what is neither a standard resource of containers, nor qualified with a domain."""
+    _require(name, where)
     _refuse(name, qualified_name_errors, where)
     if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
         known = f"{', '.join(_STANDARD)}, {_HUGE_PAGES}<size>"
@@ -179,7 +203,6 @@ def _check_resource_name(name: str, where: str) -> None:
 
 def check_pod_spec(spec: PodSpec) -> None:
     """Containers with names of their own, and ports of the node as it has them."""
-    _check_labels(spec.node_selector or {}, "nodeSelector")
     if spec.resources is not None:
         _check_resources(spec.resources)
     seen: set[str] = set()
@@ -200,29 +223,29 @@ def check_pod_spec(spec: PodSpec) -> None:
             raise InputError("is there twice" if name else "is required", f"schedulingGates[{position}].name")
 
 
+def doubt_pod_spec(spec: PodSpec) -> None:
+    _check_labels(spec.node_selector or {}, "nodeSelector")
+
+
 def _check_resources(resources: ResourceRequirements) -> None:
-    """No request above its limit, extended resources in whole numbers; a limit for what cannot be overcommitted."""
+    """No request above its limit, extended resources in whole numbers."""
     for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         for name, quantity in amounts.items():
-            where = f"resources.{field}[{name!r}]"
-            extended = not extended_resource_errors(name)
-            if extended and parse_quantity(quantity).denominator != 1:
+            where, limit = f"resources.{field}[{name!r}]", resources.limits.get(name)
+            if not extended_resource_errors(name) and parse_quantity(quantity).denominator != 1:
                 raise InputError(f"must be a whole number, got {quantity}", where)
-            if field == "requests":
-                _check_request(name, quantity, resources.limits.get(name), extended or name.startswith(_HUGE_PAGES))
+            if field == "requests" and limit is not None and parse_quantity(quantity) > parse_quantity(limit):
+                raise InputError(f"{quantity} is more than the limit, {limit}", where)
 
 
-def _check_request(name: str, request: Quantity, limit: Quantity | None, exact: bool) -> None:
-    """A request of what is not given out twice, extended resources and huge pages, is `exact`: it is the limit."""
-    where = f"resources.requests[{name!r}]"
+def _check_exact_limit(name: str, request: Quantity, limit: Quantity | None) -> None:
+    """A request of what is not given out twice, extended resources and huge pages, is the limit."""
     if limit is None:
-        if exact:
-            problem = f"is required, as {name} cannot be overcommitted; set it to the request, {request}"
-            raise InputError(problem, f"resources.limits[{name!r}]")
-    elif exact and parse_quantity(request) != parse_quantity(limit):
-        raise InputError(f"{request} must be the limit, {limit}, as {name} cannot be overcommitted", where)
-    elif parse_quantity(request) > parse_quantity(limit):
-        raise InputError(f"{request} is more than the limit, {limit}", where)
+        problem = f"is required, as {name} cannot be overcommitted; set it to the request, {request}"
+        raise InputError(problem, f"resources.limits[{name!r}]")
+    if parse_quantity(request) != parse_quantity(limit):
+        problem = f"{request} must be the limit, {limit}, as {name} cannot be overcommitted"
+        raise InputError(problem, f"resources.requests[{name!r}]")
 
 
 def check_budget(spec: PodDisruptionBudgetSpec) -> None:
@@ -280,43 +303,6 @@ def refuse_null_containers(value: Any) -> None:
         raise InputError("is null, not a container", f"spec.containers[{spec['containers'].index(None)}]")
 
 
-# A cluster has few distinct quantities; the bound is for input that is not a cluster.
-_REMEMBERED = 100_000
-
-
-class _Stored(dict[Quantity, Quantity]):
-    """Quantity as written -> quantity as the API server stores it, which mostly is the same."""
-
-    def __missing__(self, quantity: Quantity) -> Quantity:
-        amount = parse_quantity(quantity)
-        if amount < 0:
-            raise QuantityError(f"{quantity!r} is negative; a quantity must be zero or more")
-        millis = amount * 1000
-        stored = quantity if millis.denominator == 1 else format_quantity(Fraction(ceil(millis), 1000))
-        if len(self) < _REMEMBERED:
-            self[quantity] = stored
-        return stored
-
-
-_stored = _Stored()
-
-
-def check_quantity(quantity: Quantity) -> None:
-    """QuantityError for what is not a quantity, or a negative one."""
-    _stored[quantity]
-
-
-def stored(resources: ResourceList) -> ResourceList:
-    """The resource list as the API server stores it: amounts finer than a thousandth are rounded up to it.
-
-    The same dict when nothing changes.
-    """
-    for quantity in resources.values():
-        if _stored[quantity] != quantity:
-            return {name: _stored[quantity] for name, quantity in resources.items()}
-    return resources
-
-
 _ANY = 1_000_000
 _LABEL_OPERATORS = {"In": (1, _ANY), "NotIn": (1, _ANY), "Exists": (0, 0), "DoesNotExist": (0, 0)}
 _NODE_OPERATORS = {**_LABEL_OPERATORS, "Gt": (1, 1), "Lt": (1, 1)}
@@ -327,6 +313,7 @@ _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 
 
 Check = Callable[[Any], None]
+Depth = Literal["any", "manifest", "doubt"]
 
 
 def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
@@ -335,18 +322,28 @@ def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
     Its `where` is the field path: `spec.containers[0].resources.requests['cpu']`. A `manifest` is also refused for
     what only the API server minds: the scheduler, and values that leave things out, can do without.
     """
-    check_struct = _struct_check(type(struct), manifest)
+    check_struct = _struct_check(type(struct), "manifest" if manifest else "any")
     if check_struct is not None:
         check_struct(struct)
 
 
+def doubt(struct: msgspec.Struct) -> InputError | None:
+    """The first name, label or limit that the API server would refuse, though it changes nothing for the scheduler."""
+    try:
+        if (doubt_struct := _struct_check(type(struct), "doubt")) is not None:
+            doubt_struct(struct)
+    except InputError as error:
+        return error
+    return None
+
+
 @lru_cache(maxsize=256)
-def _struct_check(kind: type[msgspec.Struct], manifest: bool) -> Check | None:
+def _struct_check(kind: type[msgspec.Struct], depth: Depth) -> Check | None:
     """What to run on a struct of this kind, compiled once; None where nothing at any depth is worth a look."""
-    own = (_MANIFEST_CHECKS.get(kind) if manifest else None) or _CHECKS.get(kind)
+    own = _BY_DEPTH[depth].get(kind)
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    fields = [(field, _field_check(field.type, manifest)) for field in info.fields]
+    fields = [(field, _field_check(field.type, depth)) for field in info.fields]
     plan = tuple((field.name, field.encode_name, visit) for field, visit in fields if visit is not None)
     if not plan:
         return own
@@ -365,23 +362,23 @@ def _struct_check(kind: type[msgspec.Struct], manifest: bool) -> Check | None:
     return check_struct
 
 
-def _field_check(type_: inspect.Type, manifest: bool) -> Check | None:
+def _field_check(type_: inspect.Type, depth: Depth) -> Check | None:
     members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
-    if any(isinstance(member, inspect.FloatType) for member in members):
+    if depth != "doubt" and any(isinstance(member, inspect.FloatType) for member in members):
         return check_quantity
     for member in members:
         match member:
             case inspect.StructType(cls=kind):
-                return _struct_check(kind, manifest)
+                return _struct_check(kind, depth)
             case inspect.ListType(item_type=inspect.StructType(cls=kind)):
-                check_item = _struct_check(kind, manifest)
+                check_item = _struct_check(kind, depth)
                 return None if check_item is None else partial(_check_items, check_item)
-            case inspect.ListType(item_type=items) if _field_check(items, manifest) is check_quantity:
+            case inspect.ListType(item_type=items) if _field_check(items, depth) is check_quantity:
                 return partial(_check_items, check_quantity)
             case inspect.DictType(value_type=inspect.StructType(cls=kind)):
-                check_item = _struct_check(kind, manifest)
+                check_item = _struct_check(kind, depth)
                 return None if check_item is None else partial(_check_entries, check_item)
-            case inspect.DictType(value_type=values) if _field_check(values, manifest) is check_quantity:
+            case inspect.DictType(value_type=values) if _field_check(values, depth) is check_quantity:
                 return partial(_check_entries, check_quantity)
     return None
 
@@ -419,18 +416,20 @@ def _check_node_selector_term(term: NodeSelectorTerm) -> None:
     _check_requirements(term.match_fields, "matchFields", _FIELD_OPERATORS)
 
 
-def check_label_selector(selector: LabelSelector) -> None:
-    """Known operators with as many values as they take, and the keys of labels."""
-    _check_label_selector(selector)
+def doubt_label_selector(selector: LabelSelector) -> None:
+    """The keys of labels."""
     for key in selector.match_labels:
         _refuse(key, qualified_name_errors, "matchLabels")
     _check_keys(selector.match_expressions)
 
 
+def doubt_node_selector_term(term: NodeSelectorTerm) -> None:
+    _check_keys(term.match_expressions)
+
+
 def check_node_selector_term(term: NodeSelectorTerm) -> None:
     """As for labels; the only field that can be matched is the name."""
     _check_node_selector_term(term)
-    _check_keys(term.match_expressions)
     for position, requirement in enumerate(term.match_fields):
         if requirement.key != "metadata.name":
             raise InputError(f"{requirement.key!r} is unknown; use metadata.name", f"matchFields[{position}].key")
@@ -438,7 +437,9 @@ def check_node_selector_term(term: NodeSelectorTerm) -> None:
 
 def _check_keys(requirements: list[SelectorRequirement]) -> None:
     for position, requirement in enumerate(requirements):
-        _refuse(requirement.key, qualified_name_errors, f"matchExpressions[{position}].key")
+        where = f"matchExpressions[{position}].key"
+        _require(requirement.key, where)
+        _refuse(requirement.key, qualified_name_errors, where)
 
 
 def _check_requirements(
@@ -466,18 +467,21 @@ def _check_toleration(toleration: Toleration) -> None:
 def check_toleration(toleration: Toleration) -> None:
     """A known operator and effect; Exists takes no value, and only Exists no key; seconds are for NoExecute."""
     _check_toleration(toleration)
-    if toleration.key:
-        _refuse(toleration.key, qualified_name_errors, "key")
     if toleration.effect:
         _check_effect(toleration.effect)
-    if toleration.operator in ("", "Equal"):
-        _refuse(toleration.value, label_value_errors, "value")
     if toleration.operator == "Exists" and toleration.value:
         raise InputError(f"must be empty when operator is Exists, got {toleration.value!r}", "value")
     if not toleration.key and toleration.operator != "Exists":
         raise InputError("must be Exists when key is empty", "operator")
     if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
         raise InputError("must be NoExecute when tolerationSeconds is set", "effect")
+
+
+def doubt_toleration(toleration: Toleration) -> None:
+    """The key and the value of a label."""
+    _refuse(toleration.key, qualified_name_errors, "key")
+    if toleration.operator in ("", "Equal"):
+        _refuse(toleration.value, label_value_errors, "value")
 
 
 def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
@@ -491,7 +495,7 @@ def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
 def check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
     """A key, a skew and a way to go on; minDomains where it can have an effect."""
     _check_spread_constraint(constraint)
-    _refuse(constraint.topology_key, qualified_name_errors, "topologyKey")
+    _require(constraint.topology_key, "topologyKey")
     if constraint.min_domains is not None and constraint.min_domains < 1:
         raise InputError(f"must be 1 or more, got {constraint.min_domains}", "minDomains")
     if constraint.min_domains is not None and constraint.when_unsatisfiable != "DoNotSchedule":
@@ -518,10 +522,7 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     ContainerPort: check_port,
     CronJobSpec: check_cron_job,
     JobSpec: check_job,
-    LabelSelector: check_label_selector,
     NodeSelectorTerm: check_node_selector_term,
-    NodeSpec: check_node_spec,
-    ObjectMeta: check_metadata,
     PodAffinityTerm: check_pod_affinity_term,
     PodDisruptionBudgetSpec: check_budget,
     DaemonSetSpec: check_workload,
@@ -536,3 +537,16 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     WeightedPodAffinityTerm: check_preference,
     WorkloadSpec: check_workload,
 }
+_DOUBTS: dict[type[msgspec.Struct], Check] = {
+    Container: doubt_container,
+    LabelSelector: doubt_label_selector,
+    NodeSelectorTerm: doubt_node_selector_term,
+    NodeSpec: doubt_node_spec,
+    ObjectMeta: doubt_metadata,
+    PodAffinityTerm: doubt_topology_key,
+    PodSpec: doubt_pod_spec,
+    Taint: doubt_taint,
+    Toleration: doubt_toleration,
+    TopologySpreadConstraint: doubt_topology_key,
+}
+_BY_DEPTH = {"any": _CHECKS, "manifest": _CHECKS | _MANIFEST_CHECKS, "doubt": _DOUBTS}

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from podium.errors import InputError
-from podium.manifests.checks import check, stored
+from podium.manifests.checks import check, doubt
 from podium.manifests.decode import effective_namespace
 from podium.manifests.devices import default_claim, default_claim_template
 from podium.model import (
@@ -35,7 +35,7 @@ from podium.model import (
     TopologySpreadConstraint,
     Volume,
 )
-from podium.model.quantity import format_quantity
+from podium.model.quantity import format_quantity, stored_resources
 from podium.model.resources import pod_requests
 from podium.model.selectors import with_label_keys_merged
 
@@ -98,7 +98,7 @@ def default_spec(spec: PodSpec) -> PodSpec:
             changes["init_containers"] = init_containers
     if spec.resources is not None:
         changes["resources"] = _pod_level(spec, spec.resources)
-    if spec.overhead and (overhead := stored(spec.overhead)) is not spec.overhead:
+    if spec.overhead and (overhead := stored_resources(spec.overhead)) is not spec.overhead:
         changes["overhead"] = overhead
     if spec.volumes and (volumes := each(deciding_volumes(spec.volumes), _volume)) is not spec.volumes:
         changes["volumes"] = volumes
@@ -151,8 +151,8 @@ def _host_network_container(container: Container) -> Container:
 
 
 def _resources(given: ResourceRequirements) -> ResourceRequirements:
-    limits = stored(given.limits)
-    requests = stored(_with_limits(given.requests, given.limits))
+    limits = stored_resources(given.limits)
+    requests = stored_resources(_with_limits(given.requests, given.limits))
     if limits is given.limits and requests is given.requests:
         return given
     return ResourceRequirements(requests=requests, limits=limits)
@@ -196,7 +196,7 @@ def _pod_level(spec: PodSpec, given: ResourceRequirements) -> ResourceRequiremen
         for name, quantity in limits.items():
             if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
                 requests.setdefault(name, quantity)
-    return ResourceRequirements(requests=stored(requests), limits=stored(limits))
+    return ResourceRequirements(requests=stored_resources(requests), limits=stored_resources(limits))
 
 
 def _sum_of_containers(spec: PodSpec, side: str) -> ResourceList:
@@ -257,8 +257,8 @@ def generated_suffix(*parts: object, length: int = 5) -> str:
 
 def _default_node(node: Node) -> Node:
     status = node.status
-    capacity = stored(status.capacity)
-    allocatable = capacity if status.allocatable is None and capacity else stored(status.allocatable or {})
+    capacity = stored_resources(status.capacity)
+    allocatable = capacity if status.allocatable is None and capacity else stored_resources(status.allocatable or {})
     if capacity is status.capacity and allocatable is status.allocatable:
         return node
     return replace(node, status=replace(status, capacity=capacity, allocatable=allocatable))
@@ -274,7 +274,7 @@ def _default_namespace(namespace: Namespace) -> Namespace:
 
 def _default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
     spec = volume.spec
-    capacity = stored(spec.capacity)
+    capacity = stored_resources(spec.capacity)
     if capacity is not spec.capacity:
         volume = replace(volume, spec=replace(spec, capacity=capacity))
     return volume if volume.status.phase else replace(volume, status=replace(volume.status, phase="Pending"))
@@ -282,7 +282,7 @@ def _default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
 
 def _default_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     spec = claim.spec
-    requests = stored(spec.resources.requests)
+    requests = stored_resources(spec.resources.requests)
     if requests is not spec.resources.requests:
         claim = replace(claim, spec=replace(spec, resources=replace(spec.resources, requests=requests)))
     return claim if claim.status.phase else replace(claim, status=replace(claim.status, phase="Pending"))
@@ -387,17 +387,19 @@ class StoredPods:
         self._labels = {b""}
         """The labels of pods in manifests that were checked."""
 
-    def stored(self, pod: Pod, *, manifest: bool = False) -> Pod:
+    def stored(self, pod: Pod, doubted: Callable[[InputError], None] | None = None) -> Pod:
         """The pod, which must have a name, with everything filled in; InputError with the field path, as of `check`.
 
-        Pods that say the same are checked once; in a `manifest`, labels are checked as well.
+        Pods that say the same are checked once; of a manifest, `doubted` hears what there is to doubt.
         """
         shared = replace(pod.spec, node_name="", volumes=deciding_volumes(pod.spec.volumes))
         spec_key, status_key = _text_of(shared), _text_of(replace(pod.status, start_time=None))
-        labels = _text_of(pod.metadata.labels) if manifest else b""
+        labels = _text_of(pod.metadata.labels) if doubted is not None else b""
         known, status = self._specs.get(spec_key), self._statuses.get(status_key)
         if known is None or status is None or labels not in self._labels:
-            check(pod, manifest=manifest)
+            check(pod, manifest=doubted is not None)
+            if doubted is not None and (problem := doubt(pod)) is not None:
+                doubted(problem)
             if len(self._labels) >= self.REMEMBERED:
                 self._labels = {b""}
             self._labels.add(labels)

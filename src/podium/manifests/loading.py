@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count as numbers
 from typing import NamedTuple, TypeVar, overload
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, check_name, refuse_null_containers
+from podium.manifests.checks import check, doubt, doubt_about_name, refuse_null_containers
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -416,23 +416,29 @@ class _Loading:
             obj = self._named(obj, entry)
         # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
         manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
+        doubts = list[str | InputError]()
         try:
-            if manifest:
-                check_name(obj)
-            obj = self._stored(obj, manifest)
+            if manifest and (error := doubt_about_name(obj)) is not None:
+                doubts.append(error)
+            obj = self._stored(obj, doubts.append if manifest else None)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             raise error.at(f"{entry.document.file}: {name}") from None
-        for problem in refused_fields(obj):
+        for problem in (*doubts, *refused_fields(obj)):
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             self._unknown(f"{entry.document.file}: {name}: {problem}; the API server would refuse it")
         return obj if self._is_new(obj, entry) else None
 
-    def _stored(self, obj: Object, manifest: bool) -> Object:
-        """The object as the API server would store it; InputError with the field path if it would refuse it."""
+    def _stored(self, obj: Object, doubted: Callable[[InputError], None] | None) -> Object:
+        """The object as the API server would store it; InputError with the field path if it would refuse it.
+
+        Of a manifest, `doubted` hears what the API server would refuse and the scheduler can do without.
+        """
         if isinstance(obj, Pod):
-            return self.pods.stored(obj, manifest=manifest)
-        check(obj, manifest=manifest)
+            return self.pods.stored(obj, doubted)
+        check(obj, manifest=doubted is not None)
+        if doubted is not None and (problem := doubt(obj)) is not None:
+            doubted(problem)
         return default_object(obj)
 
     def _check_names(self, entry: Entry, value: object) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import NoReturn
 
 from podium.errors import QuantityError
-from podium.model import Quantity
+from podium.model import Quantity, ResourceList
 
 INT64 = range(-(2**63), 2**63)
 """The numbers that Go's int64 can hold."""
@@ -104,6 +105,43 @@ def canonical_quantity(q: Quantity) -> str:
 def is_binary_quantity(q: Quantity) -> bool:
     """Whether a quantity is written in Ki, Mi and so on."""
     return isinstance(q, str) and q.rstrip().endswith("i")
+
+
+# A cluster has few distinct quantities; the bound is for input that is not a cluster.
+_REMEMBERED = 100_000
+
+
+class _Stored(dict[Quantity, Quantity]):
+    """Quantity as written -> quantity as the API server stores it, which mostly is the same."""
+
+    def __missing__(self, quantity: Quantity) -> Quantity:
+        amount = parse_quantity(quantity)
+        if amount < 0:
+            raise QuantityError(f"{quantity!r} is negative; a quantity must be zero or more")
+        millis = amount * 1000
+        stored = quantity if millis.denominator == 1 else format_quantity(Fraction(ceil(millis), 1000))
+        if len(self) < _REMEMBERED:
+            self[quantity] = stored
+        return stored
+
+
+_stored = _Stored()
+
+
+def check_quantity(quantity: Quantity) -> None:
+    """QuantityError for what is not a quantity, or a negative one."""
+    _stored[quantity]
+
+
+def stored_resources(resources: ResourceList) -> ResourceList:
+    """The resource list as the API server stores it: amounts finer than a thousandth are rounded up to it.
+
+    The same dict when nothing changes.
+    """
+    for quantity in resources.values():
+        if _stored[quantity] != quantity:
+            return {name: _stored[quantity] for name, quantity in resources.items()}
+    return resources
 
 
 def _parse(text: str, given: Quantity) -> Fraction:
