@@ -20,7 +20,7 @@ numbers = st.integers(0, 9)
 
 
 class SmallBlocks(BlockBounds):
-    BLOCK, LONG = 4, 0
+    BLOCK = 4
 
 
 @given(
@@ -31,9 +31,9 @@ class SmallBlocks(BlockBounds):
 def test_what_is_found_is_what_looking_at_all_would_find(
     first: list[int], changes: list[dict[int, int]], allowed: set[int]
 ) -> None:
-    values, bounds = np.array(first), SmallBlocks()
+    values = np.array(first)
+    bounds = SmallBlocks(values)
     mask = np.isin(np.arange(LENGTH), list(allowed))
-    bounds.begin(values)
     for change in [{}, *changes]:
         changed = np.array(list(change), dtype=np.int64)
         values[changed] = list(change.values())

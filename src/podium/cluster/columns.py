@@ -291,7 +291,10 @@ class LogReader:
     @property
     def is_behind(self) -> bool:
         """Whether there are changes that were not read."""
-        return [log.head for log in self._logs] != self._cursors
+        for log, cursor in zip(self._logs, self._cursors, strict=True):
+            if log.head != cursor:
+                return True
+        return False
 
     def unread(self) -> Ints | None:
         """The rows with unread changes, possibly repeated; None when that is not known, so it may be any row."""

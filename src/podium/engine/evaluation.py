@@ -292,7 +292,10 @@ class Evaluation:
             for results in plan.final_scores():
                 results.catch_up()
                 self._check(results.plugin, results.values[feasible.rows])
-        self._run_pre_score(plan.outline.varying_pre_score)
+        if plan.outline.varying_pre_score:
+            self._run_pre_score(plan.outline.varying_pre_score)
+        if not plan.varying_scores and not feasible.are_listed:
+            return Ranking(None, [], None, feasible)
         scores = [self._score_one(each) for each in plan.varying_scores if each.plugin.name not in self.skipped_scores]
         varying = [scored for scored in scores if not scored.are_equal]
         if not feasible.are_listed and all(scored.groups is not None for scored in varying):

@@ -94,7 +94,8 @@ class Nominations:
 
     def forget(self, pod: Pod) -> None:
         """The pod is placed or gone: nothing is known about its nomination any more."""
-        self._take(pod)
+        if self._node_of:
+            self._take(pod)
 
     def clear_lower(self, node_name: str, priority: int) -> list[Pod]:
         """Take back the nominations of pods below a priority to a node, as it may have no room for them any more."""
@@ -104,7 +105,7 @@ class Nominations:
         return lower
 
     def _take(self, pod: Pod) -> None:
-        node_name = self._node_of.pop(pod.key, None) if self._node_of else None
+        node_name = self._node_of.pop(pod.key, None)
         if node_name is not None:
             self.version += 1
         if node_name:

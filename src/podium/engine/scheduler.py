@@ -447,7 +447,8 @@ class Scheduler:
             cluster.count_as(self._rules)
         info = cluster.info_of(pod)
         evaluation = Evaluation(self._plans[pod.spec.scheduler_name].of(info), info, pod, cluster)
-        self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
+        if self.nominations:
+            self._nominated_pods_check.apply(evaluation, everywhere=everywhere)
         nominated = self.nominations.node_of(pod)
         if nominated:
             on_nominated = self._on_nominated(evaluation, nominated, extended)

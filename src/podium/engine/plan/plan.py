@@ -69,7 +69,7 @@ class Plan:
         """Whether each row passes the filters with kept results."""
         self.total: Ints = NO_VALUES
         """The weighted sum of final scores per row; around INFEASIBLE where `feasible` is false."""
-        self._bounds = BlockBounds()
+        self._bounds: BlockBounds | None = None
         self.feasible_count = 0
         self._feasible_in: dict[int, Representatives] = {}
         self._feasible_rows: Ints | None = None
@@ -168,7 +168,7 @@ class Plan:
         else:
             self.total = self._rows.values.copy()
             self.total[passing] += self._states.of_many(passing)
-        self._bounds.begin(self.total)
+        self._bounds = BlockBounds(self.total) if len(self.total) >= BlockBounds.LONG else None
         self.feasible = self.total > INFEASIBLE // 2
         self.feasible_count = int(np.count_nonzero(self.feasible))
         self._forget_feasible()
@@ -177,7 +177,8 @@ class Plan:
         total = self._states.of(rows)
         total += self._rows.values[rows]
         self.total[rows] = total
-        self._bounds.raise_for(rows, total)
+        if self._bounds is not None:
+            self._bounds.raise_for(rows, total)
         if self.feasible_count == len(self.total) and lowest(total) > INFEASIBLE // 2:
             return
         passing = total > INFEASIBLE // 2
@@ -191,7 +192,8 @@ class Plan:
     def _merge_one(self, row: int) -> None:
         total = self._states.of_one(row) + self._rows.values.item(row)
         self.total[row] = total
-        self._bounds.raise_one(row, total)
+        if self._bounds is not None:
+            self._bounds.raise_one(row, total)
         passing = total > INFEASIBLE // 2
         if passing != self.feasible.item(row):
             self.feasible_count += 1 if passing else -1
@@ -201,8 +203,10 @@ class Plan:
     def first_best(self, allowed: tuple[Groups, Mask] | None) -> int:
         """The first of the rows with the highest total, of some groups only or of all."""
         if allowed is None:
-            return self._bounds.first_best(self.total, None)
+            return int(self.total.argmax()) if self._bounds is None else self._bounds.first_best(self.total, None)
         groups, are_allowed = allowed
+        if self._bounds is None:
+            return int(_only(self.total, are_allowed[groups.of_row]).argmax())
         return self._bounds.first_best(self.total, lambda rows: are_allowed[groups.of_row[rows]])
 
     def pass_by_row(self, rows: Ints) -> bool:
@@ -242,30 +246,21 @@ class BlockBounds:
     LONG = 1 << 14
     """A shorter array is looked at as a whole, which does not take longer."""
 
-    def __init__(self) -> None:
-        self._bounds: Ints | None = None
-
-    def begin(self, values: Ints) -> None:
+    def __init__(self, values: Ints) -> None:
         """Start with these values."""
-        if len(values) >= self.LONG:
-            self._bounds = np.maximum.reduceat(values, np.arange(0, len(values), self.BLOCK))
-        else:
-            self._bounds = None
+        self._bounds: Ints = np.maximum.reduceat(values, np.arange(0, len(values), self.BLOCK))
 
     def raise_for(self, rows: Ints, values: Ints) -> None:
         """Note that the values of some rows became these."""
-        if self._bounds is not None:
-            np.maximum.at(self._bounds, rows // self.BLOCK, values)
+        np.maximum.at(self._bounds, rows // self.BLOCK, values)
 
     def raise_one(self, row: int, value: int) -> None:
         """Note that the value of a row became this one."""
-        if self._bounds is not None and value > self._bounds.item(row // self.BLOCK):
+        if value > self._bounds.item(row // self.BLOCK):
             self._bounds[row // self.BLOCK] = value
 
     def first_best(self, values: Ints, allowed: Callable[[slice], Mask] | None) -> int:
         """The first row of the highest value, as far as rows are allowed; at least one must be."""
-        if self._bounds is None:
-            return int((values if allowed is None else _only(values, allowed(slice(None)))).argmax())
         # What is found of some rows is no bound for the others.
         bounds = self._bounds if allowed is None else self._bounds.copy()
         while True:
