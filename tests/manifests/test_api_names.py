@@ -39,6 +39,18 @@ def tainted(*taints: dict[str, str]) -> dict[str, Any]:
     return {**NODE, "metadata": {"name": "n2"}, "spec": {"taints": list(taints)}}
 
 
+def sliced(taint: dict[str, str]) -> dict[str, Any]:
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": "n1", "pool": pool, "devices": [{"name": "d", "taints": [taint]}]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+
+
+def claiming(toleration: dict[str, Any]) -> dict[str, Any]:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "tolerations": [toleration]}}
+    spec = {"devices": {"requests": [request]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"}, "spec": spec}
+
+
 def written(folder: Path, *objects: dict[str, Any]) -> str:
     path = folder / "input.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
@@ -204,6 +216,14 @@ REFUSED = {
         pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
         "spec.tolerations[0].value: must be empty when operator is Exists, got 'b'",
     ),
+    "a device's taint for pods": (
+        sliced({"key": "a", "effect": "PreferNoSchedule"}),
+        "spec.devices[0].taints[0].effect: 'PreferNoSchedule' is unknown; use NoSchedule, NoExecute, None",
+    ),
+    "a toleration of devices with a value": (
+        claiming({"key": "a", "operator": "Exists", "value": "b"}),
+        "tolerations[0].value: must be empty when operator is Exists, got 'b'",
+    ),
     "any key with a value": (
         pod(tolerations=[{"operator": "Equal", "value": "b"}]),
         "spec.tolerations[0].operator: must be Exists when key is empty",
@@ -346,6 +366,13 @@ def test_what_changes_nothing_for_the_scheduler_is_warned_of(obj: dict[str, Any]
     assert warning.startswith(f"{file}: ")
     assert problem in warning
     assert warning.endswith("; the API server would refuse it")
+
+
+def test_taints_and_tolerations_of_devices_have_rules_of_their_own(tmp_path: Path) -> None:
+    tolerated = {"operator": "Equal", "effect": "NoSchedule", "tolerationSeconds": 5}
+    file = written(tmp_path, NODE, sliced({"key": "a", "effect": "None"}), claiming(tolerated))
+
+    assert not load(file).unknown
 
 
 def test_what_only_the_api_server_minds_is_taken_from_a_program() -> None:

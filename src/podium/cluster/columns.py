@@ -291,10 +291,7 @@ class LogReader:
     @property
     def is_behind(self) -> bool:
         """Whether there are changes that were not read."""
-        for log, cursor in zip(self._logs, self._cursors, strict=True):
-            if log.head != cursor:
-                return True
-        return False
+        return [log.head for log in self._logs] != self._cursors
 
     def unread(self) -> Ints | None:
         """The rows with unread changes, possibly repeated; None when that is not known, so it may be any row."""

@@ -43,6 +43,8 @@ from podium.model.devices import (
     DeviceConstraint,
     DeviceRequest,
     DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
     ExactDeviceRequest,
     ResourceSliceSpec,
 )
@@ -80,6 +82,7 @@ _SHOWN = 70
 _HUGE_PAGES = "hugepages-"
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_DEVICE_EFFECTS = ("NoSchedule", "NoExecute", "None")
 
 
 def _segment_errors(name: str) -> list[str]:
@@ -152,7 +155,8 @@ def doubt_node_spec(spec: NodeSpec) -> None:
 def check_taint(taint: Taint) -> None:
     """A key and a known effect."""
     _require(taint.key, "key")
-    _check_effect(taint.effect)
+    _require(taint.effect, "effect")
+    _check_effect(taint.effect, _DEVICE_EFFECTS if isinstance(taint, DeviceTaint) else _EFFECTS)
 
 
 def doubt_taint(taint: Taint) -> None:
@@ -161,9 +165,9 @@ def doubt_taint(taint: Taint) -> None:
     _refuse(taint.value, label_value_errors, "value")
 
 
-def _check_effect(effect: str) -> None:
-    if effect not in _EFFECTS:
-        raise InputError(f"{effect!r} is unknown; use {', '.join(_EFFECTS)}" if effect else "is required", "effect")
+def _check_effect(effect: str, known: tuple[str, ...]) -> None:
+    if effect and effect not in known:
+        raise InputError(f"{effect!r} is unknown; use {', '.join(known)}", "effect")
 
 
 def check_port(port: ContainerPort) -> None:
@@ -467,14 +471,24 @@ def _check_toleration(toleration: Toleration) -> None:
 def check_toleration(toleration: Toleration) -> None:
     """A known operator and effect; Exists takes no value, and only Exists no key; seconds are for NoExecute."""
     _check_toleration(toleration)
-    if toleration.effect:
-        _check_effect(toleration.effect)
-    if toleration.operator == "Exists" and toleration.value:
-        raise InputError(f"must be empty when operator is Exists, got {toleration.value!r}", "value")
+    _check_effect(toleration.effect, _EFFECTS)
+    _check_exists(toleration)
     if not toleration.key and toleration.operator != "Exists":
         raise InputError("must be Exists when key is empty", "operator")
     if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
         raise InputError("must be NoExecute when tolerationSeconds is set", "effect")
+
+
+def check_device_toleration(toleration: DeviceToleration) -> None:
+    """A known operator and effect; Exists takes no value."""
+    _check_toleration(toleration)
+    _check_effect(toleration.effect, _DEVICE_EFFECTS)
+    _check_exists(toleration)
+
+
+def _check_exists(toleration: Toleration) -> None:
+    if toleration.operator == "Exists" and toleration.value:
+        raise InputError(f"must be empty when operator is Exists, got {toleration.value!r}", "value")
 
 
 def doubt_toleration(toleration: Toleration) -> None:
@@ -513,6 +527,7 @@ _CHECKS: dict[type[msgspec.Struct], Check] = {
     ResourceSliceSpec: check_slice,
     LabelSelector: _check_label_selector,
     NodeSelectorTerm: _check_node_selector_term,
+    DeviceToleration: _check_toleration,
     Toleration: _check_toleration,
     TopologySpreadConstraint: _check_spread_constraint,
 }
@@ -530,6 +545,8 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     PodSpec: check_pod_spec,
     PreferredSchedulingTerm: check_preference,
     StatefulSetSpec: check_workload,
+    DeviceTaint: check_taint,
+    DeviceToleration: check_device_toleration,
     Taint: check_taint,
     Toleration: check_toleration,
     TopologySpreadConstraint: check_spread_constraint,
@@ -545,6 +562,8 @@ _DOUBTS: dict[type[msgspec.Struct], Check] = {
     ObjectMeta: doubt_metadata,
     PodAffinityTerm: doubt_topology_key,
     PodSpec: doubt_pod_spec,
+    DeviceTaint: doubt_taint,
+    DeviceToleration: doubt_toleration,
     Taint: doubt_taint,
     Toleration: doubt_toleration,
     TopologySpreadConstraint: doubt_topology_key,

@@ -72,6 +72,14 @@ class DeviceDerivedAttribute(Struct, frozen=True):
     name: str = ""
 
 
+class DeviceTaint(Taint, frozen=True):
+    """What keeps claims off a device that do not tolerate it; with the effect None, nothing."""
+
+
+class DeviceToleration(Toleration, frozen=True):
+    """What a request tolerates. Unlike a pod's, it may name seconds for any effect."""
+
+
 class Device(Struct, frozen=True):
     name: str = ""
     attributes: dict[str, DeviceAttribute] = {}
@@ -80,7 +88,7 @@ class Device(Struct, frozen=True):
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
-    taints: list[Taint] = []
+    taints: list[DeviceTaint] = []
     binds_to_node: bool = False
     binding_conditions: list[str] | None = None
     binding_failure_conditions: list[str] = []
@@ -138,7 +146,7 @@ class ExactDeviceRequest(Struct, frozen=True):
     allocation_mode: str = ""
     count: Int64 = 0
     admin_access: bool | None = None
-    tolerations: list[Toleration] = []
+    tolerations: list[DeviceToleration] = []
     capacity: CapacityRequirements | None = None
     derived_attributes: list[DeviceDerivedAttribute] = []
 
@@ -149,7 +157,7 @@ class DeviceSubRequest(Struct, frozen=True):
     selectors: list[DeviceSelector] = []
     allocation_mode: str = ""
     count: Int64 = 0
-    tolerations: list[Toleration] = []
+    tolerations: list[DeviceToleration] = []
     capacity: CapacityRequirements | None = None
     derived_attributes: list[DeviceDerivedAttribute] = []
 
@@ -186,7 +194,7 @@ class DeviceRequestAllocationResult(Struct, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    tolerations: list[Toleration] = []
+    tolerations: list[DeviceToleration] = []
     binding_conditions: list[str] | None = None
     binding_failure_conditions: list[str] = []
     share_id: str | None = msgspec.field(name="shareID", default=None)
@@ -257,7 +265,7 @@ class DeviceTaintSelector(Struct, frozen=True):
 
 class DeviceTaintRuleSpec(Struct, frozen=True):
     device_selector: DeviceTaintSelector | None = None
-    taint: Taint = Taint()
+    taint: DeviceTaint = DeviceTaint()
 
 
 class DeviceTaintRule(Object, frozen=True):

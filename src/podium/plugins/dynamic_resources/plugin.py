@@ -41,8 +41,15 @@ from podium.framework.suggested_change import (
     evictable,
     taint_text,
 )
-from podium.model import DeviceClass, Pod, ResourceClaim, Taint, Toleration
-from podium.model.devices import EXACT_COUNT, AllocationResult, DeviceClaim, DeviceRequest, ResourceClaimStatus
+from podium.model import DeviceClass, Pod, ResourceClaim, Taint
+from podium.model.devices import (
+    EXACT_COUNT,
+    AllocationResult,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceToleration,
+    ResourceClaimStatus,
+)
 from podium.model.quantity import format_quantity
 from podium.model.selectors import any_tolerates
 from podium.plugins.dynamic_resources.device_search import TIMED_OUT
@@ -188,7 +195,7 @@ def _in_the_way(option: Option, inventory: Inventory, row: int, cluster: Cluster
 
 def _tolerating(asked: _Asked, option: Option, taint: Taint) -> Change:
     operator = "Equal" if taint.value else "Exists"
-    added = Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect)
+    added = DeviceToleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect)
     text = f"tolerate the device taint {taint_text(taint)} in request {option.name}"
     return asked.change("tolerate-device", text, TOLERATED, _with(option, tolerations=[*option.tolerations, added]))
 

@@ -13,7 +13,7 @@ import msgspec
 
 from podium.cluster.store import Store
 from podium.errors import CelError
-from podium.model import Pod, ResourceClaim, Toleration
+from podium.model import Pod, ResourceClaim
 from podium.model.devices import (
     ALL,
     AllocatedDeviceStatus,
@@ -23,6 +23,7 @@ from podium.model.devices import (
     DeviceRequestAllocationResult,
     DeviceSelector,
     DeviceSubRequest,
+    DeviceToleration,
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
@@ -69,7 +70,7 @@ class Option:
         self.is_admin = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
         self.mentions_admin = isinstance(asked, ExactDeviceRequest) and asked.admin_access is not None
         self.derives_attributes = bool(asked.derived_attributes)
-        self.tolerations: list[Toleration] = asked.tolerations
+        self.tolerations: list[DeviceToleration] = asked.tolerations
         self.asks_for_capacity = asked.capacity is not None
         requests = asked.capacity.requests if asked.capacity else {}
         self.capacity = {name: Amount.of(quantity) for name, quantity in requests.items()}
