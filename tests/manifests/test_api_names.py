@@ -109,6 +109,12 @@ KNOWN = {
         **NODE,
         "metadata": {"name": "n2", "managedFields": [{"manager": "k", "fieldsV1": {"f:x": {}}}]},
     },
+    "what a device's driver is told": {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"config": [{"opaque": {"driver": "gpu.example.com", "parameters": {"kind": "Gpu", "sharing": {}}}}]},
+    },
     "labels and annotations": {**NODE, "metadata": {"name": "n2", "labels": {"a": "b"}, "annotations": {"c": "d"}}},
     "a kind of somebody else's": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}},
     "a budget of any name": {**budget(maxUnavailable=1), "metadata": {"name": "Web_Budget"}},
