@@ -131,7 +131,7 @@ def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple
     places = _cheapest(costs)
     if len(places) > 1:
         row = tie_break.choose(np.sort(rows[places]), cluster)
-        return listed[int(np.flatnonzero(rows == row)[0])], TIE
+        return listed[int((rows == row).argmax())], TIE
     best, second = costs[:, np.lexsort(costs[::-1])[:2]].T.tolist()
     criterion = next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)
     return listed[int(places[0])], criterion
@@ -140,6 +140,8 @@ def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple
 def _cheapest(costs: Costs) -> Ints:
     """The places of the candidates that no other one is better than."""
     places = np.arange(costs.shape[1])
+    if (costs == costs[:, :1]).all():
+        return places
     for line in costs:
         values = line[places]
         least = values.item(values.argmin())
