@@ -46,10 +46,11 @@ def test_a_request_for_all_has_no_count() -> None:
 @pytest.mark.parametrize(
     "old",
     [
+        claim({"name": "r", "deviceClassName": "gpu", "count": 2, "adminAccess": True}, "v1alpha3"),
         claim({"name": "r", "deviceClassName": "gpu", "count": 2, "adminAccess": True}, "v1beta1"),
         claim({"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, "adminAccess": True}}, "v1beta2"),
     ],
-    ids=["v1beta1", "v1beta2"],
+    ids=["v1alpha3", "v1beta1", "v1beta2"],
 )
 def test_older_claims_say_the_same(old: Fields) -> None:
     new = claim({"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, "adminAccess": True}})
@@ -71,11 +72,14 @@ def test_templates_of_v1beta1_are_converted() -> None:
     assert found.spec.spec.devices.requests[0].exactly is not None
 
 
-def test_devices_of_v1beta1_are_converted() -> None:
-    basic = {"attributes": {"model": {"string": "h100"}}, "capacity": {"memory": {"value": "80Gi"}}}
-    old = device_slice({"name": "gpu-0", "basic": basic}) | {"apiVersion": f"{GROUP}/v1beta1"}
+@pytest.mark.parametrize(("version", "capacity"), [("v1alpha3", "80Gi"), ("v1beta1", {"value": "80Gi"})])
+def test_devices_of_older_versions_are_converted(version: str, capacity: object) -> None:
+    attributes = {"model": {"string": "h100"}}
+    basic = {"attributes": attributes, "capacity": {"memory": capacity}}
+    old = device_slice({"name": "gpu-0", "basic": basic}) | {"apiVersion": f"{GROUP}/{version}"}
+    new = {"name": "gpu-0", "attributes": attributes, "capacity": {"memory": {"value": "80Gi"}}}
 
-    assert list(load(old)) == list(load(device_slice({"name": "gpu-0", **basic})))
+    assert list(load(old)) == list(load(device_slice(new)))
 
 
 def test_a_taint_rule_of_an_alpha_version_is_read() -> None:

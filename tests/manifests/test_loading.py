@@ -143,7 +143,7 @@ def test_a_directory_may_hold_other_things(tmp_path: Path) -> None:
         ([], "input: no objects that scheduling reads, such as nodes and pods"),
         (
             [doc("Secret", "s"), doc("Secret", "t")],
-            "input: no objects that scheduling reads, such as nodes and pods; only 2 Secrets",
+            "input: no objects that scheduling reads, such as nodes and pods; only 2 Secret",
         ),
     ],
 )

@@ -27,7 +27,8 @@ from podium.model.devices import (
 )
 from podium.model.quantity import value
 
-V1BETA1 = "resource.k8s.io/v1beta1"
+FLAT_VERSIONS = ("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1")
+"""In which a request, and the basic device of a slice, are written otherwise than in v1."""
 _EXACTLY = (
     "deviceClassName",
     "selectors",
@@ -37,38 +38,38 @@ _EXACTLY = (
     "tolerations",
     "capacity",
 )
-"""The fields of an exact request, which v1beta1 has in the request itself."""
+"""The fields of an exact request, which the flat versions have in the request itself."""
 
 
 # -- conversion ----------------------------------------------------------------------------------------------------
 
 
-def from_v1beta1(kind: str, value: object) -> object:
-    """An object of `resource.k8s.io/v1beta1` as v1 writes it; decoding reports one that is broken."""
+def from_flat_version(kind: str, value: object) -> object:
+    """An object of one of the flat versions as v1 writes it; decoding reports one that is broken."""
     if not isinstance(value, Mapping) or not isinstance(value.get("spec"), Mapping):
         return value
     spec = value["spec"]
     match kind:
         case "ResourceClaim":
-            spec = _claim_from_v1beta1(spec)
+            spec = _claim_from_flat(spec)
         case "ResourceClaimTemplate" if isinstance(spec.get("spec"), Mapping):
-            spec = {**spec, "spec": _claim_from_v1beta1(spec["spec"])}
+            spec = {**spec, "spec": _claim_from_flat(spec["spec"])}
         case "ResourceSlice" if isinstance(spec.get("devices"), list):
-            spec = {**spec, "devices": [_device_from_v1beta1(device) for device in spec["devices"]]}
+            spec = {**spec, "devices": [_device_from_flat(device) for device in spec["devices"]]}
             if not spec.get("nodeName"):
                 spec.pop("nodeName", None)
     return {**value, "spec": spec}
 
 
-def _claim_from_v1beta1(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _claim_from_flat(spec: Mapping[str, Any]) -> dict[str, Any]:
     devices = spec.get("devices")
     if not isinstance(devices, Mapping) or not isinstance(devices.get("requests"), list):
         return dict(spec)
-    requests = [_request_from_v1beta1(request) for request in devices["requests"]]
+    requests = [_request_from_flat(request) for request in devices["requests"]]
     return {**spec, "devices": {**devices, "requests": requests}}
 
 
-def _request_from_v1beta1(request: object) -> object:
+def _request_from_flat(request: object) -> object:
     if not isinstance(request, Mapping):
         return request
     exactly = {name: request[name] for name in _EXACTLY if request.get(name) is not None}
@@ -76,10 +77,15 @@ def _request_from_v1beta1(request: object) -> object:
     return {**others, "exactly": exactly} if exactly else others
 
 
-def _device_from_v1beta1(device: object) -> object:
+def _device_from_flat(device: object) -> object:
     if not isinstance(device, Mapping) or not isinstance(device.get("basic"), Mapping):
         return device
-    return {"name": device.get("name"), **device["basic"]}
+    found = {"name": device.get("name"), **device["basic"]}
+    if isinstance(found.get("capacity"), Mapping):
+        # v1alpha3 has a capacity as its amount alone.
+        amounts = found["capacity"].items()
+        found["capacity"] = {name: each if isinstance(each, Mapping) else {"value": each} for name, each in amounts}
+    return found
 
 
 # -- defaults ------------------------------------------------------------------------------------------------------

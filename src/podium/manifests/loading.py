@@ -30,7 +30,7 @@ from podium.manifests.decode import (
     unknown_kind,
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
-from podium.manifests.devices import V1BETA1, from_v1beta1, missing_claims, refused_fields
+from podium.manifests.devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
 from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents
 from podium.memory import collector_paused
 from podium.model import (
@@ -409,8 +409,8 @@ class _Loading:
         value = _manifest(entry)
         if value is not None:
             self._check_names(entry, value)
-        if entry.api_version == V1BETA1:
-            entry = entry._replace(value=from_v1beta1(entry.kind, plain(entry)))
+        if entry.api_version in FLAT_VERSIONS:
+            entry = entry._replace(value=from_flat_version(entry.kind, plain(entry)))
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
@@ -535,7 +535,7 @@ def _manifest(entry: Entry) -> object | None:
 
 def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:
     names = ", ".join(dict.fromkeys(_name(source) for source in sources)) or VALUES
-    ignored = ", ".join(counted(number, kind) for kind, number in loading.ignored.items())
+    ignored = ", ".join(f"{number:,} {kind}" for kind, number in loading.ignored.items())
     only = f"; only {ignored}" if ignored else ""
     return f"{names}: no objects that scheduling reads, such as nodes and pods{only}"
 
