@@ -143,7 +143,7 @@ Html = Annotated[
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also say which kinds of objects were not needed.")]
 
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse kinds and fields that Kubernetes does not know, rather than warn.")
+    bool, typer.Option("--strict", help="Refuse unknown kinds and fields, and invalid names, rather than warn.")
 ]
 NoWarn = Annotated[bool, typer.Option("--no-warn", help="Say nothing of what is odd about the input.")]
 MaxInput = Annotated[
