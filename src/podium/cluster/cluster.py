@@ -237,7 +237,7 @@ class Cluster:
         Gives the claims that changed as they were before, for who wants to undo it with `update`.
         """
         self.remove(pod)
-        if not len(self.store.of(ResourceClaim)):
+        if not self.store.has_any(ResourceClaim):
             return []
         released = releases(pod, self.store)
         for _, after in released:

@@ -37,6 +37,11 @@ class Store:
             shelf = self._kinds[kind] = Shelf()
         return shelf  # type: ignore[return-value]  # the shelf of a kind only ever holds that kind
 
+    def has_any(self, kind: type[Object]) -> bool:
+        """Whether there is an object of a kind."""
+        shelf = self._kinds.get(kind)
+        return shelf is not None and len(shelf) > 0
+
     def put(self, item: Object) -> None:
         self.of(type(item)).put(item)
         self._changed(item)

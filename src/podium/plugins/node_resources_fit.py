@@ -343,7 +343,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
         state[self._score_key] = asked_resources(self._counted, requests)
-        state[BACKED] = self._backed(state.info, nodes.cluster)
+        # PreFilter has left it, unless the profile leaves PreFilter out.
+        if BACKED not in state:
+            state[BACKED] = self._backed(state.info, nodes.cluster)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:

@@ -67,7 +67,7 @@ def extended_requests(info: PodInfo) -> dict[str, int]:
 
 def asks_for_backed(info: PodInfo, cluster: Cluster) -> bool:
     """Whether pods of a spec ask for an extended resource that a device class stands for."""
-    if not cluster.store.of(DeviceClass):
+    if not cluster.store.has_any(DeviceClass):
         return False
     requests = extended_requests(info)
     return bool(requests) and not requests.keys().isdisjoint(backed_resources(cluster))
