@@ -315,8 +315,9 @@ class Evaluation:
         """The ranking of nodes that no kept result is about: every plugin scores them now."""
         self._run_pre_score(self.plan.outline.pre_score)
         plugins = [each for each in self.plan.outline.score if each.plugin.name not in self.skipped_scores]
-        scores = [self._score_now(weighted) for weighted in plugins]
-        values = np.zeros(len(self._scored), dtype=np.int64)
+        nodes = self._scored
+        scores = [self._score_now(weighted, nodes) for weighted in plugins]
+        values = np.zeros(len(nodes), dtype=np.int64)
         for scored in scores:
             values += scored.normalized * scored.weight
         return Ranking(self.feasible.rows, scores, values)
@@ -347,18 +348,18 @@ class Evaluation:
         if groups is not None and groups.are_few:
             return self._score_groups(weighted, groups)
         if results is None:
-            return self._score_now(weighted)
+            return self._score_now(weighted, nodes)
         results.catch_up()
-        return self._normalized_scores(weighted, nodes.take(results.values))
+        return self._normalized_scores(weighted, nodes.take(results.values), nodes)
 
-    def _score_now(self, weighted: Weighted) -> RowScores:
-        plugin, nodes = weighted.plugin, self._scored
+    def _score_now(self, weighted: Weighted, nodes: Nodes) -> RowScores:
+        plugin = weighted.plugin
         raw = checked_numbers(plugin.name, "score", plugin.score(self.state, self.pod, nodes), len(nodes))
-        return self._normalized_scores(weighted, raw)
+        return self._normalized_scores(weighted, raw, nodes)
 
-    def _normalized_scores(self, weighted: Weighted, raw: Ints) -> RowScores:
+    def _normalized_scores(self, weighted: Weighted, raw: Ints, nodes: Nodes) -> RowScores:
         plugin, weight = weighted
-        normalized = self._normalized(plugin, raw, self._scored)
+        normalized = self._normalized(plugin, raw, nodes)
         return RowScores(plugin.name, weight, raw, normalized, are_equal=self._check(plugin, normalized))
 
     def _score_groups(self, weighted: Weighted, groups: Groups) -> RowScores:
