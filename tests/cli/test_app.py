@@ -22,7 +22,7 @@ from podium.answers.compare import NAMES as COMPARE_NAMES
 from podium.answers.disruption import NAMES as DISRUPTION_NAMES
 from podium.answers.upgrade import NAMES as UPGRADE_NAMES
 from podium.cli import app
-from podium.cli.app import QUESTIONS
+from podium.cli.app import COMMANDS, built
 
 from .running import EXAMPLE, config, node, pod, run, written
 
@@ -43,10 +43,27 @@ def test_help_names_the_commands(arguments: list[str]) -> None:
 
 
 def test_help_does_not_wait_for_what_it_does_not_need() -> None:
-    code = "import sys, podium.cli; print(*sorted(sys.modules))"
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    code = "import sys, podium.cli\ntry: podium.cli.app(['--help'])\nfinally: print(*sys.modules, file=sys.stderr)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
 
-    assert not {"numpy", "msgspec", "yaml", "httpx2", "podium.engine", "podium.manifests"} & set(modules)
+    assert not {"numpy", "msgspec", "yaml", "httpx2"} & set(modules)
+    assert {name for name in modules if name.startswith("podium.")} == {
+        "podium.cli",
+        "podium.cli.app",
+        "podium.cli.output",
+        "podium.errors",
+    }
+
+
+def test_a_command_does_not_load_the_others() -> None:
+    modules = loaded_by("from podium.cli.app import built\nbuilt('drain')")
+
+    assert {name for name in modules if name.startswith("podium.cli.")} == {
+        "podium.cli.app",
+        "podium.cli.disruption",
+        "podium.cli.options",
+        "podium.cli.output",
+    }
 
 
 def loaded_by(code: str) -> set[str]:
@@ -205,7 +222,14 @@ def test_help_lists_what_conditions_may_name(command: str) -> None:
     assert Condition.parse(example.split("'")[1], known)
 
 
-@pytest.mark.parametrize("command", sorted(name for names in QUESTIONS.values() for name in names))
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_has_the_first_sentence_of_each_help(command: str) -> None:
+    paragraph = " ".join(built(command).help.partition("\n\n")[0].split())
+
+    assert paragraph.partition(". ")[0].rstrip(".") == COMMANDS[command].summary
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_in_plain_words(command: str) -> None:
     text = run(command, "--help").stdout
 

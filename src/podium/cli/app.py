@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
-from typing import Annotated, Any, TextIO, get_type_hints
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
-from podium.cli import capacity, compare, disruption, explain, live, options, recorded, serve, simulate, sweep
-from podium.cli.output import EXIT_BAD_INPUT, NODE_DOMAIN, check_files, one_line, warn
+from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line, warn
 from podium.errors import ExtenderWarning, PodiumError
 
 EXIT_INTERRUPTED = 130
@@ -30,14 +28,106 @@ TRACEBACK = "PODIUM_TRACEBACK"
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+class Listed(NamedTuple):
+    """A command as the list of commands knows it; its module is imported when it is asked for."""
+
+    place: str
+    """Its module in this package and its function there."""
+    summary: str
+    """The first sentence of its help."""
+
+
 QUESTIONS = {
-    "Ask about a pod": ("explain", "why-not"),
-    "Ask about a cluster": ("simulate", "capacity", "drain", "fail", "audit", "devices"),
-    "Change how it is scheduled": ("compare", "tune", "upgrade", "releases", "sweep"),
-    "Work with a running cluster": ("dump", "shadow", "run", "extender", "serve"),
-    "Recordings and examples": ("demo", "example", "import", "decide", "verify", "bench"),
+    "Ask about a pod": {
+        "explain": Listed("explain:explain", "Explain why a pod goes to its node, or fits on none"),
+        "why-not": Listed(
+            "explain:why_not",
+            "Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it",
+        ),
+    },
+    "Ask about a cluster": {
+        "simulate": Listed(
+            "simulate:simulate",
+            "Place everything that is pending, workloads without pods included, and show how full the nodes get",
+        ),
+        "capacity": Listed("capacity:capacity", "Find out how many more pods fit, where, and what stops the next one"),
+        "drain": Listed(
+            "disruption:drain",
+            "Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block",
+        ),
+        "fail": Listed(
+            "disruption:fail",
+            "Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are "
+            "violated",
+        ),
+        "audit": Listed(
+            "disruption:audit",
+            "Decide every running pod again, and say which are where they would go now, which drifted, which no "
+            "longer fit",
+        ),
+        "devices": Listed(
+            "capacity:devices",
+            "List the devices that claims can ask for: by node and class, who holds them, and what is free",
+        ),
+    },
+    "Change how it is scheduled": {
+        "compare": Listed(
+            "compare:compare",
+            "Place what is pending in two ways, with two configurations, on two clusters or as two releases would",
+        ),
+        "tune": Listed(
+            "sweep:tune",
+            "Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is "
+            "pending",
+        ),
+        "upgrade": Listed(
+            "compare:upgrade",
+            "What changes when the scheduler of this cluster is upgraded: pods that go elsewhere, no longer fit, or "
+            "fit now",
+        ),
+        "releases": Listed(
+            "compare:releases",
+            "The releases of kube-scheduler that Podium can be, how each was checked, and what each brought",
+        ),
+        "sweep": Listed(
+            "sweep:sweep",
+            "Run every combination of a sweep file and write rows.csv, rows.parquet, summary.csv and plot.svg",
+        ),
+    },
+    "Work with a running cluster": {
+        "dump": Listed(
+            "live:dump", "Write everything that scheduling reads of a cluster into one file of JSON, for `-f`"
+        ),
+        "shadow": Listed(
+            "live:shadow",
+            "Follow a cluster without writing to it: decide every pod just before its scheduler binds it, and compare",
+        ),
+        "run": Listed("live:run", "Schedule the pods of a cluster that name this scheduler, until told to stop"),
+        "extender": Listed(
+            "serve:extender", "Let plugins of Podium take part in a stock kube-scheduler, as an extender"
+        ),
+        "serve": Listed("serve:serve", "Show a cluster in the browser, and answer questions about it over HTTP"),
+    },
+    "Recordings and examples": {
+        "demo": Listed("recorded:demo", "Explain two pods of an example cluster that comes with Podium"),
+        "example": Listed("recorded:example", "Write an example cluster to stdout, for the commands that take -f"),
+        "import": Listed(
+            "sweep:import_trace",
+            "Turn a trace into cluster.json, pods.json (all pending at once) and events.jsonl (as they come and go)",
+        ),
+        "decide": Listed(
+            "recorded:decide",
+            "Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided",
+        ),
+        "verify": Listed("recorded:verify", "Decide recorded cases again and report every difference"),
+        "bench": Listed(
+            "recorded:bench",
+            "Schedule a case's pods one after the other and print how fast that went, loading not counted",
+        ),
+    },
 }
 """The commands by the question that brings a user to them."""
+COMMANDS = {name: listed for commands in QUESTIONS.values() for name, listed in commands.items()}
 
 
 _UNBROKEN = "\N{NON-BREAKING HYPHEN}"
@@ -80,6 +170,11 @@ def _said(text: str) -> str:
 class Commands(PlainHelp, TyperGroup):
     """The commands of Podium: 0 went well, 1 something does not fit or agree, 2 bad input, 130 interrupted."""
 
+    def __init__(self, **attributes: Any) -> None:
+        # Names and summaries are enough to list and to suggest commands.
+        attributes["commands"] = {name: Command(name, help=listed.summary) for name, listed in COMMANDS.items()}
+        super().__init__(**attributes)
+
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         try:
             if sys.stderr is None:  # the shell's `2>&-`
@@ -115,22 +210,13 @@ class Commands(PlainHelp, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, which looks at the files it is to read and write before it does anything."""
-        command = super().get_command(ctx, cmd_name)
-        if command is not None and command.callback is not None and not hasattr(command.callback, "checks_files"):
-            command.callback = _checking_files(command.callback)
-        return command
+        return built(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands by the question they answer, each with the first sentence of its help."""
-        listed = {name for names in QUESTIONS.values() for name in names}
-        others = tuple(name for name in self.list_commands(ctx) if name not in listed)
-        for title, names in {**QUESTIONS, "Other commands": others}.items():
-            found = {name: self.get_command(ctx, name) for name in names}
-            rows = [(name, _first_sentence(command.help)) for name, command in found.items() if command is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        for title, commands in QUESTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, listed.summary) for name, listed in commands.items()])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -161,19 +247,22 @@ def _show_warning(
         print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
 
 
-def _checking_files(callback: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(callback)
+@cache
+def built(name: str) -> Any:
+    """The command of this name, which looks at the files it is to read and write before it does anything."""
+    from podium.cli.options import with_options
+
+    module, _, function = COMMANDS[name].place.partition(":")
+    command = with_options(getattr(import_module(f"podium.cli.{module}"), function))
+
+    @wraps(command)
     def checked(**arguments: Any) -> Any:
         check_files(arguments)
-        return callback(**arguments)
+        return command(**arguments)
 
-    vars(checked)["checks_files"] = True
-    return checked
-
-
-def _first_sentence(text: str | None) -> str:
-    first, _, _ = (text or "").strip().partition("\n\n")
-    return " ".join(first.split()).partition(". ")[0].rstrip(".")
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(name, cls=Command)(checked)
+    return typer.main.get_command(alone)
 
 
 def fail(problem: Exception | str) -> int:
@@ -216,103 +305,3 @@ def podium(
     """Options that stand before the command; without a command, what there is."""
     if context.invoked_subcommand is None:
         print(context.get_help())
-
-
-READING_OPTIONS = {
-    "strict": (options.Strict, False),
-    "no_warn": (options.NoWarn, False),
-    "max_input": (options.MaxInput, "4Gi"),
-}
-
-
-def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options of its groups in place of the parameters that stand for them."""
-    own = inspect.signature(command, eval_str=True)
-    groups: dict[str, Any] = {
-        name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
-    }
-
-    @wraps(command)
-    def with_groups(**arguments: Any) -> Any:
-        for name, group in groups.items():
-            arguments[name] = group(**{each.name: arguments.pop(each.name) for each in fields(group)})
-        return command(**arguments)
-
-    expanded = [
-        option
-        for name, one in own.parameters.items()
-        for option in (_options_of(groups[name]) if name in groups else [one.replace(kind=one.KEYWORD_ONLY)])
-    ]
-    vars(with_groups)["__signature__"] = own.replace(parameters=expanded)
-    return with_groups
-
-
-@cache
-def _options_of(group: Any) -> list[inspect.Parameter]:
-    hints, found = get_type_hints(group, include_extras=True), []
-    for each in fields(group):
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        own = inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
-        found.append(own)
-    return found
-
-
-def reading(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options that say how to read what it is given."""
-
-    @wraps(command)
-    def with_options(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
-        from podium.cli.inputs import READING, Reading, read_size
-        from podium.manifests.files import MAX_INPUT
-
-        allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
-        wanted = READING.set(Reading(strict=strict, warns=not no_warn))
-        shown = NODE_DOMAIN.set("")
-        try:
-            return command(**arguments)
-        finally:
-            NODE_DOMAIN.reset(shown)
-            READING.reset(wanted)
-            MAX_INPUT.reset(allowed)
-
-    own = inspect.signature(command, eval_str=True)
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in READING_OPTIONS.items()
-    ]
-    vars(with_options)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
-    return with_options
-
-
-READ_OBJECTS: tuple[Callable[..., Any], ...] = (
-    explain.explain,
-    simulate.simulate,
-    explain.why_not,
-    capacity.capacity,
-    compare.compare,
-    compare.upgrade,
-    disruption.drain,
-    disruption.fail,
-    disruption.audit,
-    capacity.devices,
-    sweep.tune,
-    live.dump,
-    serve.serve,
-    serve.extender,
-)
-READ_OTHER_INPUT: tuple[Callable[..., Any], ...] = (
-    live.shadow,
-    live.run,
-    sweep.sweep,
-    sweep.import_trace,
-    recorded.decide,
-    recorded.verify,
-    recorded.bench,
-    compare.releases,
-    recorded.demo,
-    recorded.example,
-)
-for command in READ_OBJECTS:
-    app.command(cls=Command)(reading(grouped(command)))
-for command in READ_OTHER_INPUT:
-    app.command("import" if command is sweep.import_trace else None, cls=Command)(grouped(command))

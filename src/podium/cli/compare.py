@@ -307,9 +307,7 @@ UpgradeFailIf = Annotated[list[str], fail_if("unfit > 0", UPGRADE_MEASURES)]
 
 
 def upgrade(
-    files: options.Files = [],
-    kubeconfig: options.Kubeconfig = None,
-    context: options.Context = None,
+    source: options.Source = options.Source(),
     to: Annotated[str, typer.Option("--to", metavar="RELEASE", help="The release to upgrade to.")] = options.CURRENT,
     from_: Annotated[
         str, typer.Option("--from", metavar="RELEASE", help="The release that runs now; `auto` is that of the nodes.")
@@ -324,7 +322,6 @@ def upgrade(
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
     plugins: options.Plugins = [],
     html: options.Html = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """What changes when the scheduler of this cluster is upgraded: pods that go elsewhere, no longer fit, or fit now.
 
@@ -341,8 +338,8 @@ def upgrade(
 
     conditions = read_conditions(fail_when, NAMES)
     registry = registry_with(plugins)
-    objects = expand_workloads(read_objects(options.Source(files=files, kubeconfig=kubeconfig, context=context)))
-    mention(objects, verbose=verbose)
+    objects = expand_workloads(read_objects(source))
+    mention(objects, verbose=source.verbose)
     before, after = (
         choose_release(options.OfRelease(release=name, feature_gates=gates), objects)
         for name, gates in ((from_, None), (to, feature_gates))

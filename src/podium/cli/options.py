@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from podium.cli.output import NODE_DOMAIN
 from podium.rules import NEWEST
 
 if TYPE_CHECKING:
@@ -153,12 +157,18 @@ MaxInput = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where the objects come from: files, or a live cluster."""
+class ClusterSource:
+    """Which cluster is read: files, or a live one."""
 
     files: Files = field(default_factory=list)
     kubeconfig: Kubeconfig = None
     context: Context = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(ClusterSource):
+    """Where the objects come from: files, or a live cluster."""
+
     verbose: Verbose = False
 
 
@@ -234,3 +244,69 @@ class DecidingInEveryWay(DecidingByChance):
             "equivalence_cache": self.cache,
             "assume_volumes": self.assume_volumes,
         }
+
+
+READING_OPTIONS = {
+    "strict": (Strict, False),
+    "no_warn": (NoWarn, False),
+    "max_input": (MaxInput, "4Gi"),
+}
+"""What the commands that read a cluster take besides: how to read it."""
+
+
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options of its groups in place of the parameters that stand for them."""
+    own = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
+    }
+
+    @wraps(command)
+    def grouped(**arguments: Any) -> Any:
+        for name, group in groups.items():
+            arguments[name] = group(**{each.name: arguments.pop(each.name) for each in fields(group)})
+        return command(**arguments)
+
+    expanded = [
+        option
+        for name, one in own.parameters.items()
+        for option in (_options_of(groups[name]) if name in groups else [one.replace(kind=one.KEYWORD_ONLY)])
+    ]
+    vars(grouped)["__signature__"] = own.replace(parameters=expanded)
+    return _reading(grouped) if any(issubclass(group, ClusterSource) for group in groups.values()) else grouped
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    hints, found = get_type_hints(group, include_extras=True), []
+    for each in fields(group):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        found.append(_option(each.name, hints[each.name], default))
+    return found
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options that say how to read what it is given."""
+
+    @wraps(command)
+    def reads(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:
+        from podium.cli.inputs import READING, Reading, read_size
+        from podium.manifests.files import MAX_INPUT
+
+        allowed = MAX_INPUT.set(read_size(max_input, "--max-input"))
+        wanted = READING.set(Reading(strict=strict, warns=not no_warn))
+        shown = NODE_DOMAIN.set("")
+        try:
+            return command(**arguments)
+        finally:
+            NODE_DOMAIN.reset(shown)
+            READING.reset(wanted)
+            MAX_INPUT.reset(allowed)
+
+    own = inspect.signature(command)
+    added = [_option(name, annotation, default) for name, (annotation, default) in READING_OPTIONS.items()]
+    vars(reads)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
+    return reads

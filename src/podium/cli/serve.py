@@ -104,7 +104,7 @@ def serve(
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeSource:
+class NodeSource(options.ClusterSource):
     """The cluster in which an extender looks nodes up, if it has one: from files, or a live one."""
 
     files: Annotated[
@@ -113,8 +113,6 @@ class NodeSource:
             "-f", "--filename", metavar="FILE", help="A cluster to look nodes up in; else they have to be sent whole."
         ),
     ] = field(default_factory=list)
-    kubeconfig: options.Kubeconfig = None
-    context: options.Context = None
 
     @property
     def is_live(self) -> bool:
