@@ -112,6 +112,14 @@ class KubeScheduler(Process):
         return text
 
 
+COMPARED = "compared"
+"""The schedulerName of both, so that even texts with it in them must be the same."""
+SCHEDULERS: dict[str, Callable[[ControlPlane], KubeScheduler | Podium]] = {
+    "kube-scheduler": lambda plane: KubeScheduler(plane, configuration(plane, COMPARED)),
+    "podium": lambda plane: Podium(plane, config=configuration(plane, COMPARED)),
+}
+
+
 def wait_until(holds: Callable[[], bool], seconds: float = 60.0, every: float = 0.1) -> None:
     """Wait until something holds; fails if that takes too long."""
     until = time.monotonic() + seconds

@@ -25,16 +25,11 @@ from live.cluster_objects import (
     uses,
 )
 from live.control_plane import ControlPlane, Process, control_plane
-from live.schedulers import KubeScheduler, Podium, configuration, wait_until
+from live.schedulers import COMPARED, SCHEDULERS, KubeScheduler, Podium, configuration, wait_until
 
-NAME = "compared"
 PVS, PVCS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"
 MERGE = "application/merge-patch+json"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-SCHEDULERS: dict[str, Callable[[ControlPlane], Process]] = {
-    "kube-scheduler": lambda plane: KubeScheduler(plane, configuration(plane, NAME)),
-    "podium": lambda plane: Podium(plane, config=configuration(plane, NAME)),
-}
 
 
 @contextmanager
@@ -74,7 +69,7 @@ def told(plane: ControlPlane, name: str) -> str:
 
 
 def create_pod(plane: ControlPlane, name: str, **spec: Any) -> Fields:
-    made: Fields = plane.create(PODS, pod(name, schedulerName=NAME, **spec))
+    made: Fields = plane.create(PODS, pod(name, schedulerName=COMPARED, **spec))
     return made
 
 
@@ -188,7 +183,7 @@ IMPATIENT: dict[str, Callable[[ControlPlane], Process]] = {
 
 def impatient(plane: ControlPlane) -> Path:
     """A configuration that waits eight seconds for devices."""
-    return configuration(plane, NAME, profiles=[{"schedulerName": NAME, "pluginConfig": TIMES}])
+    return configuration(plane, COMPARED, profiles=[{"schedulerName": COMPARED, "pluginConfig": TIMES}])
 
 
 def add_slow_devices(plane: ControlPlane) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,9 +11,8 @@ import pytest
 from live.cluster_objects import NODES, PODS, Fields, node, pod
 from live.control_plane import ControlPlane, control_plane
 from live.kubelets import Kubelets
-from live.schedulers import KubeScheduler, Podium, configuration, wait_until
+from live.schedulers import COMPARED, SCHEDULERS, wait_until
 
-NAME = "compared"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 LISTED = (
     "scheduler_schedule_attempts_total",
@@ -101,7 +99,7 @@ def live_through(plane: ControlPlane) -> None:
     """Pods that wait for an event each, which comes when their backoff is over."""
 
     def create(name: str, **spec: Any) -> None:
-        plane.create(PODS, pod(name, schedulerName=NAME, **spec))
+        plane.create(PODS, pod(name, schedulerName=COMPARED, **spec))
 
     create("web", cpu="1")
     wait_until(lambda: bound(plane, "web"))
@@ -134,12 +132,6 @@ def live_through(plane: ControlPlane) -> None:
     wait_until(lambda: is_told(plane, "left"))
     # kube-scheduler writes some of them down every few seconds only.
     time.sleep(6)
-
-
-SCHEDULERS: dict[str, Callable[[ControlPlane], KubeScheduler | Podium]] = {
-    "kube-scheduler": lambda plane: KubeScheduler(plane, configuration(plane, NAME)),
-    "podium": lambda plane: Podium(plane, config=configuration(plane, NAME)),
-}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import select
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -182,9 +182,9 @@ def test_a_token_file_that_changed_is_read_again(plane: ControlPlane) -> None:
 
 
 @contextmanager
-def connect_proxy() -> Iterator[tuple[str, list[str]]]:
-    """A proxy that passes connections on, and where they went."""
-    listener, went = socket.create_server(("127.0.0.1", 0)), list[str]()
+def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """The address of a server that answers each connection in a thread of its own, and then closes it."""
+    listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
         while True:
@@ -192,13 +192,29 @@ def connect_proxy() -> Iterator[tuple[str, list[str]]]:
                 client, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=pass_on, args=(client,), daemon=True).start()
+            threading.Thread(target=closing_after, args=(client,), daemon=True).start()
+
+    def closing_after(client: socket.socket) -> None:
+        with client:
+            answer(client)
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+@contextmanager
+def connect_proxy() -> Iterator[tuple[str, list[str]]]:
+    """A proxy that passes connections on, and where they went."""
+    went: list[str] = []
 
     def pass_on(client: socket.socket) -> None:
         target = client.recv(65536).split()[1].decode()
         went.append(target)
         host, _, port = target.rpartition(":")
-        with client, socket.create_connection((host, int(port))) as server:
+        with socket.create_connection((host, int(port))) as server:
             client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
             pairs = {client: server, server: client}
             while True:
@@ -208,11 +224,8 @@ def connect_proxy() -> Iterator[tuple[str, list[str]]]:
                         return
                     pairs[ready].sendall(data)
 
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", went
-    finally:
-        listener.close()
+    with listening(pass_on) as url:
+        yield url, went
 
 
 def kubeconfig_with(plane: ControlPlane, name: str, **cluster: object) -> Path:
@@ -243,26 +256,10 @@ def test_the_name_on_the_certificate_may_be_another(plane: ControlPlane, run: Ru
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def half_a_response() -> Iterator[str]:
-    """A server that stops in the middle of its answers."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            with client:
-                client.recv(65536)
-                client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"kind": "PodList", "it')
-
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.close()
+def half_a_response(client: socket.socket) -> None:
+    """Stop in the middle of an answer."""
+    client.recv(65536)
+    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"kind": "PodList", "it')
 
 
 def bad_kubeconfigs(plane: ControlPlane) -> dict[str, tuple[Path, str]]:
@@ -332,7 +329,7 @@ def test_who_follows_a_cluster_does_not_start_in_vain(
 
 
 def test_half_a_response_is_one_clear_line(plane: ControlPlane, run: Run) -> None:
-    with half_a_response() as url:
+    with listening(half_a_response) as url:
         result = run("explain", "web", "--kubeconfig", plane.kubeconfig("half", server=url, token="x"))
 
     assert result.returncode == 2

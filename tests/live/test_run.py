@@ -14,10 +14,7 @@ from live.cluster_objects import NODES, PODS, ZONE, node, pod
 from live.commands import Run
 from live.control_plane import ControlPlane, Process, control_plane
 from live.kubelets import Kubelets
-from live.schedulers import KubeScheduler, Podium, configuration, wait_until
-
-NAME = "compared"
-"""The schedulerName of both, so that even texts with it in them must be the same."""
+from live.schedulers import COMPARED, SCHEDULERS, Podium, configuration, wait_until
 
 Fields = dict[str, Any]
 
@@ -84,7 +81,7 @@ def told(plane: ControlPlane, scheduler: Callable[[ControlPlane], Process]) -> O
     process = scheduler(plane)
     try:
         for each in STORY:
-            each = {**each, "spec": {**each["spec"], "schedulerName": NAME}}
+            each = {**each, "spec": {**each["spec"], "schedulerName": COMPARED}}
             plane.create(PODS, each)
             name = each["metadata"]["name"]
             wait_until(lambda name=name: settled(plane, name))  # type: ignore[misc]
@@ -127,12 +124,6 @@ def events_of(plane: ControlPlane) -> list[Fields]:
         if fields not in found:
             found.append(fields)
     return sorted(found, key=lambda fields: json.dumps(fields, sort_keys=True))
-
-
-SCHEDULERS: dict[str, Callable[[ControlPlane], Process]] = {
-    "kube-scheduler": lambda plane: KubeScheduler(plane, configuration(plane, NAME)),
-    "podium": lambda plane: Podium(plane, config=configuration(plane, NAME)),
-}
 
 
 @pytest.fixture(scope="module")

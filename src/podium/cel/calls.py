@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from podium.cel import types
-from podium.cel.syntax import Call, Literal, Node, Select, is_index
+from podium.cel.syntax import Call, Expr, Literal, Select, is_index
 from podium.cel.types import DEVICE, STRING, Cost, Overload, Type, has_variable
 from podium.cel.values import (
     KEY_TYPES,
@@ -81,7 +81,7 @@ def _unequal(one: Value, other: Value) -> bool:
         return True
 
 
-def dispatch(node: Call, arguments: list[Node]) -> Callable[..., Value]:
+def dispatch(node: Call, arguments: list[Expr]) -> Callable[..., Value]:
     """What carries out a call: the only overload, with a check of what the types leave open, or the first that fits."""
     overloads = node.overloads
     if all(overload.run is overloads[0].run for overload in overloads) and overloads[0].dynamic:
@@ -98,7 +98,7 @@ def dispatch(node: Call, arguments: list[Node]) -> Callable[..., Value]:
     return run
 
 
-def _checked(function: str, overload: Overload, nodes: list[Node]) -> Callable[..., Value]:
+def _checked(function: str, overload: Overload, nodes: list[Expr]) -> Callable[..., Value]:
     """The overload, with a check of the arguments whose static type does not say enough."""
     implementation = overload.run
     pairs = enumerate(zip(nodes, overload.arguments, strict=True))
@@ -115,7 +115,7 @@ def _checked(function: str, overload: Overload, nodes: list[Node]) -> Callable[.
     return run
 
 
-def _is_certain(node: Node, wanted: Type) -> bool:
+def _is_certain(node: Expr, wanted: Type) -> bool:
     """Whether nothing is left to check at run time.
 
     A static type alone does not say so: where dyn took part, `x.orValue(1)` has the type int and may be a text.
@@ -125,7 +125,7 @@ def _is_certain(node: Node, wanted: Type) -> bool:
     return _is_trusted(node) and node.type == wanted
 
 
-def _is_trusted(node: Node) -> bool:
+def _is_trusted(node: Expr) -> bool:
     """Whether a value is sure to have the static type: a literal, a field of the device, a result that never varies."""
     if isinstance(node, Literal):
         return True

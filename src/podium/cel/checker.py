@@ -6,23 +6,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from podium.cel import syntax
 from podium.cel import types as t
 from podium.cel.functions.strings import CLAUSES, clauses
 from podium.cel.messages import MESSAGES
 from podium.cel.regex import compile_pattern
-from podium.cel.syntax import (
-    Call,
-    Fold,
-    Ident,
-    ListLiteral,
-    Literal,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    Select,
-    fail,
-    qualified_name,
-)
+from podium.cel.syntax import fail, qualified_name
 from podium.cel.types import Library, Overload, Substitution, Type, list_of, map_of, optional_of, unwrap_optional
 from podium.cel.values import EvalError, TypeValue, type_name
 
@@ -50,35 +39,35 @@ class Checker:
         self.bound = Substitution()
         self.scopes: list[dict[str, Type]] = [{_DEVICE: t.DEVICE}]
         self.variables = 0
-        self.seen: list[Node] = []
+        self.seen: list[syntax.Expr] = []
 
-    def check(self, root: Node) -> Type:
+    def check(self, root: syntax.Expr) -> Type:
         """The type of the whole expression; afterwards every node has its own, without variables."""
         self.visit(root)
         for node in self.seen:
             node.type = self.bound.resolve(node.type, True)
         return root.type
 
-    def fail(self, node: Node, message: str) -> NoReturn:
+    def fail(self, node: syntax.Expr, message: str) -> NoReturn:
         fail(self.text, node.at, message)
 
-    def visit(self, node: Node) -> Type:
+    def visit(self, node: syntax.Expr) -> Type:
         match node:
-            case Literal():
+            case syntax.Literal():
                 found = Type(type_name(node.value))
-            case Ident():
+            case syntax.Ident():
                 found = self.ident(node)
-            case Select():
+            case syntax.Select():
                 found = self.select(node)
-            case Call():
+            case syntax.Call():
                 found = self.call(node)
-            case ListLiteral():
+            case syntax.ListLiteral():
                 found = self.list_literal(node)
-            case MapLiteral():
+            case syntax.MapLiteral():
                 found = self.map_literal(node)
-            case MessageLiteral():
+            case syntax.MessageLiteral():
                 found = self.message_literal(node)
-            case Fold():
+            case syntax.Fold():
                 found = self.fold(node)
             case _:
                 raise AssertionError(node)
@@ -92,7 +81,7 @@ class Checker:
                 return scope[name]
         return None
 
-    def ident(self, node: Ident) -> Type:
+    def ident(self, node: syntax.Ident) -> Type:
         if (found := self.lookup(node.name)) is not None:
             return found
         if (described := _TYPES.get(node.name)) is None:
@@ -100,7 +89,7 @@ class Checker:
         node.constant = TypeValue(described.name)
         return t.type_of_type(described)
 
-    def select(self, node: Select) -> Type:
+    def select(self, node: syntax.Select) -> Type:
         name = qualified_name(node)
         if name and self.lookup(name.split(".")[0]) is None:
             if name == _NULL_VALUE:
@@ -115,7 +104,7 @@ class Checker:
             found = optional_of(found)
         return t.BOOL if node.test_only else found
 
-    def field(self, node: Select, operand: Type) -> Type:
+    def field(self, node: syntax.Select, operand: Type) -> Type:
         if operand.name == "map":
             return operand.parameters[1]
         if t.is_struct(operand):
@@ -128,7 +117,7 @@ class Checker:
             self.fail(node, f"type '{operand}' does not support field selection")
         return t.DYN
 
-    def call(self, node: Call) -> Type:
+    def call(self, node: syntax.Call) -> Type:
         arguments = [self.visit(each) for each in node.arguments]
         if node.target is not None:
             prefix = qualified_name(node.target)
@@ -142,14 +131,14 @@ class Checker:
             return self.logical(node, arguments, declared)
         return self.resolve(node, tuple(arguments), declared)
 
-    def logical(self, node: Call, arguments: list[Type], declared: list[Overload]) -> Type:
+    def logical(self, node: syntax.Call, arguments: list[Type], declared: list[Overload]) -> Type:
         for argument, found in zip(node.arguments, arguments, strict=True):
             if not self.bound.assign((found,), (t.BOOL,)):
                 self.fail(argument, f"expected type 'bool' but found '{found}'")
         node.overloads = declared
         return t.BOOL
 
-    def resolve(self, node: Call, arguments: tuple[Type, ...], declared: list[Overload]) -> Type:
+    def resolve(self, node: syntax.Call, arguments: tuple[Type, ...], declared: list[Overload]) -> Type:
         """The result of the overloads that may apply: the first one's, or dyn if they do not agree."""
         result: Type | None = None
         node.overloads = []
@@ -194,7 +183,7 @@ class Checker:
         # Elements of several types make a list of dyn, which is refused later unless it is for format().
         return t.more_general(previous, found) if self.bound.assign((previous,), (found,)) else t.DYN
 
-    def unwrapped(self, node: Node, optional: bool) -> Type:
+    def unwrapped(self, node: syntax.Expr, optional: bool) -> Type:
         found = self.visit(node)
         if not optional:
             return found
@@ -203,13 +192,13 @@ class Checker:
             self.fail(node, f"expected type 'optional_type({inside})' but found '{inside}'")
         return inside
 
-    def list_literal(self, node: ListLiteral) -> Type:
+    def list_literal(self, node: syntax.ListLiteral) -> Type:
         element: Type | None = None
         for index, each in enumerate(node.elements):
             element = self.join(element, self.unwrapped(each, index in node.optional))
         return list_of(element or self.new_variable())
 
-    def map_literal(self, node: MapLiteral) -> Type:
+    def map_literal(self, node: syntax.MapLiteral) -> Type:
         key_type: Type | None = None
         value_type: Type | None = None
         for key, value, optional in node.entries:
@@ -217,7 +206,7 @@ class Checker:
             value_type = self.join(value_type, self.unwrapped(value, optional))
         return map_of(key_type or self.new_variable(), value_type or self.new_variable())
 
-    def message_literal(self, node: MessageLiteral) -> Type:
+    def message_literal(self, node: syntax.MessageLiteral) -> Type:
         message = MESSAGES.get(node.name)
         if message is None:
             self.fail(node, f"undeclared reference to '{node.name}' (in container '')")
@@ -230,7 +219,7 @@ class Checker:
                 self.fail(value, f"expected type of field '{field}' is '{wanted}' but provided type is '{found}'")
         return message.type
 
-    def fold(self, node: Fold) -> Type:
+    def fold(self, node: syntax.Fold) -> Type:
         over = self.visit(node.range)
         initial = self.visit(node.initial)
         over = self.bound.resolve(over)
@@ -246,7 +235,7 @@ class Checker:
         self.scopes.pop()
         return self.bound.resolve(result)
 
-    def loop_variables(self, node: Fold, over: Type) -> tuple[Type, Type]:
+    def loop_variables(self, node: syntax.Fold, over: Type) -> tuple[Type, Type]:
         if over.name == "list":
             return (t.INT, over.parameters[0]) if node.second_variable else (over.parameters[0], t.DYN)
         if over.name == "map":
@@ -257,46 +246,46 @@ class Checker:
         self.bound.assign((t.DYN,), (over,))
         return t.DYN, t.DYN
 
-    def demand(self, node: Node, wanted: Type) -> None:
+    def demand(self, node: syntax.Expr, wanted: Type) -> None:
         if not self.bound.assign((wanted,), (node.type,)):
             self.fail(node, f"expected type '{wanted}' but found '{node.type}'")
 
 
-def validate(text: str, root: Node) -> None:
+def validate(text: str, root: syntax.Expr) -> None:
     """Refuse an expression with an invalid duration, timestamp or pattern, or a list or map of mixed types."""
     _visit(text, root, False)
 
 
-def _visit(text: str, node: Node, in_format: bool) -> None:
-    if isinstance(node, Call):
-        if node.arguments and isinstance(literal := node.arguments[0], Literal):
+def _visit(text: str, node: syntax.Expr, in_format: bool) -> None:
+    if isinstance(node, syntax.Call):
+        if node.arguments and isinstance(literal := node.arguments[0], syntax.Literal):
             _literal(text, node, literal)
         if node.function == "format":
             in_format = True
             _format(text, node)
-    elif isinstance(node, ListLiteral) and not in_format:
+    elif isinstance(node, syntax.ListLiteral) and not in_format:
         _same(text, [(each, _inside(text, each, index in node.optional)) for index, each in enumerate(node.elements)])
-    elif isinstance(node, MapLiteral) and not in_format:
+    elif isinstance(node, syntax.MapLiteral) and not in_format:
         _same(text, [(key, key.type) for key, _, _ in node.entries])
         _same(text, [(value, _inside(text, value, optional)) for _, value, optional in node.entries])
     for child in node.children():
         _visit(text, child, in_format)
 
 
-def _inside(text: str, node: Node, optional: bool) -> Type:
+def _inside(text: str, node: syntax.Expr, optional: bool) -> Type:
     inside, was_optional = unwrap_optional(node.type)
     if optional and not was_optional:
         fail(text, node.at, f"expected type 'optional_type({inside})' but found '{inside}'")
     return inside if optional else node.type
 
 
-def _same(text: str, types: list[tuple[Node, Type]]) -> None:
+def _same(text: str, types: list[tuple[syntax.Expr, Type]]) -> None:
     for node, found in types[1:]:
         if found != types[0][1]:
             fail(text, node.at, f"expected type '{types[0][1]}' but found '{found}'")
 
 
-def _literal(text: str, call: Call, literal: Literal) -> None:
+def _literal(text: str, call: syntax.Call, literal: syntax.Literal) -> None:
     try:
         if call.function == "matches" and isinstance(literal.value, str):
             compile_pattern(literal.value)
@@ -306,9 +295,9 @@ def _literal(text: str, call: Call, literal: Literal) -> None:
         fail(text, literal.at, f"invalid {call.function} argument")
 
 
-def _format(text: str, call: Call) -> None:
+def _format(text: str, call: syntax.Call) -> None:
     """Check a constant format against the types of the arguments written out for it."""
-    if not isinstance(call.target, Literal) or not isinstance(call.arguments[0], ListLiteral):
+    if not isinstance(call.target, syntax.Literal) or not isinstance(call.arguments[0], syntax.ListLiteral):
         return
     arguments = call.arguments[0].elements
     used = 0
@@ -326,9 +315,9 @@ def _format(text: str, call: Call) -> None:
         fail(text, call.at, message)
 
 
-def _clause(text: str, argument: Node, letter: str) -> None:
+def _clause(text: str, argument: syntax.Expr, letter: str) -> None:
     if argument.type.name != "dyn" and argument.type.name not in CLAUSES[letter]:
         fail(text, argument.at, f"error during formatting: %{letter} cannot be used with {argument.type}")
-    if letter == "s" and isinstance(argument, (ListLiteral, MapLiteral)):
+    if letter == "s" and isinstance(argument, (syntax.ListLiteral, syntax.MapLiteral)):
         for child in argument.children():
             _clause(text, child, letter)

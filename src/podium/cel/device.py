@@ -13,7 +13,7 @@ from podium.cel.checker import Checker, validate
 from podium.cel.functions import conversions, kubernetes, standard, strings
 from podium.cel.parser import parse
 from podium.cel.planner import Planner
-from podium.cel.syntax import Call, Fold, ListLiteral, Node, walk
+from podium.cel.syntax import Call, Expr, Fold, ListLiteral, walk
 from podium.cel.types import BOOL, Library, Type, Wrapper, map_of
 from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
 from podium.errors import CelError
@@ -182,7 +182,7 @@ def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
         raise CelError("compilation failed: expression recursion limit exceeded") from None
 
 
-def _is_cheap(expression: str, root: Node) -> bool:
+def _is_cheap(expression: str, root: Expr) -> bool:
     """Whether the cost limit is out of reach: no loops, and only calls whose cost follows their arguments."""
     nodes = list(walk(root))
     names = [node for node in nodes if isinstance(node, Fold)]

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from podium.cel.syntax import (
     Call,
+    Expr,
     Fold,
     Ident,
     ListLiteral,
     Literal,
     MapLiteral,
     MessageLiteral,
-    Node,
     Select,
     Token,
     fail,
@@ -46,11 +46,11 @@ class _Use(NamedTuple):
 
     at: int
     name: str
-    target: Node
-    arguments: list[Node]
+    target: Expr
+    arguments: list[Expr]
 
 
-def expand(at: int, name: str, target: Node | None, arguments: list[Node]) -> Node | None:
+def expand(at: int, name: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
     """What the call stands for if it is a macro, else nothing."""
     if target is None:
         return _has(at, arguments[0]) if name == "has" and len(arguments) == 1 else None
@@ -58,13 +58,13 @@ def expand(at: int, name: str, target: Node | None, arguments: list[Node]) -> No
     return expander(_Use(at, name, target, arguments)) if expander else None
 
 
-def _has(at: int, argument: Node) -> Node:
+def _has(at: int, argument: Expr) -> Expr:
     if not isinstance(argument, Select) or argument.test_only or argument.optional:
         raise MacroError(argument.at, "invalid argument to has() macro")
     return Select(at, argument.operand, argument.name, True)
 
 
-def _variable(node: Node, message: str = "argument must be a simple name") -> str:
+def _variable(node: Expr, message: str = "argument must be a simple name") -> str:
     if not isinstance(node, Ident):
         raise MacroError(node.at, message)
     if node.name in (ACCUMULATOR, "__result__"):
@@ -80,22 +80,22 @@ def _variables(use: _Use, count: int) -> tuple[str, str]:
     return first, second
 
 
-def _accumulated(use: _Use) -> Node:
+def _accumulated(use: _Use) -> Expr:
     return Ident(use.at, ACCUMULATOR)
 
 
-def _call(use: _Use, function: str, *arguments: Node) -> Node:
+def _call(use: _Use, function: str, *arguments: Expr) -> Expr:
     return Call(use.at, function, None, list(arguments))
 
 
-def _fold(use: _Use, names: tuple[str, str], initial: Node, condition: Node, step: Node, result: Node) -> Node:
+def _fold(use: _Use, names: tuple[str, str], initial: Expr, condition: Expr, step: Expr, result: Expr) -> Expr:
     return Fold(use.at, use.target, *names, ACCUMULATOR, initial, condition, step, result)
 
 
-def _quantifier(count: int) -> Callable[[_Use], Node]:
+def _quantifier(count: int) -> Callable[[_Use], Expr]:
     """all, exists and exists_one with one or two variables."""
 
-    def expander(use: _Use) -> Node:
+    def expander(use: _Use) -> Expr:
         names = _variables(use, count)
         predicate, result = use.arguments[-1], _accumulated(use)
         if use.name == "all":
@@ -115,56 +115,56 @@ def _quantifier(count: int) -> Callable[[_Use], Node]:
     return expander
 
 
-def _gather(use: _Use, names: tuple[str, str], initial: Node, kept: Node | None, step: Node) -> Node:
+def _gather(use: _Use, names: tuple[str, str], initial: Expr, kept: Expr | None, step: Expr) -> Expr:
     """A loop that adds to a list or map, for the elements the filter keeps."""
     if kept is not None:
         step = _call(use, "_?_:_", kept, step, _accumulated(use))
     return _fold(use, names, initial, Literal(use.at, True), step, _accumulated(use))
 
 
-def _map(use: _Use) -> Node:
+def _map(use: _Use) -> Expr:
     name = _variable(use.arguments[0], "argument is not an identifier")
     kept = use.arguments[1] if len(use.arguments) == 3 else None
     return _into_list(use, (name, ""), kept, use.arguments[-1])
 
 
-def _filter(use: _Use) -> Node:
+def _filter(use: _Use) -> Expr:
     name = _variable(use.arguments[0], "argument is not an identifier")
     return _into_list(use, (name, ""), use.arguments[1], use.arguments[0])
 
 
-def _transform_list(use: _Use) -> Node:
+def _transform_list(use: _Use) -> Expr:
     return _into_list(use, _variables(use, 2), _kept(use), use.arguments[-1])
 
 
-def _kept(use: _Use) -> Node | None:
+def _kept(use: _Use) -> Expr | None:
     return use.arguments[2] if len(use.arguments) == 4 else None
 
 
-def _into_list(use: _Use, names: tuple[str, str], kept: Node | None, element: Node) -> Node:
+def _into_list(use: _Use, names: tuple[str, str], kept: Expr | None, element: Expr) -> Expr:
     step = _call(use, "_+_", _accumulated(use), ListLiteral(use.at, [element], frozenset()))
     return _gather(use, names, ListLiteral(use.at, [], frozenset()), kept, step)
 
 
-def _transform_map(use: _Use) -> Node:
+def _transform_map(use: _Use) -> Expr:
     names = _variables(use, 2)
     step = _call(use, "cel.@mapInsert", _accumulated(use), Ident(use.at, names[0]), use.arguments[-1])
     return _gather(use, names, MapLiteral(use.at, []), _kept(use), step)
 
 
-def _transform_map_entry(use: _Use) -> Node:
+def _transform_map_entry(use: _Use) -> Expr:
     names = _variables(use, 2)
     step = _call(use, "cel.@mapInsert", _accumulated(use), use.arguments[-1])
     return _gather(use, names, MapLiteral(use.at, []), _kept(use), step)
 
 
-def _let(use: _Use, name: str, value: Node, body: Node) -> Node:
+def _let(use: _Use, name: str, value: Expr, body: Expr) -> Expr:
     """The body with a name for the value: a loop over nothing, whose accumulator is the name."""
     nothing = ListLiteral(use.at, [], frozenset())
     return Fold(use.at, nothing, _UNUSED, "", name, value, Literal(use.at, False), Ident(use.at, name), body)
 
 
-def _bind(use: _Use) -> Node | None:
+def _bind(use: _Use) -> Expr | None:
     if not isinstance(use.target, Ident) or use.target.name != "cel":
         return None
     if not isinstance(use.arguments[0], Ident):
@@ -172,7 +172,7 @@ def _bind(use: _Use) -> Node | None:
     return _let(use, use.arguments[0].name, use.arguments[1], use.arguments[2])
 
 
-def _optional_map(use: _Use) -> Node:
+def _optional_map(use: _Use) -> Expr:
     variable = use.arguments[0]
     if not isinstance(variable, Ident):
         raise MacroError(variable.at, f"{use.name}() variable name must be a simple identifier")
@@ -185,7 +185,7 @@ def _optional_map(use: _Use) -> Node:
     return _call(use, "_?_:_", Call(use.at, "hasValue", use.target, []), body, _call(use, "optional.none"))
 
 
-def _sort_by(use: _Use) -> Node:
+def _sort_by(use: _Use) -> Expr:
     if isinstance(use.target, (Literal, MapLiteral)):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise MacroError(use.target.at, message)
@@ -194,7 +194,7 @@ def _sort_by(use: _Use) -> Node:
     return _let(use, _SORT_INPUT, use.target, ordered)
 
 
-_MACROS: dict[tuple[str, int], Callable[[_Use], Node | None]] = {
+_MACROS: dict[tuple[str, int], Callable[[_Use], Expr | None]] = {
     **{(name, 2): _quantifier(1) for name in ("all", "exists", "exists_one")},
     **{(name, 3): _quantifier(2) for name in ("all", "exists", "exists_one", "existsOne")},
     ("map", 2): _map, ("map", 3): _map, ("filter", 2): _filter,
@@ -214,7 +214,7 @@ _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _LITERALS = frozenset({"int", "uint", "double", "string", "bytes", "true", "false", "null"})
 
 
-def parse(text: str, escaped_names: bool) -> Node:
+def parse(text: str, escaped_names: bool) -> Expr:
     """The expression as a tree, or a CelError that marks the place; names in backquotes are read on demand."""
     parser = _Parser(text, escaped_names)
     node = parser.expression()
@@ -255,7 +255,7 @@ class _Parser:
         found = f"mismatched input {token.text!r}" if token.kind != "end" else "unexpected end of the expression"
         fail(self.text, token.at, f"Syntax error: {found}")
 
-    def expression(self) -> Node:
+    def expression(self) -> Expr:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             fail(self.text, self.next.at, f"expression recursion limit exceeded: {MAX_DEPTH}")
@@ -268,17 +268,17 @@ class _Parser:
         self.depth -= 1
         return node
 
-    def alternatives(self) -> Node:
+    def alternatives(self) -> Expr:
         return self.logical("||", lambda: self.logical("&&", self.relation))
 
-    def logical(self, operator: str, operand: Callable[[], Node]) -> Node:
+    def logical(self, operator: str, operand: Callable[[], Expr]) -> Expr:
         terms = [operand()]
         at = self.next.at
         while self.accept(operator):
             terms.append(operand())
         return Call(at, f"_{operator}_", None, terms) if len(terms) > 1 else terms[0]
 
-    def relation(self) -> Node:
+    def relation(self) -> Expr:
         node = self.sum()
         while self.next.kind in _RELATIONS:
             operator = self.take()
@@ -286,21 +286,21 @@ class _Parser:
             node = Call(operator.at, function, None, [node, self.sum()])
         return node
 
-    def sum(self) -> Node:
+    def sum(self) -> Expr:
         node = self.product()
         while self.next.kind in ("+", "-"):
             operator = self.take()
             node = Call(operator.at, f"_{operator.kind}_", None, [node, self.product()])
         return node
 
-    def product(self) -> Node:
+    def product(self) -> Expr:
         node = self.unary()
         while self.next.kind in ("*", "/", "%"):
             operator = self.take()
             node = Call(operator.at, f"_{operator.kind}_", None, [node, self.unary()])
         return node
 
-    def unary(self) -> Node:
+    def unary(self) -> Expr:
         operator = self.next
         if operator.kind not in ("!", "-") or self.starts_number():
             return self.member()
@@ -314,7 +314,7 @@ class _Parser:
         """Whether a minus sign belongs to the number after it."""
         return self.next.kind == "-" and self.tokens[self.position + 1].kind in ("int", "double")
 
-    def member(self) -> Node:
+    def member(self) -> Expr:
         node = self.primary()
         while self.next.kind in (".", "["):
             at = self.take().at
@@ -334,7 +334,7 @@ class _Parser:
                 node = Select(at, node, name.text.strip("`"), False, optional)
         return node
 
-    def primary(self) -> Node:
+    def primary(self) -> Expr:
         token = self.take()
         if token.kind in _LITERALS:
             return Literal(token.at, literal_value(token, self.text, False))
@@ -356,8 +356,8 @@ class _Parser:
         self.unexpected()
         raise AssertionError
 
-    def name(self, token: Token) -> Node:
-        node: Node
+    def name(self, token: Token) -> Expr:
+        node: Expr
         if token.text in _RESERVED:
             fail(self.text, token.at, f"reserved identifier: {token.text}")
         node = self.call(token, None) if self.next.kind == "(" else Ident(token.at, token.text)
@@ -375,9 +375,9 @@ class _Parser:
         self.position = place
         return node
 
-    def call(self, name: Token, target: Node | None) -> Node:
+    def call(self, name: Token, target: Expr | None) -> Expr:
         at = self.expect("(").at
-        arguments: list[Node] = []
+        arguments: list[Expr] = []
         if not self.accept(")"):
             arguments.append(self.expression())
             while self.accept(","):
@@ -389,8 +389,8 @@ class _Parser:
             fail(self.text, problem.at, problem.message)
         return expanded or Call(at, name.text, target, arguments)
 
-    def list_literal(self, at: int) -> Node:
-        elements: list[Node] = []
+    def list_literal(self, at: int) -> Expr:
+        elements: list[Expr] = []
         optional: set[int] = set()
         while self.next.kind != "]":
             if self.accept("?"):
@@ -401,9 +401,9 @@ class _Parser:
         self.expect("]")
         return ListLiteral(at, elements, frozenset(optional))
 
-    def message_literal(self, name: str) -> Node:
+    def message_literal(self, name: str) -> Expr:
         at = self.expect("{").at
-        fields: list[tuple[str, Node, bool]] = []
+        fields: list[tuple[str, Expr, bool]] = []
         while self.next.kind != "}":
             optional = self.accept("?")
             if self.next.kind not in self.name_kinds:
@@ -416,8 +416,8 @@ class _Parser:
         self.expect("}")
         return MessageLiteral(at, name, fields)
 
-    def map_literal(self, at: int) -> Node:
-        entries: list[tuple[Node, Node, bool]] = []
+    def map_literal(self, at: int) -> Expr:
+        entries: list[tuple[Expr, Expr, bool]] = []
         while self.next.kind != "}":
             optional = self.accept("?")
             key = self.expression()

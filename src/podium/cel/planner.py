@@ -7,8 +7,9 @@ Where `counted` is off, nothing is added to the cost: the selector asks for that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+from podium.cel import syntax
 from podium.cel.calls import (
     Qualifier,
     Run,
@@ -28,20 +29,10 @@ from podium.cel.calls import (
 from podium.cel.messages import MESSAGE_COST, build_message
 from podium.cel.parser import ACCUMULATOR
 from podium.cel.regex import compile_pattern
-from podium.cel.syntax import (
-    Call,
-    Fold,
-    Ident,
-    ListLiteral,
-    Literal,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    Select,
-    is_index,
-)
+from podium.cel.syntax import is_index
 from podium.cel.values import EvalError, Optional, Value, from_key, to_key
 
+K = TypeVar("K", str, Value)
 LIST_COST, MAP_COST = 10, 30
 
 _UNSET = object()
@@ -74,25 +65,25 @@ class Planner:
 
         return paying
 
-    def plan(self, node: Node) -> Step:
+    def plan(self, node: syntax.Expr) -> Step:
         match node:
-            case Literal():
+            case syntax.Literal():
                 return constant(node.value)
-            case Ident() if node.constant is None:
+            case syntax.Ident() if node.constant is None:
                 return Step(self.charged(self.variable(node.name), 1))
-            case Ident() | Select() if node.constant is not None:
+            case syntax.Ident() | syntax.Select() if node.constant is not None:
                 return constant(node.constant)
-            case Select():
+            case syntax.Select():
                 return self.attribute(node)
-            case Call():
+            case syntax.Call():
                 return self.call(node)
-            case ListLiteral():
+            case syntax.ListLiteral():
                 return self.list_literal(node)
-            case MapLiteral():
+            case syntax.MapLiteral():
                 return self.map_literal(node)
-            case MessageLiteral():
+            case syntax.MessageLiteral():
                 return Step(self.message_literal(node))
-            case Fold():
+            case syntax.Fold():
                 return Step(self.fold(node))
         raise AssertionError(node)
 
@@ -117,23 +108,23 @@ class Planner:
 
         return accumulated
 
-    def part(self, node: Node) -> Step:
+    def part(self, node: syntax.Expr) -> Step:
         """A node that is the key or the branch of another chain: a chain itself costs nothing there but its keys."""
-        if isinstance(node, Ident) and node.constant is None:
+        if isinstance(node, syntax.Ident) and node.constant is None:
             return Step(self.variable(node.name))
-        if (isinstance(node, Select) and node.constant is None) or is_index(node):
+        if (isinstance(node, syntax.Select) and node.constant is None) or is_index(node):
             return self.attribute(node, 0)
         return self.plan(node)
 
-    def attribute(self, node: Node, price: int = 1) -> Step:
+    def attribute(self, node: syntax.Expr, price: int = 1) -> Step:
         """A chain of selections and indices, from its root on."""
         qualifiers: list[Qualifier] = []
         root = node
         while True:
-            if isinstance(root, Select) and root.constant is None:
+            if isinstance(root, syntax.Select) and root.constant is None:
                 qualifiers.insert(0, Qualifier(constant(root.name).run, root.name, root.optional, root.test_only))
                 root = root.operand
-            elif isinstance(root, Call) and is_index(root):
+            elif isinstance(root, syntax.Call) and is_index(root):
                 index = self.part(root.arguments[1])
                 key = index.value if index.constant else None
                 qualifiers.insert(0, Qualifier(index.run, key, root.function == "_[?_]", False))
@@ -142,15 +133,15 @@ class Planner:
                 break
             if qualifiers[0].test_only and len(qualifiers) > 1:
                 break
-        on_device = isinstance(root, Ident) and self.is_device(root)
-        is_ternary = isinstance(root, Call) and root.function == "_?_:_"
+        on_device = isinstance(root, syntax.Ident) and self.is_device(root)
+        is_ternary = isinstance(root, syntax.Call) and root.function == "_?_:_"
         run = plan_attribute(self.part(root).run, qualifiers, on_device, charge if self.counted else None)
         return Step(self.charged(run, 0 if qualifiers[-1].test_only or is_ternary else price))
 
-    def is_device(self, node: Ident) -> bool:
+    def is_device(self, node: syntax.Ident) -> bool:
         return next(scope for scope in reversed(self.scopes) if node.name in scope) is self.scopes[0]
 
-    def call(self, node: Call) -> Step:
+    def call(self, node: syntax.Call) -> Step:
         special = {
             "_&&_": self.all_of, "_||_": self.any_of, "_?_:_": self.conditional, "orValue": self.or_value,
             "or": self.or_value, "@not_strictly_false": self.not_strictly_false,
@@ -165,7 +156,7 @@ class Planner:
             return member
         return self.function(node, steps, arguments)
 
-    def function(self, node: Call, steps: list[Step], arguments: list[Node]) -> Step:
+    def function(self, node: syntax.Call, steps: list[Step], arguments: list[syntax.Expr]) -> Step:
         if node.function in ("_==_", "_!=_"):
             implementation: Callable[..., Value] = equality(node, steps)
         else:
@@ -183,13 +174,13 @@ class Planner:
         runs = [step.run for step in steps]
         return Step(counted(implementation, runs, price_of(node)) if self.counted else applied(implementation, runs))
 
-    def all_of(self, node: Call) -> Run:
+    def all_of(self, node: syntax.Call) -> Run:
         return self.logical(node, False)
 
-    def any_of(self, node: Call) -> Run:
+    def any_of(self, node: syntax.Call) -> Run:
         return self.logical(node, True)
 
-    def logical(self, node: Call, decisive: bool) -> Run:
+    def logical(self, node: syntax.Call, decisive: bool) -> Run:
         """`&&` or `||`: the decisive value of any term wins, even over errors of terms before and after it."""
         terms = [self.plan(each).run for each in node.arguments]
 
@@ -211,7 +202,7 @@ class Planner:
 
         return run
 
-    def conditional(self, node: Call) -> Run:
+    def conditional(self, node: syntax.Call) -> Run:
         condition = self.plan(node.arguments[0]).run
         first, second = self.part(node.arguments[1]).run, self.part(node.arguments[2]).run
 
@@ -225,7 +216,7 @@ class Planner:
 
         return run
 
-    def or_value(self, node: Call) -> Run:
+    def or_value(self, node: syntax.Call) -> Run:
         """`orValue` and `or` of an optional: the alternative is evaluated only if it is needed."""
         assert node.target is not None
         operand, alternative = self.plan(node.target).run, self.plan(node.arguments[0]).run
@@ -243,7 +234,7 @@ class Planner:
 
         return run
 
-    def not_strictly_false(self, node: Call) -> Run:
+    def not_strictly_false(self, node: syntax.Call) -> Run:
         operand = self.plan(node.arguments[0]).run
 
         def run(slots: Slots) -> Value:
@@ -254,7 +245,7 @@ class Planner:
 
         return self.charged(run, 1)
 
-    def list_literal(self, node: ListLiteral) -> Step:
+    def list_literal(self, node: syntax.ListLiteral) -> Step:
         steps = [self.plan(each) for each in node.elements]
         if all(step.constant for step in steps) and not node.optional:
             return constant([step.value for step in steps])
@@ -276,21 +267,13 @@ class Planner:
 
         return Step(self.charged(build, LIST_COST))
 
-    def map_literal(self, node: MapLiteral) -> Step:
+    def map_literal(self, node: syntax.MapLiteral) -> Step:
         entries = [(self.plan(key), self.plan(value), optional) for key, value, optional in node.entries]
 
         def build(slots: Slots) -> Value:
             built: dict[Value, Value] = {}
             for key_step, value_step, optional in entries:
-                key, value = to_key(key_step.run(slots)), value_step.run(slots)
-                if optional:
-                    if type(value) is not Optional:
-                        raise EvalError("cannot initialize optional entry from non-optional value")
-                    if not value.present:
-                        built.pop(key, None)
-                        continue
-                    value = value.value
-                built[key] = value
+                _set_entry(built, to_key(key_step.run(slots)), value_step.run(slots), optional)
             return built
 
         if all(key.constant and value.constant and not optional for key, value, optional in entries):
@@ -300,21 +283,13 @@ class Planner:
                 pass
         return Step(self.charged(build, MAP_COST))
 
-    def message_literal(self, node: MessageLiteral) -> Run:
+    def message_literal(self, node: syntax.MessageLiteral) -> Run:
         fields = [(name, self.plan(value).run, optional) for name, value, optional in node.fields]
 
         def run(slots: Slots) -> Value:
             given: dict[str, Value] = {}
             for name, compute, optional in fields:
-                value = compute(slots)
-                if optional:
-                    if type(value) is not Optional:
-                        raise EvalError("cannot initialize optional entry from non-optional value")
-                    if not value.present:
-                        given.pop(name, None)
-                        continue
-                    value = value.value
-                given[name] = value
+                _set_entry(given, name, compute(slots), optional)
             return build_message(node.name, given)
 
         return self.charged(run, MESSAGE_COST)
@@ -323,12 +298,12 @@ class Planner:
         self.slots += 1
         return self.slots - 1
 
-    def fold(self, node: Fold) -> Run:
+    def fold(self, node: syntax.Fold) -> Run:
         over, initial = self.plan(node.range), self.plan(node.initial)
         slot, first, second = self.new_slot(), self.new_slot(), self.new_slot()
-        collects = isinstance(node.initial, (ListLiteral, MapLiteral)) and node.accumulator == ACCUMULATOR
+        collects = isinstance(node.initial, (syntax.ListLiteral, syntax.MapLiteral)) and node.accumulator == ACCUMULATOR
         if collects:
-            make = list if isinstance(node.initial, ListLiteral) else dict
+            make = list if isinstance(node.initial, syntax.ListLiteral) else dict
             initial = Step(lambda _slots: make())
         self.scopes.append({node.accumulator: (slot, initial)})
         loops = not (over.constant and not over.value)
@@ -349,9 +324,9 @@ class Planner:
         return _loop(over.run, (slot, first, second), bool(node.second_variable), None if always else condition.run,
                      step, result)  # fmt: skip
 
-    def adding(self, node: Node, slot: int) -> Run:
+    def adding(self, node: syntax.Expr, slot: int) -> Run:
         """A step that adds to the list or map of a macro, in place: nothing else has seen it yet."""
-        if isinstance(node, Call) and node.function == "_?_:_":
+        if isinstance(node, syntax.Call) and node.function == "_?_:_":
             kept, added = self.plan(node.arguments[0]).run, self.adding(node.arguments[1], slot)
             same = self.part(node.arguments[2]).run
 
@@ -362,10 +337,10 @@ class Planner:
                 return added(slots) if keep else same(slots)
 
             return choose
-        assert isinstance(node, Call)
+        assert isinstance(node, syntax.Call)
         accumulated = self.plan(node.arguments[0]).run
         if node.function == "_+_":
-            assert isinstance(node.arguments[1], ListLiteral)
+            assert isinstance(node.arguments[1], syntax.ListLiteral)
             element = self.plan(node.arguments[1].elements[0])
 
             def append(slots: Slots) -> Value:
@@ -377,7 +352,7 @@ class Planner:
             return self.charged(append, 1 if element.constant else 1 + LIST_COST)
         return self.charged(self.inserting(node, accumulated), 1)
 
-    def inserting(self, node: Call, accumulated: Run) -> Run:
+    def inserting(self, node: syntax.Call, accumulated: Run) -> Run:
         parts = [self.plan(each).run for each in node.arguments[1:]]
 
         def insert(slots: Slots) -> Value:
@@ -418,6 +393,18 @@ def _loop(over: Run, places: tuple[int, int, int], pairs: bool, condition: Run |
         return result(slots)
 
     return run
+
+
+def _set_entry(entries: dict[K, Value], key: K, value: Value, optional: bool) -> None:
+    """Set an entry of a map or message; one that is optional and has no value is taken out."""
+    if not optional:
+        entries[key] = value
+    elif type(value) is not Optional:
+        raise EvalError("cannot initialize optional entry from non-optional value")
+    elif value.present:
+        entries[key] = value.value
+    else:
+        entries.pop(key, None)
 
 
 def _entries(elements: Value, pairs: bool) -> Any:

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Node:
-    """Any node: where it begins in the text, and the type the checker found."""
+class Expr:
+    """A node of the tree: where it begins in the text, and the type the checker found."""
 
     at: int
     type: Type = field(default=DYN, kw_only=True)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         yield from ()
 
 
 @dataclass(slots=True, eq=False)
-class Literal(Node):
+class Literal(Expr):
     value: Value
 
 
 @dataclass(slots=True, eq=False)
-class Ident(Node):
+class Ident(Expr):
     """A variable or the name of a type; `constant` is the type value of the latter."""
 
     name: str
@@ -43,90 +43,90 @@ class Ident(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Select(Node):
+class Select(Expr):
     """`operand.name`, or has(operand.name) with `test_only`, or `operand.?name` with `optional`.
 
     `constant` is the value where the whole chain turned out to be the name of a type.
     """
 
-    operand: Node
+    operand: Expr
     name: str
     test_only: bool = False
     optional: bool = False
     constant: Value = field(default=None, kw_only=True)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         yield self.operand
 
 
 @dataclass(slots=True, eq=False)
-class Call(Node):
+class Call(Expr):
     """`target.function(arguments)`, or `function(arguments)` without a target. Operators are calls, as `_+_`."""
 
     function: str
-    target: Node | None
-    arguments: list[Node]
+    target: Expr | None
+    arguments: list[Expr]
     overloads: list[Overload] = field(default_factory=list, kw_only=True)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         if self.target is not None:
             yield self.target
         yield from self.arguments
 
 
 @dataclass(slots=True, eq=False)
-class ListLiteral(Node):
+class ListLiteral(Expr):
     """A list; `optional` has the places of elements written with `?`."""
 
-    elements: list[Node]
+    elements: list[Expr]
     optional: frozenset[int]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         yield from self.elements
 
 
 @dataclass(slots=True, eq=False)
-class MapLiteral(Node):
+class MapLiteral(Expr):
     """A map; the third of an entry says whether it was written with `?`."""
 
-    entries: list[tuple[Node, Node, bool]]
+    entries: list[tuple[Expr, Expr, bool]]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         for key, value, _ in self.entries:
             yield key
             yield value
 
 
 @dataclass(slots=True, eq=False)
-class MessageLiteral(Node):
+class MessageLiteral(Expr):
     """A message by its full name; the third of a field says whether it was written with `?`."""
 
     name: str
-    fields: list[tuple[str, Node, bool]]
+    fields: list[tuple[str, Expr, bool]]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         for _, value, _ in self.fields:
             yield value
 
 
 @dataclass(slots=True, eq=False)
-class Fold(Node):
+class Fold(Expr):
     """A loop with an accumulator: what every macro over a list or map becomes, and cel.bind without a loop."""
 
-    range: Node
+    range: Expr
     variable: str
     second_variable: str
     accumulator: str
-    initial: Node
-    condition: Node
-    step: Node
-    result: Node
+    initial: Expr
+    condition: Expr
+    step: Expr
+    result: Expr
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[Expr]:
         yield from (self.range, self.initial, self.condition, self.step, self.result)
 
 
-def qualified_name(node: Node) -> str:
+def qualified_name(node: Expr) -> str:
     """The dotted name a chain of selections spells, or nothing."""
     if isinstance(node, Ident):
         return node.name
@@ -136,12 +136,12 @@ def qualified_name(node: Node) -> str:
     return ""
 
 
-def is_index(node: Node) -> bool:
+def is_index(node: Expr) -> bool:
     """Whether the node is `operand[key]` or `operand[?key]`."""
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]")
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: Expr) -> Iterator[Expr]:
     """The node and everything below it."""
     yield node
     for child in node.children():

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.checks import check, doubt
@@ -76,8 +76,7 @@ DEFAULT_GRACE_PERIOD_SECONDS = 30
 
 _HUGE_PAGES = "hugepages-"
 _POD_LEVEL = ("cpu", "memory")
-# All but the name, which comes first.
-_NO_SOURCE = astuple(Volume())[1:]
+_NO_SOURCE = Volume()
 
 
 def default_pod(pod: Pod) -> Pod:
@@ -114,7 +113,7 @@ def deciding_volumes(volumes: list[Volume]) -> list[Volume]:
 
     Of the others nothing but a name is read, and that of a service account's token is another one for every pod.
     """
-    deciding = [volume for volume in volumes if astuple(volume)[1:] != _NO_SOURCE]
+    deciding = [volume for volume in volumes if replace(volume, name="") != _NO_SOURCE]
     return volumes if len(deciding) == len(volumes) else deciding
 
 

@@ -11,19 +11,7 @@ import msgspec
 
 from podium.errors import InputError
 from podium.model.meta import Count, Int32, Int64, LabelSelector, NodeSelector, Object, Quantity, ResourceList, Struct
-from podium.model.pod import (
-    ISCSI,
-    RBD,
-    AWSElasticBlockStore,
-    AzureDisk,
-    AzureFile,
-    Cinder,
-    GCEPersistentDisk,
-    PersistentVolumeClaimSpec,
-    PodTemplateSpec,
-    PortworxVolume,
-    VsphereVolume,
-)
+from podium.model.pod import InTreeVolumeSources, PersistentVolumeClaimSpec, PodTemplateSpec
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -94,7 +82,7 @@ class VolumeNodeAffinity(Struct, frozen=True):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Struct, frozen=True):
+class PersistentVolumeSpec(InTreeVolumeSources, frozen=True):
     capacity: ResourceList = {}
     access_modes: list[str] = []
     claim_ref: ObjectReference | None = None
@@ -103,15 +91,6 @@ class PersistentVolumeSpec(Struct, frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
     volume_attributes_class_name: str | None = None
     csi: CSIPersistentVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDisk | None = None
-    aws_elastic_block_store: AWSElasticBlockStore | None = None
-    azure_disk: AzureDisk | None = None
-    azure_file: AzureFile | None = None
-    cinder: Cinder | None = None
-    iscsi: ISCSI | None = None
-    rbd: RBD | None = None
-    vsphere_volume: VsphereVolume | None = None
-    portworx_volume: PortworxVolume | None = None
 
 
 class PersistentVolumeStatus(Struct, frozen=True):

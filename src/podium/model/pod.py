@@ -116,10 +116,9 @@ class HostPathVolumeSource(Struct, frozen=True):
     path: str = ""
 
 
-class Volume(Struct, frozen=True):
-    name: str = ""
-    empty_dir: EmptyDirVolumeSource | None = None
-    host_path: HostPathVolumeSource | None = None
+class InTreeVolumeSources(Struct, frozen=True):
+    """The disks that a pod's volume and a PersistentVolume name in the same way; at most one is set."""
+
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
@@ -127,9 +126,15 @@ class Volume(Struct, frozen=True):
     cinder: Cinder | None = None
     iscsi: ISCSI | None = None
     rbd: RBD | None = None
-    csi: CSIVolumeSource | None = None
     vsphere_volume: VsphereVolume | None = None
     portworx_volume: PortworxVolume | None = None
+
+
+class Volume(InTreeVolumeSources, frozen=True):
+    name: str = ""
+    empty_dir: EmptyDirVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     image: ImageVolumeSource | None = None

@@ -71,7 +71,7 @@ from podium.releases.resource_priorities import (
     RequestedToCapacityRatioPriority,
     ResourceLimitsPriority,
 )
-from podium.releases.rules import V1_8, V1_14, Rules, of_release
+from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, Rules, of_release
 from podium.releases.service_affinity import (
     CheckServiceAffinity,
     SelectorSpreadPriority,
@@ -126,15 +126,6 @@ _DEFAULT_PREDICATES = frozenset(
     )
 )
 _CONDITIONS = frozenset(("CheckNodeCondition", "CheckNodeMemoryPressure", "CheckNodeDiskPressure"))
-_DEFAULT_PRIORITIES = {
-    "SelectorSpreadPriority": 1,
-    "InterPodAffinityPriority": 1,
-    "LeastRequestedPriority": 1,
-    "BalancedResourceAllocation": 1,
-    "NodePreferAvoidPodsPriority": 10000,
-    "NodeAffinityPriority": 1,
-    "TaintTolerationPriority": 1,
-}
 
 
 def _named(plugins: Iterable[type[Plugin]], rules: Rules) -> dict[str, type[Plugin]]:
@@ -152,7 +143,7 @@ def v1_8_catalog(gates: Mapping[str, bool]) -> Catalog:
         priorities=_named(_PRIORITIES, V1_8),
         mandatory=frozenset(("CheckNodeCondition",)),
         default_predicates=_DEFAULT_PREDICATES | _CONDITIONS | {"NoVolumeNodeConflict"},
-        default_priorities=_DEFAULT_PRIORITIES,
+        default_priorities=FIRST_DEFAULT_PRIORITIES,
         lists_default_to_provider=False,
         checks_claims_first=False,
         every_extender_has_weight=True,
@@ -164,7 +155,7 @@ def v1_14_catalog(gates: Mapping[str, bool]) -> Catalog:
     added = (MaxCSIVolumeCount, MaxCinderVolumeCount, CheckVolumeBinding, CheckNodePIDPressure, CheckNodeUnschedulable)
     predicates = _named((*_PREDICATES, *added), V1_14)
     priorities = _named((*_PRIORITIES, RequestedToCapacityRatioPriority), V1_14)
-    weights = {**_DEFAULT_PRIORITIES, "ImageLocalityPriority": 1}
+    weights = {**FIRST_DEFAULT_PRIORITIES, "ImageLocalityPriority": 1}
     defaults = _DEFAULT_PREDICATES | {"MaxCSIVolumeCountPred", "CheckVolumeBinding"}
     conditions = _CONDITIONS | {"CheckNodePIDPressure"}
     if gates.get("TaintNodesByCondition", True):

@@ -21,6 +21,7 @@ from podium.releases.framework_v118 import (
     set_up,
 )
 from podium.releases.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, weight_problems
+from podium.releases.rules import FIRST_DEFAULT_PRIORITIES
 
 PREDICATES: dict[str, tuple[str, ...]] = {
     "CheckNodeUnschedulable": ("NodeUnschedulable",),
@@ -67,17 +68,7 @@ DEFAULT_PREDICATES = frozenset(PREDICATES) - {
     *("HostName", "PodFitsHostPorts", "MatchNodeSelector", "PodFitsResources", "CheckNodeLabelPresence"),
     *("CheckServiceAffinity", "MaxCinderVolumeCount"),
 }
-DEFAULT_PRIORITIES = {
-    "SelectorSpreadPriority": 1,
-    "InterPodAffinityPriority": 1,
-    "LeastRequestedPriority": 1,
-    "BalancedResourceAllocation": 1,
-    "NodePreferAvoidPodsPriority": 10000,
-    "NodeAffinityPriority": 1,
-    "TaintTolerationPriority": 1,
-    "ImageLocalityPriority": 1,
-    "EvenPodsSpreadPriority": 1,
-}
+DEFAULT_PRIORITIES = {**FIRST_DEFAULT_PRIORITIES, "ImageLocalityPriority": 1, "EvenPodsSpreadPriority": 1}
 
 
 def provider_priorities(options: Options) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -122,36 +122,6 @@ V1_8 = Rules(
     names_the_taint=False,
 )
 
-V1_14 = Rules(
-    release="v1.14",
-    max_score=10,
-    normalizes_in_floats=False,
-    spread_matches_any=False,
-    spread_ignores_empty_selectors=False,
-    spread_zone_divides_by_zero=False,
-    service_spreading_is_selector_spread=True,
-    zone_has_stable_label=False,
-    images_are_scaled=True,
-    service_pods_everywhere=False,
-    ratio_leaves_out_zeros=False,
-    counts_init_containers=False,
-    ports_by_number=False,
-    tracks_prefixed_resources=True,
-    knows_match_fields=True,
-    affinity_term_by_term=False,
-    existing_terms_share_last_key=False,
-    out_of_disk=False,
-    claims_must_be_bound=False,
-    limits_from_node=True,
-    unbound_disks_by_provisioner=False,
-    missing_volume_is_error=True,
-    refuses_unknown_fields=False,
-    lacks_fields=frozenset(("resources",)),
-    bare_reasons=False,
-    too_many_pods="Insufficient pods",
-    names_the_taint=False,
-)
-
 V1_18 = Rules(
     release="v1.18",
     max_score=100,
@@ -182,7 +152,34 @@ V1_18 = Rules(
     names_the_taint=True,
 )
 
+V1_14 = replace(
+    V1_18,
+    release="v1.14",
+    max_score=10,
+    spread_ignores_empty_selectors=False,
+    zone_has_stable_label=False,
+    ratio_leaves_out_zeros=False,
+    counts_init_containers=False,
+    unbound_disks_by_provisioner=False,
+    missing_volume_is_error=True,
+    refuses_unknown_fields=False,
+    lacks_fields=frozenset(("resources",)),
+    too_many_pods="Insufficient pods",
+    names_the_taint=False,
+)
+
 RULES = {rules.release: rules for rules in (V1_8, V1_14, V1_18)}
+
+FIRST_DEFAULT_PRIORITIES = {
+    "SelectorSpreadPriority": 1,
+    "InterPodAffinityPriority": 1,
+    "LeastRequestedPriority": 1,
+    "BalancedResourceAllocation": 1,
+    "NodePreferAvoidPodsPriority": 10000,
+    "NodeAffinityPriority": 1,
+    "TaintTolerationPriority": 1,
+}
+"""The priorities that v1.8 has by default, by weight; later releases add to them."""
 
 
 class OfRelease:
