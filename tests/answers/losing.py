@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from builders import HOSTNAME, ZONE, make_node, make_object, make_pod
-from podium.answers import Disruption, Settings, drain, fail
+from podium.answers import Disruption, DisruptionSettings, drain, fail
 from podium.cluster import Cluster
 from podium.model import Object, Pod
 
@@ -40,8 +40,8 @@ def fates(found: Disruption) -> dict[str, tuple[str, str | None]]:
 
 
 def drained(*objects: Object, node: str = "a1", **settings: Any) -> Disruption:
-    return drain(Cluster.from_objects(objects), [node], Settings(**settings))
+    return drain(Cluster.from_objects(objects), [node], DisruptionSettings(**settings))
 
 
 def failed(*objects: Object, node: str = "a1", **settings: Any) -> Disruption:
-    return fail(Cluster.from_objects(objects), [node], Settings(**settings))
+    return fail(Cluster.from_objects(objects), [node], DisruptionSettings(**settings))

@@ -18,7 +18,7 @@ from podium.config import KubeSchedulerConfiguration, PluginRef
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import SchedulerOptions
 from podium.framework import Code, Framework, Status
-from podium.framework.suggested_change import Change, RejectedPod, T, Trial, edit_pod, evict, evictable
+from podium.framework.suggested_change import Change, ChangeTarget, RejectedPod, T, edit_pod, evict, evictable
 from podium.model import (
     Affinity,
     Node,
@@ -236,7 +236,7 @@ def _cordon(nodes: Sequence[str]) -> Change:
     def edit(before: Node) -> Node:
         return replace(before, spec=replace(before.spec, unschedulable=True))
 
-    def apply(to: Trial) -> None:
+    def apply(to: ChangeTarget) -> None:
         for node in nodes:
             to.edit_node(node, edit)
 

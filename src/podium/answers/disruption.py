@@ -189,7 +189,7 @@ NAMES = (*(fate.value for fate in Fate), "preempted", "violated", "nodes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(SchedulerOptions):
+class DisruptionSettings(SchedulerOptions):
     """How the pods are placed again. The smallest name wins a tie, so that no pod moves by chance."""
 
     tie_break: TieBreak | str | None = "first"
@@ -200,7 +200,7 @@ class Settings(SchedulerOptions):
 def drain(
     cluster: Cluster,
     nodes: Sequence[str],
-    settings: Settings = Settings(),
+    settings: DisruptionSettings = DisruptionSettings(),
     *,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Disruption:
@@ -237,7 +237,7 @@ def drain(
 def fail(
     cluster: Cluster,
     nodes: Sequence[str],
-    settings: Settings = Settings(),
+    settings: DisruptionSettings = DisruptionSettings(),
     *,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Disruption:
@@ -414,7 +414,7 @@ class WorstCase:
 def worst_nodes(
     cluster: Cluster,
     number: int,
-    settings: Settings = Settings(),
+    settings: DisruptionSettings = DisruptionSettings(),
     *,
     most: int = MOST_SETS,
     on_tried: Callable[[], object] = lambda: None,
@@ -442,7 +442,11 @@ def worst_nodes(
 
 
 def worst_domain(
-    cluster: Cluster, key: str, settings: Settings = Settings(), *, on_tried: Callable[[], object] = lambda: None
+    cluster: Cluster,
+    key: str,
+    settings: DisruptionSettings = DisruptionSettings(),
+    *,
+    on_tried: Callable[[], object] = lambda: None,
 ) -> WorstCase:
     """The value of a label, such as a zone, whose nodes' failure leaves most pods without a node; all are tried."""
     key = SHORT_KEYS.get(key, key)
@@ -476,7 +480,7 @@ def busiest(cluster: Cluster) -> list[str]:
 class _Trials:
     """Tries sets of nodes, one after the other, on one copy of the cluster that is put right again after each."""
 
-    def __init__(self, cluster: Cluster, settings: Settings, on_tried: Callable[[], object]) -> None:
+    def __init__(self, cluster: Cluster, settings: DisruptionSettings, on_tried: Callable[[], object]) -> None:
         self._original, self._cluster, self._settings = cluster, cluster.fork(), settings
         self._scheduler, self._on_tried = Scheduler(self._cluster, settings), on_tried
         self._budgets = BudgetHealth(cluster)

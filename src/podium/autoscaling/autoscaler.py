@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podium.autoscaling.fleet import NEVER, Fleet, Member, TrialCluster, is_expendable, may_leave, without
+from podium.autoscaling.group_nodes import NEVER, CloudProvider, Member, TrialCluster, is_expendable, may_leave, without
 from podium.autoscaling.groups import EMPTY, UNDERUTILIZED, NodeGroup, NodeGroups
 from podium.model import Pod
 from podium.model.quantity import parse_quantity
@@ -21,11 +21,11 @@ from podium.timeline import Timeline
 class Consolidation:
     """Deletes nodes or replaces them by cheaper ones, one command at a time: the next when the last is carried out."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet, self._settings = fleet, fleet.settings
+    def __init__(self, cloud: CloudProvider) -> None:
+        self._cloud, self._settings = cloud, cloud.settings
         self._since: dict[str, tuple[frozenset[str], float]] = {}
         """The pods on each node, and since when they are the ones."""
-        self._tried = fleet.what_if()
+        self._tried = cloud.what_if()
 
     def timers(self) -> Iterator[float]:
         """When nodes have been unchanged for long enough."""
@@ -34,21 +34,21 @@ class Consolidation:
     def update(self, tried: TrialCluster) -> None:
         """Note which nodes changed. `tried` is the cluster with the pods that wait where they fit."""
         self._tried, found = tried, {}
-        for one in self._fleet.members():
+        for one in self._cloud.members():
             pods = frozenset(pod.key for pod in one.pods)
             before, since = self._since.get(one.name, (None, 0.0))
-            found[one.name] = pods, since if before == pods else self._fleet.now
+            found[one.name] = pods, since if before == pods else self._cloud.now
         self._since = found
 
     def act(self) -> bool:
         """Delete or replace what can be; whether there is anything."""
-        fleet, settings = self._fleet, self._settings
-        is_busy = bool(fleet.leaving) or any(boot.replaces for boot in fleet.booting)
+        cloud, settings = self._cloud, self._settings
+        is_busy = bool(cloud.leaving) or any(boot.replaces for boot in cloud.booting)
         if not settings.scale_down_enabled or is_busy:
             return False
-        oldest, spare, members = fleet.now - settings.consolidate_after, fleet.spare(), fleet.members()
+        oldest, spare, members = cloud.now - settings.consolidate_after, cloud.spare(), cloud.members()
         due = [m for m in members if self._since[m.name][1] <= oldest and m.name not in self._tried.placed]
-        due = [one for one in due if may_leave(one, settings, fleet.world.disruptions)]
+        due = [one for one in due if may_leave(one, settings, cloud.world.disruptions)]
         empty = []
         for one in due:
             if one.is_empty and spare[one.group.name] > 0:
@@ -56,7 +56,7 @@ class Consolidation:
                 empty.append(one)
         empty = empty[: self._allowed(EMPTY, len(members))]
         for one in empty:
-            fleet.remove(one, "empty")
+            cloud.remove(one, "empty")
         if empty or settings.consolidation_policy == "WhenEmpty" or not self._allowed(UNDERUTILIZED, len(members)):
             return bool(empty)
         candidates = sorted((one for one in due if not one.is_empty), key=lambda one: len(one.pods))
@@ -69,17 +69,17 @@ class Consolidation:
 
     def _consolidate(self, one: Member, tried: TrialCluster, spare: int) -> bool:
         """Delete a node whose pods fit elsewhere, or replace it by a cheaper one on which they do."""
-        fleet = self._fleet
+        cloud = self._cloud
         if spare > 0 and without(tried, one) is not None:
-            fleet.remove(one, "underutilized")
+            cloud.remove(one, "underutilized")
             return True
-        room = fleet.room()
-        for group in sorted(fleet.groups, key=lambda group: group.price_per_hour):
+        room = cloud.room()
+        for group in sorted(cloud.groups, key=lambda group: group.price_per_hour):
             if group.price_per_hour >= one.group.price_per_hour or spare <= 0:
                 return False
             if room[group.name] > 0 and without(tried, one, [group.node("instead")]) is not None:
-                fleet.note("replace", node=one.name, group=group.name)
-                fleet.boot(group, replaces=one.name)
+                cloud.note("replace", node=one.name, group=group.name)
+                cloud.boot(group, replaces=one.name)
                 return True
         return False
 
@@ -87,8 +87,8 @@ class Consolidation:
 class ScaleDown:
     """Notes since when nodes are not needed, and takes those away that have not been for long enough."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet, self._settings = fleet, fleet.settings
+    def __init__(self, cloud: CloudProvider) -> None:
+        self._cloud, self._settings = cloud, cloud.settings
         self._due: dict[str, float] = {}
         """When each node that is not needed has not been for long enough."""
 
@@ -100,10 +100,10 @@ class ScaleDown:
     @property
     def _cooled(self) -> float:
         """When enough time has passed since nodes came or went."""
-        settings, fleet = self._settings, self._fleet
+        settings, cloud = self._settings, self._cloud
         return max(
-            fleet.last_add + settings.scale_down_delay_after_add,
-            fleet.last_delete + settings.scale_down_delay_after_delete,
+            cloud.last_add + settings.scale_down_delay_after_add,
+            cloud.last_delete + settings.scale_down_delay_after_delete,
         )
 
     def update(self, tried: TrialCluster) -> None:
@@ -111,10 +111,10 @@ class ScaleDown:
 
         `tried` is the cluster with the pods that wait where they fit: nodes that are to get one are needed.
         """
-        settings, fleet, spare, non_empty = self._settings, self._fleet, self._fleet.spare(), 0
+        settings, cloud, spare, non_empty = self._settings, self._cloud, self._cloud.spare(), 0
         little_used = [
             one
-            for one in fleet.members()
+            for one in cloud.members()
             if one.utilization <= self._threshold(one) and one.name not in tried.placed and spare[one.group.name] > 0
         ]
         little_used.sort(key=lambda one: (one.name not in self._due, not one.is_empty, one.utilization))
@@ -122,14 +122,14 @@ class ScaleDown:
         for one in little_used:
             if non_empty >= settings.scale_down_non_empty_candidates_count and not one.is_empty:
                 continue
-            if not may_leave(one, settings, fleet.world.disruptions):
+            if not may_leave(one, settings, cloud.world.disruptions):
                 continue
             non_empty += not one.is_empty
             trial = without(tried, one)
             if trial is not None:
                 tried = trial
                 wait = settings.scale_down_unneeded_time if one.is_ready else settings.scale_down_unready_time
-                unneeded[one.name] = self._due.get(one.name, fleet.now + wait)
+                unneeded[one.name] = self._due.get(one.name, cloud.now + wait)
         self._due = unneeded
 
     def _threshold(self, one: Member) -> float:
@@ -141,22 +141,22 @@ class ScaleDown:
 
     def act(self) -> bool:
         """Take away nodes that have not been needed for long enough; whether there are any."""
-        settings, fleet = self._settings, self._fleet
-        if not settings.scale_down_enabled or fleet.now < self._cooled:
+        settings, cloud = self._settings, self._cloud
+        if not settings.scale_down_enabled or cloud.now < self._cooled:
             return False
-        due, spare = [], fleet.spare()
-        for one in sorted(fleet.members(), key=lambda one: not one.is_empty):
-            if self._due.get(one.name, math.inf) <= fleet.now and spare[one.group.name] > 0:
+        due, spare = [], cloud.spare()
+        for one in sorted(cloud.members(), key=lambda one: not one.is_empty):
+            if self._due.get(one.name, math.inf) <= cloud.now and spare[one.group.name] > 0:
                 spare[one.group.name] -= 1
                 due.append(one)
         empty = [one for one in due if one.is_empty][: settings.max_scale_down_parallelism]
         at_once = min(
-            settings.max_drain_parallelism - len(fleet.leaving), settings.max_scale_down_parallelism - len(empty)
+            settings.max_drain_parallelism - len(cloud.leaving), settings.max_scale_down_parallelism - len(empty)
         )
         drained = [one for one in due if not one.is_empty][: max(at_once, 0)]
         for one in (*empty, *drained):
             self._due.pop(one.name)
-            fleet.remove(one, "empty" if one.is_empty else "underutilized")
+            cloud.remove(one, "empty" if one.is_empty else "underutilized")
         return bool(empty or drained)
 
 
@@ -169,8 +169,8 @@ class Autoscaler:
 
     def __init__(self, timeline: Timeline, groups: NodeGroups) -> None:
         self._timeline, self._settings = timeline, groups.settings
-        self._fleet = Fleet(timeline, groups)
-        self._shrinking = (Consolidation if groups.settings.is_karpenter else ScaleDown)(self._fleet)
+        self._cloud = CloudProvider(timeline, groups)
+        self._shrinking = (Consolidation if groups.settings.is_karpenter else ScaleDown)(self._cloud)
         self._rng = random.Random(groups.settings.seed)
         self._last_scan = NEVER
         self._seen = -1
@@ -181,7 +181,7 @@ class Autoscaler:
 
     def next_time(self) -> float | None:
         """When there is something to do; None if nothing but an event can change that."""
-        times = [boot.ready for boot in self._fleet.booting]
+        times = [boot.ready for boot in self._cloud.booting]
         if self._is_news:
             times.append(self._next_scan(self._timeline.now))
         times += [self._next_scan(time) for time in self._timers() if time > self._last_scan]
@@ -190,7 +190,7 @@ class Autoscaler:
     def act(self) -> bool:
         """Do what is due; whether that changed the cluster."""
         now = self._timeline.now
-        if self._fleet.arrive():
+        if self._cloud.arrive():
             # The scheduler is first to see what that is good for.
             return True
         is_over = any(self._last_scan < time <= now for time in self._timers())
@@ -205,7 +205,7 @@ class Autoscaler:
     @property
     def _is_news(self) -> bool:
         """Whether anything happened since the last look, or is under way."""
-        return self._seen != len(self._timeline.history.log) or bool(self._fleet.leaving)
+        return self._seen != len(self._timeline.history.log) or bool(self._cloud.leaving)
 
     def _next_scan(self, time: float) -> float:
         """The first look from a time on."""
@@ -223,8 +223,8 @@ class Autoscaler:
     # -- a look ------------------------------------------------------------------------------------------------------
 
     def _scan(self) -> bool:
-        changed = self._fleet.finish_leaving()
-        tried, coming = self._fleet.what_if(), [boot.node for boot in self._fleet.booting]
+        changed = self._cloud.finish_leaving()
+        tried, coming = self._cloud.what_if(), [boot.node for boot in self._cloud.booting]
         helpless = [pod for pod in self._unschedulable() if not tried.fits(pod)]
         grown = self._grow(helpless, tried)
         # Pods do not move to nodes that are not there yet.
@@ -239,12 +239,12 @@ class Autoscaler:
         settings, current = self._settings, self._timeline.history.current
         old_enough = self._timeline.now - settings.new_pod_scale_up_delay
         helpless = [pod for pod in waiting if current[pod.key].arrived <= old_enough]
-        found = options(helpless, tried, self._fleet.room(), self._fleet.groups) if helpless else []
+        found = options(helpless, tried, self._cloud.room(), self._cloud.groups) if helpless else []
         if not found:
             return False
         option = choose(found, settings.expanders, self._rng)
-        self._fleet.note("scale-up", group=option.group.name, nodes=option.nodes, pods=len(option.pods))
-        self._fleet.boot(option.group, option.nodes)
+        self._cloud.note("scale-up", group=option.group.name, nodes=option.nodes, pods=len(option.pods))
+        self._cloud.boot(option.group, option.nodes)
         return True
 
     def _unschedulable(self) -> Iterator[Pod]:
@@ -258,7 +258,7 @@ class Autoscaler:
 
     def report(self) -> dict[str, Any]:
         """What the nodes of groups cost until now, and how many came and went, in all and by group."""
-        return self._fleet.report()
+        return self._cloud.report()
 
 
 def scaled(timeline: Timeline, groups: NodeGroups | None) -> Timeline:

@@ -15,7 +15,7 @@ from podium.cel.parser import parse
 from podium.cel.planner import Planner
 from podium.cel.syntax import Call, Expr, Fold, ListLiteral, walk
 from podium.cel.types import BOOL, Library, Type, Wrapper, map_of
-from podium.cel.values import Amount, DomainMap, EvalError, Semver, Value
+from podium.cel.values import DomainMap, EvalError, QuantityValue, Semver, Value
 from podium.errors import CelError
 
 
@@ -102,9 +102,9 @@ class Device:
         }
 
 
-def _amount(value: CapacityValue) -> Amount:
+def _amount(value: CapacityValue) -> QuantityValue:
     if isinstance(value, Fraction):
-        return Amount(int(value * _NANO), 0 if value.denominator == 1 else -9)
+        return QuantityValue(int(value * _NANO), 0 if value.denominator == 1 else -9)
     return kubernetes.to_amount(value)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple, TypeVar
 
-from podium.cel.values import Amount, Cidr, Ip, NamedFormat, Optional, Semver, Url, Value
+from podium.cel.values import Cidr, Ip, NamedFormat, Optional, QuantityValue, Semver, Url, Value
 
 
 class Type(NamedTuple):
@@ -411,4 +411,4 @@ def equality(given: list[Value], result: Value) -> int:
     return 1 if type(given[0]) in _KUBERNETES else smaller(given, result)
 
 
-_KUBERNETES = frozenset({Amount, Semver, Ip, Cidr, Url, NamedFormat})
+_KUBERNETES = frozenset({QuantityValue, Semver, Ip, Cidr, Url, NamedFormat})

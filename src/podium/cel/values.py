@@ -47,7 +47,7 @@ class TypeValue(NamedTuple):
     name: str
 
 
-class Amount(NamedTuple):
+class QuantityValue(NamedTuple):
     """A quantity in nanos. `scale` is the power of ten of the int64 Kubernetes holds, if it holds one.
 
     `computed` marks the result of add and sub, which Kubernetes refuses on the right of `==`.
@@ -153,7 +153,7 @@ class DomainMap(dict[str, dict[str, Value]]):
 _NAMES: dict[type, str] = {
     bool: "bool", int: "int", Uint: "uint", float: "double", str: "string", bytes: "bytes", type(None): "null_type",
     list: "list", dict: "map", DomainMap: "map", Optional: "optional_type", TypeValue: "type",
-    Duration: "google.protobuf.Duration", Timestamp: "google.protobuf.Timestamp", Amount: "kubernetes.Quantity",
+    Duration: "google.protobuf.Duration", Timestamp: "google.protobuf.Timestamp", QuantityValue: "kubernetes.Quantity",
     Semver: "kubernetes.Semver", Url: "kubernetes.URL", NamedFormat: "kubernetes.NamedFormat", Ip: "net.IP",
     Cidr: "net.CIDR", Empty: "google.protobuf.Empty",
 }  # fmt: skip
@@ -246,9 +246,9 @@ def _same_number(one: Value, other: Value) -> bool:
 
 
 def _same_kind_only(one: Value, other: Value) -> bool:
-    if type(one) is not type(other) or (type(other) is Amount and other.computed):
+    if type(one) is not type(other) or (type(other) is QuantityValue and other.computed):
         raise EvalError("no such overload")
-    if type(one) is Amount:
+    if type(one) is QuantityValue:
         return bool(one.nanos == other.nanos)
     return bool((one.name == other.name) if type(one) is NamedFormat else (one == other))
 
@@ -282,6 +282,6 @@ _EQUALITY: dict[type, Callable[[Any, Value], bool]] = {
     bool: _same, int: _same_number, Uint: _same_number, float: _same_number, str: _same, bytes: _same,
     list: _same_list, dict: _same_map, DomainMap: _same_map, Optional: _same_optional, TypeValue: _same,
     Duration: _same, Timestamp: _same, Empty: _same,
-    Amount: _same_kind_only, Semver: _same_kind_only, Url: _same_kind_only, NamedFormat: _same_kind_only,
+    QuantityValue: _same_kind_only, Semver: _same_kind_only, Url: _same_kind_only, NamedFormat: _same_kind_only,
     Ip: _same_kind_only, Cidr: _same_kind_only,
 }  # fmt: skip

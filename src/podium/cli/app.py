@@ -28,7 +28,7 @@ TRACEBACK = "PODIUM_TRACEBACK"
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command as the list of commands knows it; its module is imported when it is asked for."""
 
     place: str
@@ -39,88 +39,92 @@ class Listed(NamedTuple):
 
 QUESTIONS = {
     "Ask about a pod": {
-        "explain": Listed("explain:explain", "Explain why a pod goes to its node, or fits on none"),
-        "why-not": Listed(
+        "explain": CommandEntry("explain:explain", "Explain why a pod goes to its node, or fits on none"),
+        "why-not": CommandEntry(
             "explain:why_not",
             "Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it",
         ),
     },
     "Ask about a cluster": {
-        "simulate": Listed(
+        "simulate": CommandEntry(
             "simulate:simulate",
             "Place everything that is pending, workloads without pods included, and show how full the nodes get",
         ),
-        "capacity": Listed("capacity:capacity", "Find out how many more pods fit, where, and what stops the next one"),
-        "drain": Listed(
+        "capacity": CommandEntry(
+            "capacity:capacity", "Find out how many more pods fit, where, and what stops the next one"
+        ),
+        "drain": CommandEntry(
             "disruption:drain",
             "Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block",
         ),
-        "fail": Listed(
+        "fail": CommandEntry(
             "disruption:fail",
             "Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are "
             "violated",
         ),
-        "audit": Listed(
+        "audit": CommandEntry(
             "disruption:audit",
             "Decide every running pod again, and say which are where they would go now, which drifted, which no "
             "longer fit",
         ),
-        "devices": Listed(
+        "devices": CommandEntry(
             "capacity:devices",
             "List the devices that claims can ask for: by node and class, who holds them, and what is free",
         ),
     },
     "Change how it is scheduled": {
-        "compare": Listed(
+        "compare": CommandEntry(
             "compare:compare",
             "Place what is pending in two ways, with two configurations, on two clusters or as two releases would",
         ),
-        "tune": Listed(
+        "tune": CommandEntry(
             "sweep:tune",
             "Search plugin weights and the scoring strategy of NodeResourcesFit for the best placement of what is "
             "pending",
         ),
-        "upgrade": Listed(
+        "upgrade": CommandEntry(
             "compare:upgrade",
             "What changes when the scheduler of this cluster is upgraded: pods that go elsewhere, no longer fit, or "
             "fit now",
         ),
-        "releases": Listed(
+        "releases": CommandEntry(
             "compare:releases",
             "The releases of kube-scheduler that Podium can be, how each was checked, and what each brought",
         ),
-        "sweep": Listed(
+        "sweep": CommandEntry(
             "sweep:sweep",
             "Run every combination of a sweep file and write rows.csv, rows.parquet, summary.csv and plot.svg",
         ),
     },
     "Work with a running cluster": {
-        "dump": Listed(
+        "dump": CommandEntry(
             "live:dump", "Write everything that scheduling reads of a cluster into one file of JSON, for `-f`"
         ),
-        "shadow": Listed(
+        "shadow": CommandEntry(
             "live:shadow",
             "Follow a cluster without writing to it: decide every pod just before its scheduler binds it, and compare",
         ),
-        "run": Listed("live:run", "Schedule the pods of a cluster that name this scheduler, until told to stop"),
-        "extender": Listed(
+        "run": CommandEntry("live:run", "Schedule the pods of a cluster that name this scheduler, until told to stop"),
+        "extender": CommandEntry(
             "serve:extender", "Let plugins of Podium take part in a stock kube-scheduler, as an extender"
         ),
-        "serve": Listed("serve:serve", "Show a cluster in the browser, and answer questions about it over HTTP"),
+        "serve": CommandEntry("serve:serve", "Show a cluster in the browser, and answer questions about it over HTTP"),
     },
     "Recordings and examples": {
-        "demo": Listed("recorded:demo", "Explain two pods of an example cluster that comes with Podium"),
-        "example": Listed("recorded:example", "Write an example cluster to stdout, for the commands that take -f"),
-        "import": Listed(
+        "demo": CommandEntry("recorded:demo", "Explain two pods of an example cluster that comes with Podium"),
+        "example": CommandEntry(
+            "recorded:example", "Write an example cluster to stdout, for the commands that take -f"
+        ),
+        "import": CommandEntry(
             "sweep:import_trace",
             "Turn a trace into cluster.json, pods.json (all pending at once) and events.jsonl (as they come and go)",
         ),
-        "decide": Listed(
+        "decide": CommandEntry(
             "recorded:decide",
             "Decide cases given as JSON lines; one line of decisions for each, as soon as it is decided",
         ),
-        "verify": Listed("recorded:verify", "Decide recorded cases again and report every difference"),
-        "bench": Listed(
+        "verify": CommandEntry("recorded:verify", "Decide recorded cases again and report every difference"),
+        "bench": CommandEntry(
             "recorded:bench",
             "Schedule a case's pods one after the other and print how fast that went, loading not counted",
         ),

@@ -226,7 +226,7 @@ def devices(
     source: options.Source = options.Source(),
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="List every device, also those that are free.")] = False,
-    deciding: options.OfRelease = options.OfRelease(),
+    deciding: options.WhichRelease = options.WhichRelease(),
 ) -> None:
     """List the devices that claims can ask for: by node and class, who holds them, and what is free.
 

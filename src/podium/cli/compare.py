@@ -341,7 +341,7 @@ def upgrade(
     objects = expand_workloads(read_objects(source))
     mention(objects, verbose=source.verbose)
     before, after = (
-        choose_release(options.OfRelease(release=name, feature_gates=gates), objects)
+        choose_release(options.WhichRelease(release=name, feature_gates=gates), objects)
         for name, gates in ((from_, None), (to, feature_gates))
     )
     cluster = Cluster.from_objects(objects)

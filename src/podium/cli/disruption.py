@@ -13,7 +13,7 @@ from podium.cli import options
 from podium.cli.output import Format, Output, fail_if
 
 if TYPE_CHECKING:
-    from podium.answers import Audit, Condition, Disruption, Settings, WorstCase
+    from podium.answers import Audit, Condition, Disruption, DisruptionSettings, WorstCase
     from podium.cluster import Cluster
     from podium.present.text import Line
 
@@ -119,7 +119,7 @@ def _pod_count(cluster: Cluster, nodes: Iterable[str]) -> int:
     return sum(len(cluster.pods_on(cluster.rows[name])) for name in nodes)
 
 
-def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstCase:
+def _worst(cluster: Cluster, what: str, settings: DisruptionSettings, most: int) -> WorstCase:
     from podium import answers
     from podium.answers.disruption import trials_needed
     from podium.answers.measures import domains
@@ -138,14 +138,14 @@ def _worst(cluster: Cluster, what: str, settings: Settings, most: int) -> WorstC
         return answers.worst_domain(cluster, what, settings, on_tried=advance)
 
 
-def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) -> tuple[Cluster, Settings]:
+def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) -> tuple[Cluster, DisruptionSettings]:
     """The cluster, and what to decide with."""
-    from podium.answers import Settings
+    from podium.answers import DisruptionSettings
     from podium.cli.inputs import read_cluster
     from podium.cluster import Cluster
 
     objects, settings = read_cluster(source, deciding)
-    return Cluster.from_objects(objects), Settings(**vars(settings), preempt=preempt)
+    return Cluster.from_objects(objects), DisruptionSettings(**vars(settings), preempt=preempt)
 
 
 def _show(

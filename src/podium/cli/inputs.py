@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.cli.options import AUTO, Deciding, OfRelease, Source
+from podium.cli.options import AUTO, Deciding, Source, WhichRelease
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
 from podium.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
@@ -174,7 +174,7 @@ def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
     remark(f"{what}; not read by scheduling: {kinds or 'none'}")
 
 
-def choose_release(wanted: OfRelease, objects: Iterable[Object]) -> Release:
+def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
     """The release of this name, with feature gates switched; `auto` takes the newest kubelet's, and says so."""
     from podium.engine.release import known_crashes, release_of, release_of_nodes
     from podium.rules import gate_remarks, read_gates

@@ -173,7 +173,7 @@ class Source(ClusterSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfRelease:
+class WhichRelease:
     """Which release decides."""
 
     release: Releases = CURRENT
@@ -181,7 +181,7 @@ class OfRelease:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithPlugins(OfRelease):
+class WithPlugins(WhichRelease):
     """Which release decides, and with which plugins."""
 
     plugins: Plugins = field(default_factory=list)

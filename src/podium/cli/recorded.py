@@ -111,7 +111,7 @@ def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> Non
 
 def bench(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case of `objects` and `pods` as JSON.")],
-    deciding: options.OfRelease = options.OfRelease(),
+    deciding: options.WhichRelease = options.WhichRelease(),
 ) -> None:
     """Schedule a case's pods one after the other and print how fast that went, loading not counted."""
     import gc
@@ -171,7 +171,7 @@ Now with a cluster of your own:
   podium explain POD -f cluster.json"""
 
 
-def demo(deciding: options.OfRelease = options.OfRelease()) -> None:
+def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     """Explain two pods of an example cluster that comes with Podium."""
     from importlib.resources import as_file, files
 

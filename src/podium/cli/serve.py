@@ -162,7 +162,7 @@ def extender(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print what to paste into the KubeSchedulerConfiguration, and end.")
     ] = False,
-    deciding: options.OfRelease = options.OfRelease(),
+    deciding: options.WhichRelease = options.WhichRelease(),
 ) -> None:
     """Let plugins of Podium take part in a stock kube-scheduler, as an extender.
 
@@ -193,7 +193,7 @@ def extender(
 
 
 def _verbs(
-    plugins: Sequence[str], config: str | None, objects: Objects, deciding: options.OfRelease, highest: int
+    plugins: Sequence[str], config: str | None, objects: Objects, deciding: options.WhichRelease, highest: int
 ) -> PluginVerbs:
     """The plugins of an extender, at the verbs that they serve."""
     from podium.cli.inputs import choose_release, find_config, registry_with

@@ -57,7 +57,7 @@ class Cluster:
         self.node_set_version = 0
         """Counts the nodes that came, went or changed their images."""
         self.placement_version = 0
-        """Counts the pods that came to nodes or left them; the end of a `Trial` takes back what the trial counted."""
+        """Counts the pods that came to nodes or left them; the end of a `PodTrial` takes back its own."""
         self.moment: float | None = None
         """The time on the calendar, in seconds since 1970, where that is simulated."""
         self._nodes: dict[str, Node] = {}
@@ -94,7 +94,7 @@ class Cluster:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Another value after every change that a decision may depend on; a `Trial` leaves it as it was."""
+        """Another value after every change that a decision may depend on; a `PodTrial` leaves it as it was."""
         return self.placement_version, self.node_set_version, self.store.version
 
     def time(self) -> float:

@@ -33,7 +33,7 @@ NEVER_EVICTED = 2_000_000_000
 """The priority from which on a pod keeps a node or the cluster running."""
 
 
-class Trial(Protocol):
+class ChangeTarget(Protocol):
     """A pod without a node, a cluster and a configuration to try changes on. Every change can be undone."""
 
     @property
@@ -60,7 +60,7 @@ class Trial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: a sentence that says what to do, and a function that does it in a trial."""
+    """One change: a sentence that says what to do, and a function that does it on a `ChangeTarget`."""
 
     kind: str
     text: str
@@ -68,7 +68,7 @@ class Change:
     """The objects that change: `node/name`, `pod/namespace/name` or `profile/name`."""
     size: int
     """How large the change is; the search tries smaller ones first."""
-    apply: Callable[[Trial], None] = field(compare=False, repr=False)
+    apply: Callable[[ChangeTarget], None] = field(compare=False, repr=False)
 
     @property
     def cost(self) -> int:
@@ -204,7 +204,7 @@ def pull_image(node: str, image: str, size: int) -> Change:
 def evict(pods: Sequence[Pod]) -> Change:
     """Evict pods from their nodes."""
 
-    def apply(to: Trial) -> None:
+    def apply(to: ChangeTarget) -> None:
         for pod in pods:
             to.evict(pod.key)
 

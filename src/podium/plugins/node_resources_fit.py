@@ -33,11 +33,11 @@ from podium.framework.status import SUCCESS, Status, Verdict
 from podium.framework.suggested_change import (
     Action,
     Change,
+    ChangeTarget,
     EventHint,
     Obstacle,
     RejectedNodes,
     RejectedPod,
-    Trial,
     WaitingPod,
     edit_pod,
     evict,
@@ -139,7 +139,7 @@ def _covers(pods: list[Pod], missing: Mapping[str, int]) -> bool:
 def free(node: str, missing: Mapping[str, int]) -> Change:
     """Lower the requests of pods on the node, the least important first, until this much is free."""
 
-    def apply(to: Trial) -> None:
+    def apply(to: ChangeTarget) -> None:
         for name, amount in missing.items():
             left = amount
             for pod in evictable(to.cluster, node):

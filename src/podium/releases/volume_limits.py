@@ -23,7 +23,7 @@ from podium.plugins.storage.node_volume_limits import (
     Disk,
 )
 from podium.releases.rules import MAX_VOLUMES, rejection
-from podium.releases.volume_predicates import ClaimError, VolumePredicate, claim_name, class_of
+from podium.releases.volume_predicates import VolumeClaimError, VolumePredicate, claim_name, class_of
 
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
 
@@ -63,7 +63,7 @@ class MaxVolumeCount(VolumePredicate):
             if not wanted:
                 return None
             there = self._disks(node.pods, node.cluster)
-        except ClaimError as error:
+        except VolumeClaimError as error:
             return Status.error(str(error))
         return rejection([MAX_VOLUMES], self.rules) if len(there | wanted) > self._limit(node) else None
 
@@ -104,7 +104,7 @@ class MaxVolumeCount(VolumePredicate):
         if claim is None:
             return (None if self.rules.unbound_disks_by_provisioner else by_claim), True
         if not claim.spec.volume_name and self.rules.claims_must_be_bound:
-            raise ClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
+            raise VolumeClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
         volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name) if claim.spec.volume_name else None
         if volume is not None:
             return self.DISK.identify(volume.spec), False
@@ -152,7 +152,7 @@ class MaxCSIVolumeCount(VolumePredicate):
         try:
             wanted = self._volumes([pod], node.cluster)
             there = self._volumes(node.pods, node.cluster) if wanted else {}
-        except ClaimError as error:
+        except VolumeClaimError as error:
             return Status.error(str(error))
         new = [key for volume, key in wanted.items() if volume not in there]
         attached = list(there.values())

@@ -46,7 +46,7 @@ from podium.releases.rules import (
 )
 
 
-class ClaimError(Exception):
+class VolumeClaimError(Exception):
     """What a claim refers to is not there, or not as it has to be; the pod cannot be decided."""
 
 
@@ -60,21 +60,21 @@ def claims(pod: Pod) -> Iterator[str]:
 def claim_name(volume: Volume) -> str:
     source = volume.persistent_volume_claim
     if source is None or not source.claim_name:
-        raise ClaimError("PersistentVolumeClaim had no name")
+        raise VolumeClaimError("PersistentVolumeClaim had no name")
     return source.claim_name
 
 
 def find_claim(cluster: Cluster, namespace: str, name: str) -> PersistentVolumeClaim:
     found = cluster.store.of(PersistentVolumeClaim).get(name, namespace)
     if found is None:
-        raise ClaimError(f'persistentvolumeclaim "{name}" not found')
+        raise VolumeClaimError(f'persistentvolumeclaim "{name}" not found')
     return found
 
 
 def find_volume(cluster: Cluster, name: str) -> PersistentVolume:
     found = cluster.store.of(PersistentVolume).get(name)
     if found is None:
-        raise ClaimError(f'persistentvolume "{name}" not found')
+        raise VolumeClaimError(f'persistentvolume "{name}" not found')
     return found
 
 
@@ -164,7 +164,7 @@ class NoVolumeZoneConflict(VolumePredicate):
                 volume = self._volume(node.cluster, pod.namespace, name)
                 if volume is not None and _is_elsewhere(volume, constraints):
                     return rejection([VOLUME_ZONE], self.rules)
-        except ClaimError as error:
+        except VolumeClaimError as error:
             return Status.error(str(error))
         return None
 
@@ -174,7 +174,7 @@ class NoVolumeZoneConflict(VolumePredicate):
         if claim.spec.volume_name:
             return find_volume(cluster, claim.spec.volume_name)
         if self.rules.claims_must_be_bound or not waits_for_consumer(cluster, claim):
-            raise ClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
+            raise VolumeClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
         return None
 
 
@@ -213,10 +213,10 @@ class NoVolumeNodeConflict(VolumePredicate):
             for name in claims(pod):
                 claim = find_claim(node.cluster, pod.namespace, name)
                 if not claim.spec.volume_name:
-                    raise ClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
+                    raise VolumeClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
                 if not _is_for_node(find_volume(node.cluster, claim.spec.volume_name), node):
                     return rejection([VOLUME_NODE], self.rules)
-        except ClaimError as error:
+        except VolumeClaimError as error:
             return Status.error(str(error))
         return None
 
@@ -261,7 +261,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         try:
             reasons = self._bind(pod, node.node, node.cluster).reasons
-        except ClaimError as error:
+        except VolumeClaimError as error:
             return Status.error(str(error))
         return rejection(reasons, self.rules) if reasons else None
 
@@ -270,7 +270,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
         bound, waiting, immediate = _sorted_claims(pod, cluster)
         if immediate:
             if self.rules.missing_volume_is_error:
-                raise ClaimError(UNBOUND_CLAIMS.sentence)
+                raise VolumeClaimError(UNBOUND_CLAIMS.sentence)
             found.reasons = [UNBOUND_CLAIMS]
             return found
         found.reasons += self._check_bound(bound, node, cluster)
@@ -283,7 +283,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
             volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name)
             if volume is None:
                 if self.rules.missing_volume_is_error:
-                    raise ClaimError(f'could not find v1.PersistentVolume "{claim.spec.volume_name}"')
+                    raise VolumeClaimError(f'could not find v1.PersistentVolume "{claim.spec.volume_name}"')
                 return [VOLUME_MISSING]
             if not _reaches(volume, node):
                 return [VOLUME_NODE]
@@ -348,7 +348,7 @@ def _sorted_claims(
     for name in claims(pod):
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
         if claim is None:
-            raise ClaimError(f'error getting PVC "{pod.namespace}/{name}": could not find it')
+            raise VolumeClaimError(f'error getting PVC "{pod.namespace}/{name}": could not find it')
         if claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations:
             bound.append(claim)
         elif waits_for_consumer(cluster, claim) and not claim.spec.volume_name:
@@ -415,10 +415,10 @@ def _can_provision(claim: PersistentVolumeClaim, node: Node, cluster: Cluster) -
     """Whether the claim's class makes volumes, and makes them where the node is."""
     class_name = class_of(claim)
     if not class_name:
-        raise ClaimError(f'no class for claim "{claim.key}"')
+        raise VolumeClaimError(f'no class for claim "{claim.key}"')
     found = cluster.store.of(StorageClass).get(class_name)
     if found is None:
-        raise ClaimError(f'failed to find storage class "{class_name}"')
+        raise VolumeClaimError(f'failed to find storage class "{class_name}"')
     if found.provisioner in ("", NO_PROVISIONER):
         return False
     topologies = [term.match_label_expressions for term in found.allowed_topologies]

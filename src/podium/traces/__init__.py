@@ -13,7 +13,7 @@ from podium.wording import counted
 __all__ = ["FORMATS", "Trace", "TraceEvent", "Written", "read_trace", "write_trace"]
 
 
-class Format(NamedTuple):
+class TraceFormat(NamedTuple):
     """How a format is read, and which files it needs."""
 
     read: Callable[[Sequence[str], Advance], Trace]
@@ -21,12 +21,12 @@ class Format(NamedTuple):
     """What to call them."""
 
 
-FORMATS: Mapping[str, Format] = {
-    "openb": Format(read_openb, ("NODES.csv", "PODS.csv")),
-    "alibaba-2018": Format(read_alibaba_2018, ("machine_meta.csv", "batch_task.csv")),
-    "google-2019": Format(read_google_2019, ("machine_events.json", "instance_events.json")),
-    "simkube": Format(read_simkube, ("TRACE",)),
-    "kwok-record": Format(read_kwok_record, ("FILE",)),
+FORMATS: Mapping[str, TraceFormat] = {
+    "openb": TraceFormat(read_openb, ("NODES.csv", "PODS.csv")),
+    "alibaba-2018": TraceFormat(read_alibaba_2018, ("machine_meta.csv", "batch_task.csv")),
+    "google-2019": TraceFormat(read_google_2019, ("machine_events.json", "instance_events.json")),
+    "simkube": TraceFormat(read_simkube, ("TRACE",)),
+    "kwok-record": TraceFormat(read_kwok_record, ("FILE",)),
 }
 
 

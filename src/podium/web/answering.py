@@ -143,8 +143,8 @@ def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
     return answers.NodeTemplate(nodes[0], offer.price)
 
 
-def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> answers.Settings:
-    return answers.Settings(
+def _settings(question: questions.Drain | questions.Fail, subject: Subject) -> answers.DisruptionSettings:
+    return answers.DisruptionSettings(
         **subject.options, tie_break=question.tie_break, seed=question.seed, preempt=question.preempt
     )
 
@@ -174,7 +174,7 @@ def _fail(question: questions.Fail, subject: Subject) -> Answered:
     return Answered(disruption_report.to_document(found), lambda: disruption_page(found))
 
 
-def _worst(subject: Subject, what: str, settings: answers.Settings, most: int) -> answers.WorstCase:
+def _worst(subject: Subject, what: str, settings: answers.DisruptionSettings, most: int) -> answers.WorstCase:
     if not (what.isascii() and what.lstrip("-").isdigit()):
         return answers.worst_domain(subject.cluster, what, settings)
     if int(what) < 1:

@@ -220,7 +220,9 @@ def _uncordon(step: questions.Uncordon, cluster: Cluster, subject: Subject) -> t
 
 @_do.register
 def _drain(step: questions.DrainStep, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
-    return _disrupted(answers.drain(cluster, step.nodes, answers.Settings(**subject.options, tie_break="first")))
+    return _disrupted(
+        answers.drain(cluster, step.nodes, answers.DisruptionSettings(**subject.options, tie_break="first"))
+    )
 
 
 @_do.register
@@ -229,7 +231,7 @@ def _fail(step: questions.FailStep, cluster: Cluster, subject: Subject) -> tuple
     nodes = list(dict.fromkeys((*step.nodes, *matching)))
     if not nodes:
         raise InputError("say which nodes fail: by name, or by label, such as zone=eu-1a")
-    return _disrupted(answers.fail(cluster, nodes, answers.Settings(**subject.options, tie_break="first")))
+    return _disrupted(answers.fail(cluster, nodes, answers.DisruptionSettings(**subject.options, tie_break="first")))
 
 
 def _disrupted(found: answers.Disruption) -> tuple[list[str], Cluster]:

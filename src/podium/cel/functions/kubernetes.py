@@ -18,12 +18,12 @@ from podium.cel.values import (
     MAX_UINT,
     MIN_INT,
     NONE,
-    Amount,
     Cidr,
     EvalError,
     Ip,
     NamedFormat,
     Optional,
+    QuantityValue,
     Semver,
     Url,
     Value,
@@ -41,11 +41,11 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 @lru_cache(maxsize=65_536)
-def to_amount(text: str | int | float) -> Amount:
+def to_amount(text: str | int | float) -> QuantityValue:
     """The amount of a quantity as Kubernetes holds it; raises QuantityError."""
     amount = parse_quantity(text)
     nanos = amount.numerator * (_NANO // amount.denominator)
-    return Amount(nanos, _scale(str(text), nanos))
+    return QuantityValue(nanos, _scale(str(text), nanos))
 
 
 def _scale(text: str, nanos: int) -> int | None:
@@ -62,7 +62,7 @@ def _scale(text: str, nanos: int) -> int | None:
 
 
 @declare("quantity(string): quantity", cost=types.traversal())
-def _quantity(text: str) -> Amount:
+def _quantity(text: str) -> QuantityValue:
     try:
         if text != text.strip():
             raise QuantityError(f"{text!r} is not a quantity")
@@ -81,27 +81,27 @@ def _is_quantity(text: str) -> bool:
 
 
 @declare("sign(quantity): int")
-def _sign(amount: Amount) -> int:
+def _sign(amount: QuantityValue) -> int:
     return (amount.nanos > 0) - (amount.nanos < 0)
 
 
 @declare("quantity.isGreaterThan(quantity): bool")
-def _is_greater(one: Amount, other: Amount) -> bool:
+def _is_greater(one: QuantityValue, other: QuantityValue) -> bool:
     return one.nanos > other.nanos
 
 
 @declare("quantity.isLessThan(quantity): bool")
-def _is_less(one: Amount, other: Amount) -> bool:
+def _is_less(one: QuantityValue, other: QuantityValue) -> bool:
     return one.nanos < other.nanos
 
 
 @declare("quantity.compareTo(quantity): int")
-def _compare(one: Amount, other: Amount) -> int:
+def _compare(one: QuantityValue, other: QuantityValue) -> int:
     return (one.nanos > other.nanos) - (one.nanos < other.nanos)
 
 
 @declare("quantity.asApproximateFloat(): double")
-def _approximate(amount: Amount) -> float:
+def _approximate(amount: QuantityValue) -> float:
     scale = -9 if amount.scale is None else amount.scale
     units = amount.nanos * 10**-scale // _NANO if scale < 0 else amount.nanos // _NANO // 10**scale
     try:
@@ -111,42 +111,42 @@ def _approximate(amount: Amount) -> float:
 
 
 @declare("quantity.isInteger(): bool")
-def _is_integer(amount: Amount) -> bool:
+def _is_integer(amount: QuantityValue) -> bool:
     return amount.scale is not None and amount.scale >= 0 and MIN_INT <= amount.nanos // _NANO <= MAX_INT
 
 
 @declare("quantity.asInteger(): int")
-def _as_integer(amount: Amount) -> int:
+def _as_integer(amount: QuantityValue) -> int:
     if not _is_integer(amount):
         raise EvalError("cannot convert value to integer")
     return amount.nanos // _NANO
 
 
 @declare("quantity.add(quantity): quantity")
-def _add(one: Amount, other: Amount) -> Amount:
+def _add(one: QuantityValue, other: QuantityValue) -> QuantityValue:
     nanos = one.nanos + other.nanos
     if one.scale is None or other.scale is None:
-        return Amount(nanos, None, True)
+        return QuantityValue(nanos, None, True)
     if not other.nanos or not one.nanos:
-        return Amount(nanos, one.scale if not other.nanos else other.scale, True)
+        return QuantityValue(nanos, one.scale if not other.nanos else other.scale, True)
     scale = min(one.scale, other.scale)
     units = nanos * 10**-scale // _NANO if scale < 0 else nanos // _NANO // 10**scale
-    return Amount(nanos, scale if MIN_INT <= units <= MAX_INT else None, True)
+    return QuantityValue(nanos, scale if MIN_INT <= units <= MAX_INT else None, True)
 
 
 @declare("quantity.add(int): quantity")
-def _add_int(one: Amount, number: int) -> Amount:
-    return _add(one, Amount(number * _NANO, 0))
+def _add_int(one: QuantityValue, number: int) -> QuantityValue:
+    return _add(one, QuantityValue(number * _NANO, 0))
 
 
 @declare("quantity.sub(quantity): quantity")
-def _sub(one: Amount, other: Amount) -> Amount:
-    return _add(one, Amount(-other.nanos, other.scale))
+def _sub(one: QuantityValue, other: QuantityValue) -> QuantityValue:
+    return _add(one, QuantityValue(-other.nanos, other.scale))
 
 
 @declare("quantity.sub(int): quantity")
-def _sub_int(one: Amount, number: int) -> Amount:
-    return _add(one, Amount(-number * _NANO, 0))
+def _sub_int(one: QuantityValue, number: int) -> QuantityValue:
+    return _add(one, QuantityValue(-number * _NANO, 0))
 
 
 # Longer than any the API admits, and a bound on the numbers read from one.

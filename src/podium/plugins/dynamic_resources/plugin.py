@@ -30,11 +30,11 @@ from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import (
     Action,
     Change,
+    ChangeTarget,
     EventHint,
     Obstacle,
     RejectedNodes,
     RejectedPod,
-    Trial,
     WaitingPod,
     evict,
     evict_few,
@@ -92,7 +92,7 @@ class _Asked(NamedTuple):
         def edited(before: ResourceClaim) -> ResourceClaim:
             return replace(before, spec=replace(before.spec, devices=edit(before.spec.devices)))
 
-        def apply(to: Trial) -> None:
+        def apply(to: ChangeTarget) -> None:
             to.edit_object(claim, edited)
 
         return Change(kind, f"{text} of {self.name}", (f"resourceclaim/{claim.key}",), size, apply)

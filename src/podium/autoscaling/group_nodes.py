@@ -254,7 +254,7 @@ class Account:
     """The largest number of nodes at a time, those on their way included."""
 
 
-class Fleet:
+class CloudProvider:
     """Lets nodes of groups come and go in a timeline. A node is paid for from when it is asked for until it is gone."""
 
     def __init__(self, timeline: Timeline, groups: NodeGroups) -> None:
