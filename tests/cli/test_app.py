@@ -96,7 +96,7 @@ def test_explain_loads_its_own_presenters_and_no_other_front() -> None:
 
     assert not packages(modules) & OTHER_FRONTS
     presenters = {name.removeprefix("podium.present.") for name in modules if name.startswith("podium.present.")}
-    assert presenters == {"decision_text", "devices", "explanation", "text"}
+    assert presenters == {"decision_text", "explanation", "text"}
 
 
 def test_demo_explains_two_pods_within_80_columns() -> None:

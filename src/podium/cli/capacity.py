@@ -236,14 +236,14 @@ def devices(
     from podium.cli.inputs import choose_release, mention, read_objects
     from podium.cli.output import emit, text_width
     from podium.cluster import Cluster
-    from podium.present.devices import to_document, to_lines, to_rows
+    from podium.present.capacity import devices_document, devices_lines, devices_rows
 
     objects = read_objects(source)
     mention(objects, verbose=source.verbose)
     found = find(Cluster.from_objects(objects), choose_release(deciding, objects).rules)
     emit(
         output,
-        lines=lambda: to_lines(found, width=text_width(output), everything=everything),
-        document=lambda: to_document(found),
-        rows=lambda: to_rows(found),
+        lines=lambda: devices_lines(found, width=text_width(output), everything=everything),
+        document=lambda: devices_document(found),
+        rows=lambda: devices_rows(found),
     )

@@ -1,4 +1,6 @@
-"""How many more pods fit, and how many nodes the rest needs: in words and tables, as a document, as CSV."""
+"""How many more pods fit, how many nodes the rest needs, and which devices are left: in words and tables, as a
+document, as CSV.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import Any
 import msgspec
 
 from podium.answers import Capacity, Fits, NodeMix, NodesNeeded
+from podium.answers.devices import Devices, DeviceState, DeviceStatus
 from podium.model import Pod
 from podium.model.quantity import format_quantity, parse_quantity, value
 from podium.model.resources import CPU, MEMORY, is_scalar_resource, pod_resources
@@ -30,6 +33,8 @@ from podium.wording import counted, joined, listed
 
 GPU = "nvdia.com/gpu"
 """As cluster-capacity spells it; it writes 0 whatever a pod asks for."""
+MOST_DEVICES = 20
+"""How many devices are listed, unless all are asked for."""
 
 
 def to_review(answer: Capacity) -> dict[str, Any]:
@@ -292,3 +297,80 @@ def _mixed(mix: NodeMix) -> str:
 
 def _price(price: float) -> str:
     return f"{price:,.2f}".removesuffix(".00")
+
+
+def devices_lines(found: Devices, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
+    """How many devices of each class every node has and how many are left; then the devices that are not free.
+
+    With `everything`, all devices are listed.
+    """
+    if not found.devices:
+        return [Line("No devices: the input has no ResourceSlices.")]
+    free = sum(device.state in (DeviceState.FREE, DeviceState.SHARED) for device in found.devices)
+    lines = wrapped(f"{counted(len(found.devices), 'device')}, {free:,} of them open for claims.", width)
+    lines += [Line(line.text, "red") for problem in found.problems for line in wrapped(f"{problem}.", width)]
+    lines += [Line(""), *_device_counts(found, width)]
+    listed = [each for each in found.devices if everything or each.holders or each.state is not DeviceState.FREE]
+    if listed:
+        lines += [Line(""), *_device_list(listed if everything else listed[:MOST_DEVICES], width)]
+    if not everything and len(listed) > MOST_DEVICES:
+        lines.append(Line(f"and {counted(len(listed) - MOST_DEVICES, 'more device')}; --all shows them", "dim"))
+    return lines
+
+
+def _device_counts(found: Devices, width: int) -> list[Line]:
+    counts = found.counts()
+    states = [state for state in DeviceState if any(each[state] for each in counts.values())]
+    columns = [
+        Column("NODE", [node or "(no node)" for node, _ in counts], right=False),
+        Column("CLASS", [name for _, name in counts], right=False),
+        Column("DEVICES", [f"{each.total():,}" for each in counts.values()]),
+        *(Column(state.value.upper(), [f"{each[state]:,}" for each in counts.values()]) for state in states),
+    ]
+    return styled(table(columns, width), ["bold", *[""] * len(counts)])
+
+
+def _device_list(devices: Sequence[DeviceStatus], width: int) -> list[Line]:
+    columns = [
+        Column("NODE", [each.node or "(no node)" for each in devices], right=False),
+        Column("DEVICE", [_device_name(each) for each in devices], right=False),
+        Column("STATE", [each.state.value for each in devices], right=False),
+    ]
+    return table_with_text(columns, "HELD BY", [_held_by(each) for each in devices], width)
+
+
+def _device_name(device: DeviceStatus) -> str:
+    return device.id.device if device.id.pool == device.node else f"{device.id.pool}/{device.id.device}"
+
+
+def _held_by(device: DeviceStatus) -> str:
+    """Who has a device, and what of it; the taints of one that nobody has."""
+    parts = []
+    for each in device.holders:
+        amounts = ", ".join(f"{amount} {name}" for name, amount in each.consumed.items())
+        parts.append(f"{', '.join(each.pods) or 'no pod'} ({each.claim}{f', {amounts}' if amounts else ''})")
+    if device.left and device.holders:
+        parts.append(f"{', '.join(f'{amount} {name}' for name, amount in device.left.items())} left")
+    return "; ".join(parts) or ", ".join(device.taints)
+
+
+def devices_document(found: Devices) -> dict[str, Any]:
+    """The devices as plain data, of kind Devices."""
+    return {"apiVersion": API_VERSION, "kind": "Devices", **found.to_dict()}
+
+
+def devices_rows(found: Devices) -> str:
+    """Every device as CSV."""
+    header = ("node", "driver", "pool", "device", "classes", "state", "claims", "pods")
+    rows = (
+        (
+            each.node,
+            *each.id,
+            " ".join(each.classes),
+            each.state.value,
+            " ".join(holder.claim for holder in each.holders),
+            " ".join(pod for holder in each.holders for pod in holder.pods),
+        )
+        for each in found.devices
+    )
+    return to_csv(header, rows)

@@ -14,7 +14,6 @@ from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
 from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, in_words, preemption_document, words
-from podium.present.devices import devices_given
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.wording import counted
 
@@ -264,3 +263,21 @@ def why_not_rows(answer: WhyNot) -> str:
         for change in suggestion.changes
     ]
     return to_csv(("suggestion", "kind", "on", "change"), rows)
+
+
+def devices_given(details: Mapping[str, Any]) -> str:
+    """A sentence about the devices that a pod gets on its node; empty if it gets none."""
+    parts = []
+    for claim, results in (details.get("allocations") or {}).items():
+        by_request: dict[str, list[str]] = {}
+        for result in results:
+            text = f"{result['pool']}/{result['device']}"
+            if result.get("consumedCapacity"):
+                text += f" ({', '.join(f'{amount} {name}' for name, amount in result['consumedCapacity'].items())})"
+            elif result.get("adminAccess"):
+                text += " (for administration)"
+            by_request.setdefault(result["request"], []).append(text)
+        got = "; ".join(f"{', '.join(devices)} for {request}" for request, devices in by_request.items())
+        if got:
+            parts.append(f"claim {claim} gets {got}")
+    return f"{'. '.join(part[:1].upper() + part[1:] for part in parts)}." if parts else ""

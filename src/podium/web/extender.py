@@ -1,16 +1,13 @@
-"""The extender over HTTP, as kube-scheduler calls it, with Podium plugins behind /filter, /prioritize and
-/preempt.
-"""
+"""The extender over HTTP, as kube-scheduler calls it: requests in, names and scores of nodes out."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,28 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from podium.cluster import Cluster, Nodes
+from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.engine.release import CURRENT, AnyRelease, Options, release_of
-from podium.errors import InputError, PluginError, PodiumError
-from podium.extenders.extender import pod_uid
-from podium.framework import SKIP, SUCCESS, Code, CycleState, Framework, Registry, Status
-from podium.framework.plugin import MAX_NODE_SCORE, PLUGIN_FAULTS
-from podium.framework.status import checked_numbers, checked_verdict
+from podium.errors import InputError, PodiumError
 from podium.loop import Event, EventType
 from podium.manifests.defaults import StoredPods
 from podium.model import Node, Object, ObjectMeta, Pod
+from podium.web.extender_plugins import NodesAsked, PluginVerbs
 from podium.web.serving import App, Guard, RequestMetrics, TooLargeError
-
-UNKNOWN = "the extender does not know this node"
-Document = Mapping[str, Any]
-
-
-class NodesAsked(NamedTuple):
-    """The nodes that are asked about: the rows of those that the cluster has, and the names of the others."""
-
-    rows: Ints
-    unknown: Sequence[str] = ()
 
 
 class NameTable:
@@ -158,191 +141,7 @@ class HostPriorities:
         return b"[%s]" % entries.tobytes()[:-1]
 
 
-class Filtered(NamedTuple):
-    """Which nodes pass; of the others, why not, and whether evicting pods could help."""
-
-    passed: list[str]
-    failed: dict[str, str]
-    unresolvable: dict[str, str]
-
-
-class PluginVerbs:
-    """The plugins of a profile, asked about the nodes that kube-scheduler names.
-
-    `highest` is the score of a node that gets all points: kube-scheduler expects 10.
-    """
-
-    def __init__(self, framework: Framework, *, highest: int = 10) -> None:
-        self._framework, self.highest = framework, highest
-
-    @property
-    def verbs(self) -> list[str]:
-        """The verbs that the plugins have something to say to."""
-        framework = self._framework
-        filters = ["filter", "preempt"] if framework.filter or framework.pre_filter else []
-        return [*filters, *(["prioritize"] if framework.score else [])]
-
-    @property
-    def plugins(self) -> list[str]:
-        """The plugins that run, by name."""
-        asked = (*self._framework.pre_filter, *self._framework.filter, *(each.plugin for each in self._framework.score))
-        return list(dict.fromkeys(plugin.name for plugin in asked))
-
-    # -- filter ----------------------------------------------------------------------------------------------------
-
-    def filter(self, cluster: Cluster, pod: Pod, asked: NodesAsked) -> Filtered:
-        """The nodes that pass every filter; the first filter that rejects a node says why."""
-        failed, unresolvable = dict.fromkeys(asked.unknown, UNKNOWN), dict[str, str]()
-        passed = []
-        known = [cluster.names[row] for row in asked.rows.tolist()]
-        for name, status in zip(known, self._statuses(cluster, pod, asked.rows), strict=True):
-            if status is SUCCESS:
-                passed.append(name)
-            elif status.code is Code.UNSCHEDULABLE:
-                failed[name] = status.message
-            else:
-                unresolvable[name] = status.message
-        return Filtered(passed, failed, unresolvable)
-
-    def _statuses(self, cluster: Cluster, pod: Pod, rows: Ints) -> list[Status]:
-        """The status of each row, in their order."""
-        state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
-        statuses = [SUCCESS] * len(rows)
-        with PLUGIN_FAULTS:
-            skipped, only, stopped = self._pre_filter(state, pod, nodes)
-            if stopped is not None:
-                return [stopped] * len(rows)
-            if only is not None:
-                absent = Status.unresolvable("node(s) didn't satisfy plugin(s) PreFilter")
-                statuses = [SUCCESS if cluster.names[row] in only else absent for row in rows.tolist()]
-            for plugin in self._framework.filter:
-                if plugin.name in skipped:
-                    continue
-                verdict = checked_verdict(plugin.name, plugin.filter(state, pod, nodes), len(nodes))
-                if verdict.error is not None:
-                    raise PluginError(plugin.name, f"failed: {verdict.error.message}")
-                codes = verdict.codes
-                for place in np.flatnonzero(codes).tolist():
-                    if statuses[place] is SUCCESS:
-                        statuses[place] = verdict.describe(int(codes[place]))
-        return statuses
-
-    def _pre_filter(
-        self, state: CycleState, pod: Pod, nodes: Nodes
-    ) -> tuple[set[str], frozenset[str] | None, Status | None]:
-        """The plugins that skip, the only nodes worth looking at, and what rejects the pod everywhere."""
-        skipped: set[str] = set()
-        only: frozenset[str] | None = None
-        for plugin in self._framework.pre_filter:
-            result = plugin.pre_filter(state, pod, nodes)
-            if result.status == SKIP:
-                skipped.add(plugin.name)
-            elif result.status.code is Code.ERROR:
-                raise PluginError(plugin.name, f"failed: {result.status.message}")
-            elif result.status != SUCCESS:
-                return skipped, only, result.status
-            if result.node_names is not None:
-                only = result.node_names if only is None else only & result.node_names
-        return skipped, only, None
-
-    # -- prioritize ------------------------------------------------------------------------------------------------
-
-    def prioritize(self, cluster: Cluster, pod: Pod, rows: Ints) -> Ints:
-        """The score of each row, from 0 to `highest`: the mean of the plugins' scores by their weights."""
-        state, nodes = CycleState(cluster.info_of(pod)), Nodes(cluster, rows)
-        total, weights = np.zeros(len(rows), dtype=np.int64), 0
-        if not len(rows):
-            return total
-        with PLUGIN_FAULTS:
-            skipped = set()
-            for before in self._framework.pre_score:
-                status = before.pre_score(state, pod, nodes)
-                if status == SKIP:
-                    skipped.add(before.name)
-                elif status != SUCCESS:
-                    raise PluginError(before.name, f"failed: {status.message}")
-            for plugin, weight in self._framework.score:
-                weights += weight
-                if plugin.name in skipped:
-                    continue
-                scores = checked_numbers(plugin.name, "score", plugin.score(state, pod, nodes), len(nodes))
-                if plugin.normalizes:
-                    found = plugin.normalize(state, pod, scores, nodes)
-                    scores = checked_numbers(plugin.name, "normalize", found, len(nodes))
-                if scores.min() < 0 or scores.max() > MAX_NODE_SCORE:
-                    raise PluginError(plugin.name, f"scored outside 0..{MAX_NODE_SCORE}")
-                total += weight * scores
-        # Rounded to the nearest: half a point is one.
-        full = MAX_NODE_SCORE * max(weights, 1)
-        return (2 * total * self.highest + full) // (2 * full)
-
-    # -- preempt ---------------------------------------------------------------------------------------------------
-
-    def preempt(self, cluster: Cluster, pod: Pod, victims: Mapping[str, Sequence[str]]) -> list[str]:
-        """The nodes, of those with victims by their UIDs, that pass every filter once the victims are gone."""
-        kept = []
-        for name, uids in victims.items():
-            row = cluster.rows.get(name)
-            if row is None:
-                continue
-            with _without(cluster, [each for each in cluster.pods_on(row) if pod_uid(each) in uids]):
-                if self._statuses(cluster, pod, np.array([row], dtype=np.int64)) == [SUCCESS]:
-                    kept.append(name)
-        return kept
-
-
-@contextmanager
-def _without(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[None]:
-    """The cluster without some pods, for a while."""
-    gone = list(pods)
-    for pod in gone:
-        cluster.remove(pod)
-    try:
-        yield
-    finally:
-        for pod in gone:
-            cluster.add(pod)
-
-
-def extender_framework(
-    registry: Registry,
-    wanted: Sequence[str],
-    document: Document | None = None,
-    *,
-    release: AnyRelease = CURRENT,
-    options: Options | None = None,
-) -> Framework:
-    """The plugins to serve: those that are `wanted`, else all of the configuration's first profile.
-
-    The configuration gives plugins their arguments and weights. An old release has the plugins that its configuration
-    names.
-    """
-    made = release_of(release)
-    if not wanted:
-        if document is None and options is None:
-            raise InputError("no plugin to serve: name one with --plugin, or a configuration with --config")
-        setup = made.set_up(document, options=options, registry=registry)
-        return Framework(setup.config.profiles[0], setup.registry)
-    if made.is_old:
-        raise InputError(f"--plugin is not for {made.name}, whose plugins a --config names: give that")
-    given = dict(document or {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"})
-    profiles = [dict(each or {}) for each in given.get("profiles") or [{}]]
-    today = made.set_up(document, registry=registry).config.profiles[0].points["score"]
-    weights = {ref.name: ref.weight for ref in today}
-    profiles[0]["plugins"] = {
-        "multiPoint": {
-            "disabled": [{"name": "*"}],
-            "enabled": [
-                *({"name": name} for name in ("PrioritySort", "DefaultBinder") if name not in wanted),
-                *({"name": name, **({"weight": weights[name]} if name in weights else {})} for name in wanted),
-            ],
-        }
-    }
-    given["profiles"] = profiles[:1]
-    setup = made.set_up(given, registry=registry)
-    return Framework(setup.config.profiles[0], setup.registry)
-
-
+P = TypeVar("P")
 JSON = "application/json"
 NO_CLUSTER = (
     "nodes came by name, but this extender has no cluster of its own: "
@@ -370,17 +169,10 @@ class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
     uid: str = ""
 
 
-class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "pdb_violations": "NumPDBViolations"}):
-    """The victims on one node, and how many of them budgets would have protected."""
+class NodeVictims(msgspec.Struct, Generic[P], rename={"pods": "Pods", "pdb_violations": "NumPDBViolations"}):
+    """The victims on one node, whole or by their UIDs, and how many of them budgets would have protected."""
 
-    pods: list[MetaPod] = []
-    pdb_violations: int = 0
-
-
-class Victims(msgspec.Struct, rename={"pods": "Pods", "pdb_violations": "NumPDBViolations"}):
-    """The same, with whole pods."""
-
-    pods: list[Pod] = []
+    pods: list[P] = []
     pdb_violations: int = 0
 
 
@@ -388,8 +180,8 @@ class PreemptionArgs(msgspec.Struct, rename="pascal"):
     """ExtenderPreemptionArgs."""
 
     pod: Pod
-    node_name_to_victims: dict[str, Victims] | None = None
-    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+    node_name_to_victims: dict[str, NodeVictims[Pod]] | None = None
+    node_name_to_meta_victims: dict[str, NodeVictims[MetaPod]] | None = None
 
 
 class BindingArgs(
@@ -511,7 +303,7 @@ class ExtenderServer:
         victims = args.node_name_to_meta_victims
         if victims is None:
             victims = {
-                node: MetaVictims([MetaPod(pod.metadata.uid) for pod in each.pods], each.pdb_violations)
+                node: NodeVictims([MetaPod(pod.metadata.uid) for pod in each.pods], each.pdb_violations)
                 for node, each in (args.node_name_to_victims or {}).items()
             }
         kept = list(victims)
