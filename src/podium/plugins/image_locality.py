@@ -24,21 +24,22 @@ def normalized_image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-class _Images(NamedTuple):
+class CountedImages(NamedTuple):
     """What a pod needs: the images that count, and how many make the largest size that counts."""
 
     names: tuple[str, ...]
     expected: int
 
 
-def _images(spec: PodSpec, rules: Rules) -> _Images:
+def counted_images(spec: PodSpec, rules: Rules) -> CountedImages:
+    """The images of a pod that a release counts."""
     first = spec.init_containers if rules.image_locality_counts_init_containers else []
     names = [each.image for each in (*first, *spec.containers)]
     mounted = [volume.image.reference for volume in spec.volumes if volume.image is not None]
     expected = len(names) + (len(mounted) if rules.image_locality_expects_volumes else 0)
     if rules.image_locality_counts_volumes:
         names += mounted
-    return _Images(tuple([normalized_image_name(name) for name in names]), expected)
+    return CountedImages(tuple([normalized_image_name(name) for name in names]), expected)
 
 
 class ImageLocality(ScorePlugin):
@@ -49,10 +50,10 @@ class ImageLocality(ScorePlugin):
     reads = Aspect.IMAGES
 
     def sign(self, pod: PodView) -> Hashable:
-        return _images(pod.spec, self.release_rules)
+        return counted_images(pod.spec, self.release_rules)
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        cluster, images = nodes.cluster, _images(pod.spec, self.release_rules)
+        cluster, images = nodes.cluster, counted_images(pod.spec, self.release_rules)
         total = np.zeros(len(nodes), dtype=np.int64)
         for image in images.names:
             found = cluster.images.states.get(image)

@@ -21,8 +21,10 @@ from podium.engine.decision import PluginScores
 from podium.framework import SUCCESS, CycleState
 from podium.framework.plugin import PreScorePlugin, ScorePlugin
 from podium.model import Pod
+from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
+from podium.plugins.image_locality import counted_images
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.plugins.storage.volume_binding import VolumeBinding
 from podium.present.text import amount
@@ -81,7 +83,9 @@ def formulas(
 
 def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:
     raw, normalised = scores.raw[node], scores.normalized[node]
-    tell = RAW.get(scores.plugin, _unknown)
+    # A user's plugin, or that of an old release, may have the name of one that is known here.
+    is_known = type(scene.plugin) is IN_TREE.get(scores.plugin)
+    tell = RAW.get(scores.plugin, _unknown) if is_known else _unknown
     return {
         "plugin": scores.plugin,
         "raw": raw,
@@ -90,7 +94,7 @@ def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:
         "weighted": scores.weighted[node],
         "lines": [
             *tell(scene),
-            *_normalising(scores, raw, normalised),
+            *_normalising(scores, raw, normalised, is_known),
             f"{normalised} * weight {scores.weight} = {scores.weighted[node]:,} points",
         ],
     }
@@ -154,11 +158,10 @@ def _balanced(scene: Scene) -> list[str]:
             after.append(min((used + more) / of, 1.0))
             lines.append(f"{name}: {before[-1]:.1%} in use now, {after[-1]:.1%} with the pod")
     now, then = _deviation(before), _deviation(after)
-    return [
-        *lines,
-        f"standard deviation of the shares: {now:.4f} now, {then:.4f} with the pod",
-        f"50 + (50 + {int((1 - then) * 100.0)} - {int((1 - now) * 100.0)}) / 2",
-    ]
+    lines.append(f"standard deviation of the shares: {now:.4f} now, {then:.4f} with the pod")
+    if not scene.plugin.release_rules.balanced_allocation_compares_before_and_after:
+        return [*lines, f"100 * (1 - the deviation with the pod), rounded down: {int((1 - then) * 100.0)}"]
+    return [*lines, f"50 + (50 + {int((1 - then) * 100.0)} - {int((1 - now) * 100.0)}) / 2"]
 
 
 def _deviation(shares: list[float]) -> float:
@@ -196,11 +199,9 @@ def _requirement(each: Any) -> str:
 
 
 def _image_locality(scene: Scene) -> list[str]:
-    from podium.plugins.image_locality import normalized_image_name
-
     cluster, lines, total = scene.cluster, [], 0
-    containers = (*scene.pod.spec.init_containers, *scene.pod.spec.containers)
-    for name in (normalized_image_name(each.image) for each in containers):
+    images = counted_images(scene.pod.spec, scene.plugin.release_rules)
+    for name in images.names:
         found = cluster.images.states.get(name)
         if found is None or scene.row not in found.rows:
             lines.append(f"{name}: not on the node")
@@ -208,7 +209,7 @@ def _image_locality(scene: Scene) -> list[str]:
         share = len(found.rows) / cluster.node_count
         total += int(found.size * share)
         lines.append(f"{name}: {found.size:,} bytes * {len(found.rows):,} of {cluster.node_count:,} nodes that have it")
-    return [*lines, f"{total:,} bytes, from 23 MiB (0) to 1,000 MiB a container (100)"]
+    return [*lines, f"{total:,} bytes, from 23 MiB (0) to {1000 * images.expected:,} MiB (100)"]
 
 
 def _spread(scene: Scene) -> list[str]:
@@ -270,10 +271,10 @@ RAW: dict[str, Callable[[Scene], list[str]]] = {
 # -- normalising ---------------------------------------------------------------------------------------------------
 
 
-def _normalising(scores: PluginScores, raw: int, normalised: int) -> list[str]:
+def _normalising(scores: PluginScores, raw: int, normalised: int, is_known: bool) -> list[str]:
     least, most = min(scores.raw.values()), max(scores.raw.values())
     first = f"raw score {raw:,}"
-    match scores.plugin:
+    match scores.plugin if is_known else "":
         case "TaintToleration" if most > 0:
             return [first, f"normalised: 100 - 100 * {raw:,} / {most:,} (the highest) = {normalised}"]
         case "NodeAffinity" | "DynamicResources" if most > 0:
