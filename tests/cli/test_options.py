@@ -1,0 +1,73 @@
+"""Groups of options: a parameter that is a group stands for its options, and who reads a cluster may say how."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import pytest
+import typer
+
+from podium.cli import options
+from podium.cli.inputs import READING
+from podium.cli.options import with_options
+from podium.errors import InputError
+from podium.manifests.files import MAX_INPUT
+
+READING_OPTIONS = ["strict", "no_warn", "max_input"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized:
+    width: Annotated[int, typer.Option("--width")] = 3
+    names: Annotated[list[str], typer.Option("--name")] = field(default_factory=lambda: ["a"])
+
+
+def sized(first: Annotated[str, typer.Argument()], size: Sized = Sized(), last: bool = False) -> tuple[object, ...]:
+    """Has a group between its own parameters."""
+    return first, size, last
+
+
+def reads(source: options.ClusterSource = options.ClusterSource()) -> tuple[object, ...]:
+    """Reads a cluster."""
+    return source, READING.get(), MAX_INPUT.get()
+
+
+def test_a_group_is_expanded_where_it_stands() -> None:
+    command = with_options(sized)
+    parameters = inspect.signature(command).parameters
+
+    assert list(parameters) == ["first", "width", "names", "last"]
+    assert [parameters[name].default for name in ("width", "names")] == [3, ["a"]]
+    assert command.__doc__ == sized.__doc__
+
+
+def test_the_command_gets_the_group() -> None:
+    found = with_options(sized)(first="x", width=5, names=["b"], last=True)
+
+    assert found == ("x", Sized(width=5, names=["b"]), True)
+
+
+@pytest.mark.parametrize("group", [options.ClusterSource, options.Source])
+def test_a_command_that_reads_a_cluster_says_how(group: type) -> None:
+    def command(source: object) -> None: ...
+
+    command.__annotations__["source"] = group
+    assert list(inspect.signature(with_options(command)).parameters)[-3:] == READING_OPTIONS
+    assert not {*inspect.signature(with_options(sized)).parameters} & {*READING_OPTIONS}
+
+
+def test_how_to_read_holds_while_the_command_runs() -> None:
+    before = READING.get(), MAX_INPUT.get()
+    given = {"files": ["f"], "kubeconfig": None, "context": None}
+    source, reading, most = with_options(reads)(strict=True, no_warn=True, max_input="1Ki", **given)
+
+    assert source == options.ClusterSource(files=["f"])
+    assert (reading.strict, reading.warns, most) == (True, False, 1024)
+    assert (READING.get(), MAX_INPUT.get()) == before
+
+
+def test_a_size_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="--max-input 'x' must be a size above 0"):
+        with_options(reads)(strict=False, no_warn=False, max_input="x", files=[], kubeconfig=None, context=None)
