@@ -5,6 +5,7 @@ now.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     from podium.answers import Audit, Condition, Disruption, DisruptionSettings, WorstCase
     from podium.cluster import Cluster
     from podium.present.text import Line
-
-Preempt = Annotated[
-    bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
-]
-Everything = Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")]
-
 
 NodeArguments = Annotated[
     list[str],
@@ -38,18 +33,26 @@ Selectors = Annotated[
 
 
 MEASURES = "moves, returns, pending, blocked, lost, stays, terminating, preempted, violated and nodes"
-FailIf = Annotated[list[str], fail_if("pending > 0", MEASURES)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossOptions:
+    """How pods are placed again when nodes are lost, and how the answer is shown."""
+
+    preempt: Annotated[
+        bool, typer.Option("--preempt/--no-preempt", help="Whether pods may evict others of a lower priority for room.")
+    ] = True
+    fail_when: Annotated[list[str], fail_if("pending > 0", MEASURES)] = field(default_factory=list)
+    output: Output = Format.TABLE
+    everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False
+    html: options.Html = None
 
 
 def drain(
     source: options.Source = options.Source(),
     nodes: NodeArguments = [],
     selectors: Selectors = [],
-    preempt: Preempt = True,
-    fail_when: FailIf = [],
-    output: Output = Format.TABLE,
-    everything: Everything = False,
-    html: options.Html = None,
+    wanted: LossOptions = LossOptions(),
     deciding: options.DecidingSteadily = options.DecidingSteadily(),
 ) -> int:
     """Cordon nodes and evict their pods one by one: where they go, which stay pending, and which budgets block.
@@ -63,12 +66,12 @@ def drain(
 
     if not nodes and not selectors:
         raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
-    conditions = read_conditions(fail_when, NAMES)
-    cluster, settings = _read(source, deciding, preempt=preempt)
+    conditions = read_conditions(wanted.fail_when, NAMES)
+    cluster, settings = _read(source, deciding, preempt=wanted.preempt)
     nodes = answers.find_nodes(cluster, [*nodes, *selectors])
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
-    _show(found, conditions, output, html, everything=everything)
+    _show(found, conditions, wanted)
     return exit_code(conditions, found.values, otherwise=not found.harmless)
 
 
@@ -83,11 +86,7 @@ def fail(
     most: Annotated[
         int, typer.Option("--most", metavar="N", min=1, help="How many sets of nodes to try for --any.")
     ] = 2_000,
-    preempt: Preempt = True,
-    fail_when: FailIf = [],
-    output: Output = Format.TABLE,
-    everything: Everything = False,
-    html: options.Html = None,
+    wanted: LossOptions = LossOptions(),
     deciding: options.DecidingSteadily = options.DecidingSteadily(),
 ) -> int:
     """Take nodes away: where their pods go, which stay pending and what pins them, and which budgets are violated.
@@ -101,8 +100,8 @@ def fail(
 
     if bool(nodes or selectors) == (worst is not None):
         raise InputError("say which nodes fail: by name, by label such as zone=eu-1a, or --any N for the worst N")
-    conditions = read_conditions(fail_when, NAMES)
-    cluster, settings = _read(source, deciding, preempt=preempt)
+    conditions = read_conditions(wanted.fail_when, NAMES)
+    cluster, settings = _read(source, deciding, preempt=wanted.preempt)
     case: WorstCase | None = None
     if worst is not None:
         case = _worst(cluster, worst, settings, most)
@@ -111,7 +110,7 @@ def fail(
         nodes = answers.find_nodes(cluster, [*nodes, *selectors])
         with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
-    _show(case or disruption, conditions, output, html, everything=everything)
+    _show(case or disruption, conditions, wanted)
     return exit_code(conditions, disruption.values, otherwise=not disruption.harmless)
 
 
@@ -148,30 +147,24 @@ def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) 
     return Cluster.from_objects(objects), DisruptionSettings(**vars(settings), preempt=preempt)
 
 
-def _show(
-    found: Disruption | WorstCase,
-    conditions: Sequence[Condition],
-    output: Format,
-    html: str | None,
-    *,
-    everything: bool,
-) -> None:
+def _show(found: Disruption | WorstCase, conditions: Sequence[Condition], wanted: LossOptions) -> None:
     from podium.answers import WorstCase
     from podium.cli.output import emit, text_width, with_conditions, write_report
     from podium.present.disruption import to_document, to_lines, to_rows, worst_lines
     from podium.present.html.reports import disruption_page
 
-    if write_report(html, lambda: disruption_page(found)):
+    if write_report(wanted.html, lambda: disruption_page(found)):
         return
     disruption = found.disruption if isinstance(found, WorstCase) else found
 
     def lines() -> list[Line]:
+        width = text_width(wanted.output)
         if isinstance(found, WorstCase):
-            return worst_lines(found, width=text_width(output), everything=everything)
-        return to_lines(found, width=text_width(output), everything=everything)
+            return worst_lines(found, width=width, everything=wanted.everything)
+        return to_lines(found, width=width, everything=wanted.everything)
 
     emit(
-        output,
+        wanted.output,
         lines=lines,
         document=lambda: with_conditions(to_document(found), conditions, disruption.values),
         rows=lambda: to_rows(disruption),
