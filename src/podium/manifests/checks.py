@@ -344,10 +344,20 @@ def doubt(struct: msgspec.Struct) -> InputError | None:
 @lru_cache(maxsize=256)
 def _struct_check(kind: type[msgspec.Struct], depth: Depth) -> Check | None:
     """What to run on a struct of this kind, compiled once; None where nothing at any depth is worth a look."""
-    own = _BY_DEPTH[depth].get(kind)
-    info = inspect.type_info(kind)
-    assert isinstance(info, inspect.StructType)
-    fields = [(field, _field_check(field.type, depth)) for field in info.fields]
+    return _compiled(_struct_type(kind), depth)
+
+
+@lru_cache(maxsize=256)
+def _struct_type(kind: type[msgspec.Struct]) -> inspect.StructType:
+    """The fields of a struct and of all structs below it, which takes msgspec some time to find out."""
+    found = inspect.type_info(kind)
+    assert isinstance(found, inspect.StructType)
+    return found
+
+
+def _compiled(struct_type: inspect.StructType, depth: Depth) -> Check | None:
+    own = _BY_DEPTH[depth].get(struct_type.cls)
+    fields = [(field, _field_check(field.type, depth)) for field in struct_type.fields]
     plan = tuple((field.name, field.encode_name, visit) for field, visit in fields if visit is not None)
     if not plan:
         return own
@@ -372,15 +382,15 @@ def _field_check(type_: inspect.Type, depth: Depth) -> Check | None:
         return check_quantity
     for member in members:
         match member:
-            case inspect.StructType(cls=kind):
-                return _struct_check(kind, depth)
-            case inspect.ListType(item_type=inspect.StructType(cls=kind)):
-                check_item = _struct_check(kind, depth)
+            case inspect.StructType():
+                return _compiled(member, depth)
+            case inspect.ListType(item_type=inspect.StructType() as items):
+                check_item = _compiled(items, depth)
                 return None if check_item is None else partial(_check_items, check_item)
             case inspect.ListType(item_type=items) if _field_check(items, depth) is check_quantity:
                 return partial(_check_items, check_quantity)
-            case inspect.DictType(value_type=inspect.StructType(cls=kind)):
-                check_item = _struct_check(kind, depth)
+            case inspect.DictType(value_type=inspect.StructType() as values):
+                check_item = _compiled(values, depth)
                 return None if check_item is None else partial(_check_entries, check_item)
             case inspect.DictType(value_type=values) if _field_check(values, depth) is check_quantity:
                 return partial(_check_entries, check_quantity)
