@@ -406,6 +406,44 @@ def _look_into(item: Any, inner: str, path: str, found: list[str]) -> None:
             _look_through(item, inner, f"{path}.", found)
 
 
+def is_sure_to_be_known(kind: str, api_version: str, text: msgspec.Raw) -> bool:
+    """Whether the JSON of an object has a version and only fields that a release knows, and no key twice.
+
+    This is fast. It also says no to some objects that are fine: look closer at those.
+    """
+    try:
+        refuse_unknown_version(kind, api_version)
+        value = _json_decoder(_strict(kind)).decode(text)
+    except (InputError, msgspec.ValidationError, UnicodeDecodeError):
+        return False
+    # Each key, and nothing else but a quote in a text, ends like this; of a key that is there twice one is dropped.
+    written = msgspec.json.format(text, indent=-1)
+    return _QUOTE not in written and written.count(_KEY_END) == msgspec.json.encode(value).count(_KEY_END)
+
+
+_KEY_END, _QUOTE = b'":', b"\\u0022"
+
+
+@cache
+def _strict(type_: str) -> type[msgspec.Struct]:
+    """A type of the API with all fields that any release knows, which refuses others."""
+
+    def annotation(inner: str) -> Any:
+        match inner[:1]:
+            case "":
+                return Any
+            case "[":
+                return list[annotation(inner[1:])]  # type: ignore[misc]
+            case "{":
+                return dict[str, annotation(inner[1:])]  # type: ignore[misc]
+            case _:
+                return _strict(inner)
+
+    fields = [(f"f{place}", annotation(inner), msgspec.UNSET) for place, inner in enumerate(_fields(type_).values())]
+    names = {f"f{place}": name for place, name in enumerate(_fields(type_))}
+    return msgspec.defstruct(type_, fields, rename=names, forbid_unknown_fields=True, omit_defaults=True, gc=False)
+
+
 @cache
 def _table() -> Any:
     return json.loads(files(__package__).joinpath("api_fields.json").read_text("utf-8"))

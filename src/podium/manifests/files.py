@@ -164,7 +164,9 @@ class LargeList:
 def _decoded_items(text: bytes) -> Items:
     try:
         try:
-            return _PODS.decode(text)
+            pods = _PODS.decode(text)
+            # The text of one without a UID is looked through for names that Kubernetes does not know.
+            return pods if all(pod.metadata.uid for pod in pods) else _ITEMS.decode(text)
         except (msgspec.ValidationError, UnicodeDecodeError):
             return _ITEMS.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -22,6 +22,7 @@ from podium.manifests.decode import (
     effective_namespace,
     entries,
     full_name,
+    is_sure_to_be_known,
     object_name,
     plain,
     refuse_unknown_version,
@@ -31,7 +32,7 @@ from podium.manifests.decode import (
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
 from podium.manifests.devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
-from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents
+from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents, refuse_duplicate_keys
 from podium.memory import collector_paused
 from podium.model import (
     KINDS,
@@ -288,7 +289,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
     Objects come back in input order, as the API server would store them. One that an earlier source has too is applied
     over it, as `kubectl apply` does; twice in one source is an error. InputError, one line, for input that cannot be
     used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
-    errors; they are looked for in YAML, and in JSON of up to 1 MiB.
+    errors. In JSON of more than 1 MiB they are looked for in what has no UID: the API server drops them.
     """
     with collector_paused():
         # What standard input says can be read only once.
@@ -406,7 +407,7 @@ class _Loading:
         if kind is None:
             self._other(entry)
             return None
-        value = _manifest(entry)
+        value, text = _manifest(entry), entry.value
         if value is not None:
             self._check_names(entry, value)
         if entry.api_version in FLAT_VERSIONS:
@@ -416,6 +417,8 @@ class _Loading:
             obj = self._named(obj, entry)
         # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
         manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
+        if manifest and isinstance(text, Raw) and value is None:
+            self._check_text(entry, text, obj)
         doubts = list[str | InputError]()
         try:
             if manifest and (error := doubt_about_name(obj)) is not None:
@@ -452,6 +455,13 @@ class _Loading:
             raise error.at(where) from None
         for problem in unknown_fields(entry.kind, value):
             self._unknown(f"{where}: {problem}")
+
+    def _check_text(self, entry: Entry, text: Raw, obj: Object) -> None:
+        """Check the names of an object in a large file, whose text was not searched for keys that are set twice."""
+        is_empty = isinstance(obj, Pod) and not obj.spec.containers
+        if is_empty or not is_sure_to_be_known(entry.kind, entry.api_version, text):
+            refuse_duplicate_keys(bytes(text), entry.document.where)
+            self._check_names(entry, plain(entry._replace(value=text)))
 
     def _unknown(self, problem: str) -> None:
         if self._strict:
@@ -523,9 +533,9 @@ class _Loading:
 
 
 def _manifest(entry: Entry) -> object | None:
-    """The value of an object that may be written by hand: one of a file that is not a large dump; else None.
+    """The value of an object of a file that is not large; else None.
 
-    Looking through a dump would take longer than reading it, and the API server has left unknown names out of it.
+    Making one of each object of a dump would take longer than reading it.
     """
     if entry.document.file == VALUES or entry.document.listed is not None:
         return None
