@@ -116,6 +116,11 @@ KNOWN = {
         "spec": {"config": [{"opaque": {"driver": "gpu.example.com", "parameters": {"kind": "Gpu", "sharing": {}}}}]},
     },
     "labels and annotations": {**NODE, "metadata": {"name": "n2", "labels": {"a": "b"}, "annotations": {"c": "d"}}},
+    "times with fractions, places and none": {
+        **pod(),
+        "metadata": {"name": "p", "creationTimestamp": None, "deletionTimestamp": "2026-01-31T12:00:00.123456789Z"},
+        "status": {"startTime": "2026-01-31T12:00:00+02:00"},
+    },
     "a kind of somebody else's": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}},
     "a budget of any name": {**budget(maxUnavailable=1), "metadata": {"name": "Web_Budget"}},
     "a device, by its limit": container(resources={"limits": {"nvidia.com/gpu": 1, "hugepages-2Mi": "4Mi"}}),
@@ -141,6 +146,18 @@ REFUSED = {
     "the version of another group": (
         {**deployment(), "apiVersion": "v1"},
         "apiVersion: there is no Deployment in 'v1'; use apps/v1",
+    ),
+    "no time": (
+        {**pod(), "metadata": {"name": "p", "creationTimestamp": "yesterday"}},
+        "metadata.creationTimestamp: 'yesterday' is not a time such as 2026-01-31T12:00:00Z",
+    ),
+    "a date without a time": (
+        {**deployment(), "metadata": {"name": "d", "deletionTimestamp": "2026-01-31"}},
+        "metadata.deletionTimestamp: '2026-01-31' is not a time",
+    ),
+    "no such month": (
+        {**pod(), "status": {"startTime": "2026-13-01T00:00:00Z"}},
+        "status.startTime: '2026-13-01T00:00:00Z' is not a time",
     ),
     "no containers": (pod(containers=None), "spec.containers: is required"),
     "no template": (deployment(template=None), "spec.template: is required"),

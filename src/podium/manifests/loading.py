@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, doubt, doubt_about_name, refuse_null_containers
+from podium.manifests.checks import check, check_times, doubt, doubt_about_name, refuse_null_containers
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -421,8 +421,9 @@ class _Loading:
             self._check_text(entry, text, obj)
         doubts = list[str | InputError]()
         try:
-            if manifest and (error := doubt_about_name(obj)) is not None:
-                doubts.append(error)
+            if manifest:
+                check_times(obj)
+                doubts += filter(None, [doubt_about_name(obj)])
             obj = self._stored(obj, doubts.append if manifest else None)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
