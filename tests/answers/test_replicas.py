@@ -246,8 +246,8 @@ def test_a_chart_has_a_row_for_every_workload(chart: Path, cluster: Path) -> Non
         "                                           missing (1 asked for, 0 of 4 free)",
         "default DaemonSet/agent          2      2  every node that it is meant for has",
         "                                           one",
-        "default CronJob/nightly          0      0  Insufficient cpu (2 nodes); 1 cpu",
-        "                                           missing (5 asked for, 4 of 4 free)",
+        "default CronJob/nightly          0      0  Insufficient cpu (2 nodes); 5 cpu",
+        "                                           asked for, and the whole node has 4",
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -27,7 +26,6 @@ from podium.model import (
     DeviceClass,
     LabelSelector,
     NodeSelectorTerm,
-    Pod,
     PodAffinityTerm,
     PodSpec,
     PodTemplateSpec,
@@ -78,7 +76,6 @@ from podium.model.quantity import check_quantity, parse_quantity
 from podium.model.selectors import label_selector
 
 _PERCENTAGE = re.compile(r"[0-9]+%")
-_RFC_3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
 _LAST_PORT = 65535
 _SHOWN = 70
 """How much is shown of a name that is wrong."""
@@ -109,25 +106,6 @@ def doubt_about_name(obj: Object) -> InputError | None:
     except InputError as error:
         return error
     return None
-
-
-def check_times(obj: Object) -> None:
-    """Times are written as RFC 3339 has it."""
-    metadata = obj.metadata
-    for field, time in (
-        ("metadata.creationTimestamp", metadata.creation_timestamp),
-        ("metadata.deletionTimestamp", metadata.deletion_timestamp),
-        ("status.startTime", obj.status.start_time if isinstance(obj, Pod) else None),
-    ):
-        if time is not None and not _is_time(time):
-            raise InputError(f"{time!r} is not a time such as 2026-01-31T12:00:00Z", field)
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return _RFC_3339.fullmatch(text) is not None and datetime.fromisoformat(text) is not None
-    except ValueError:
-        return False
 
 
 def doubt_metadata(metadata: ObjectMeta) -> None:

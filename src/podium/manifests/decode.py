@@ -15,7 +15,7 @@ import msgspec.inspect as inspect
 
 from podium.errors import InputError
 from podium.manifests.files import Document, Envelope, LargeList, ListedPod, RawEnvelope
-from podium.model import KINDS, Object
+from podium.model import KINDS, Object, Pod
 from podium.wording import did_you_mean, near_names
 
 DEFAULT_NAMESPACE = "default"
@@ -138,6 +138,7 @@ _LIST = "List"
 _SOME_KEY = "[...]"
 _STEP = re.compile(r"[^.\[\]]+")
 _TYPE_NAMES = {bool: "bool", int: "int", float: "float", str: "str", dict: "object", list: "array"}
+_RFC_3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
 _FIELD_ERROR = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
 
 
@@ -354,6 +355,25 @@ def refuse_unknown_version(kind: str, api_version: str) -> None:
             if len(each) == 2  # the stable ones: v1, v2
         ]
         raise InputError(f"there is no {kind} in {api_version!r}; use {' or '.join(known) or group}", "apiVersion")
+
+
+def refuse_wrong_times(obj: Object) -> None:
+    """InputError for a time that is not written as RFC 3339 has it."""
+    metadata = obj.metadata
+    for field, time in (
+        ("metadata.creationTimestamp", metadata.creation_timestamp),
+        ("metadata.deletionTimestamp", metadata.deletion_timestamp),
+        ("status.startTime", obj.status.start_time if isinstance(obj, Pod) else None),
+    ):
+        if time is not None and not _is_time(time):
+            raise InputError(f"{time!r} is not a time such as 2026-01-31T12:00:00Z", field)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return _RFC_3339.fullmatch(text) is not None and datetime.datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
 
 
 def unknown_kind(kind: str, api_version: str) -> str | None:

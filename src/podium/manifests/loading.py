@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, check_times, doubt, doubt_about_name, refuse_null_containers
+from podium.manifests.checks import check, doubt, doubt_about_name, refuse_null_containers
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -26,6 +26,7 @@ from podium.manifests.decode import (
     object_name,
     plain,
     refuse_unknown_version,
+    refuse_wrong_times,
     type_of,
     unknown_fields,
     unknown_kind,
@@ -33,6 +34,7 @@ from podium.manifests.decode import (
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
 from podium.manifests.devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
 from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents, refuse_duplicate_keys
+from podium.manifests.yaml_documents import unrendered
 from podium.memory import collector_paused
 from podium.model import (
     KINDS,
@@ -394,7 +396,10 @@ class _Loading:
                 for entry in entries(document):
                     if next(number) % RELEASED_AFTER == 0:
                         document.release()
-                    obj = self._object(entry)
+                    try:
+                        obj = self._object(entry)
+                    except InputError as error:
+                        raise _of_template(error, entry) from None
                     if obj is not None:
                         yield obj
             except NoKindError as error:
@@ -422,7 +427,7 @@ class _Loading:
         doubts = list[str | InputError]()
         try:
             if manifest:
-                check_times(obj)
+                refuse_wrong_times(obj)
                 doubts += filter(None, [doubt_about_name(obj)])
             obj = self._stored(obj, doubts.append if manifest else None)
         except InputError as error:
@@ -430,6 +435,8 @@ class _Loading:
             raise error.at(f"{entry.document.file}: {name}") from None
         for problem in (*doubts, *refused_fields(obj)):
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
+            if unrendered(str(problem)):
+                raise InputError(str(problem))
             self._unknown(f"{entry.document.file}: {name}: {problem}; the API server would refuse it")
         return obj if self._is_new(obj, entry) else None
 
@@ -542,6 +549,14 @@ def _manifest(entry: Entry) -> object | None:
         return None
     text = entry.document.value
     return None if isinstance(text, Raw) and len(memoryview(text)) > LARGE else plain(entry)
+
+
+def _of_template(error: InputError, entry: Entry) -> InputError:
+    """An error about an object; it says so where the object may be what somebody has yet to render with Helm."""
+    if problem := unrendered(str(error)):
+        return InputError(problem, entry.where)
+    problem = unrendered(str(plain(entry)))
+    return error if problem is None else InputError(f"{error}; {problem}")
 
 
 def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:
