@@ -240,6 +240,12 @@ REFUSED = [
         "metadata": {"name": "p"},
         "spec": {"minAvailable": 1, "maxUnavailable": 1},
     },
+    {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": "r"},
+        "spec": {"template": {"spec": {"containers": []}}},
+    },
 ]
 
 

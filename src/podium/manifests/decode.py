@@ -357,6 +357,19 @@ def refuse_unknown_version(kind: str, api_version: str) -> None:
         raise InputError(f"there is no {kind} in {api_version!r}; use {' or '.join(known) or group}", "apiVersion")
 
 
+def refuse_null_containers(value: Any, path: str = "") -> None:
+    """InputError for a pod, or a template of pods, whose containers, or one of them, are written as null or none."""
+    if not isinstance(value, dict):
+        return
+    for field in ("spec", "template", "jobTemplate"):
+        refuse_null_containers(value.get(field), f"{path}{field}.")
+    containers, where = value.get("containers", True), f"{path}containers"
+    if path.endswith("spec.") and not containers:
+        raise InputError("is required, with at least one container", where)
+    if path.endswith("spec.") and isinstance(containers, list) and None in containers:
+        raise InputError("is null, not a container", f"{where}[{containers.index(None)}]")
+
+
 def refuse_wrong_times(obj: Object) -> None:
     """InputError for a time that is not written as RFC 3339 has it."""
     metadata = obj.metadata
@@ -390,6 +403,9 @@ def unknown_kind(kind: str, api_version: str) -> str | None:
         return f"API group {group!r} is unknown{near}" if near else None
     if kind in groups[group]:
         return None
+    versions = [f"{name}/{kinds[kind].split()[0]}".lstrip("/") for name, kinds in groups.items() if kind in kinds]
+    if versions:
+        return f"kind {kind!r} is not in {api_version}; use {versions[0]}"
     names = near_names(kind, groups[group]) or near_names(kind, every)
     return f"kind {kind!r} is unknown in {api_version}{did_you_mean(names)}"
 
@@ -427,7 +443,7 @@ def _look_into(item: Any, inner: str, path: str, found: list[str]) -> None:
 
 
 def is_sure_to_be_known(kind: str, api_version: str, text: msgspec.Raw) -> bool:
-    """Whether the JSON of an object has a version and only fields that a release knows, and no key twice.
+    """Whether the JSON of an object has a version and only fields that a release knows, no key twice, and containers.
 
     This is fast. It also says no to some objects that are fine: look closer at those.
     """
@@ -438,10 +454,12 @@ def is_sure_to_be_known(kind: str, api_version: str, text: msgspec.Raw) -> bool:
         return False
     # Each key, and nothing else but a quote in a text, ends like this; of a key that is there twice one is dropped.
     written = msgspec.json.format(text, indent=-1)
-    return _QUOTE not in written and written.count(_KEY_END) == msgspec.json.encode(value).count(_KEY_END)
+    if _QUOTE in written or _NO_CONTAINERS in written:
+        return False
+    return written.count(_KEY_END) == msgspec.json.encode(value).count(_KEY_END)
 
 
-_KEY_END, _QUOTE = b'":', b"\\u0022"
+_KEY_END, _QUOTE, _NO_CONTAINERS = b'":', b"\\u0022", b'"containers":[]'
 
 
 @cache

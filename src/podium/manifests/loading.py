@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, doubt, doubt_about_name, refuse_null_containers
+from podium.manifests.checks import check, doubt, doubt_about_name
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -25,6 +25,7 @@ from podium.manifests.decode import (
     is_sure_to_be_known,
     object_name,
     plain,
+    refuse_null_containers,
     refuse_unknown_version,
     refuse_wrong_times,
     type_of,
@@ -304,7 +305,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
             loading = _Loading(guesses=False, strict=strict)
             objects = loading.all_objects(sources)
         if not objects:
-            raise InputError(_nothing_found(sources, loading))
+            raise InputError(_nothing_found(sources, loading.ignored))
         return assemble(
             objects,
             [*loading.unknown, *loading.warnings],
@@ -389,7 +390,7 @@ class _Loading:
         return [stored.get(id(obj), obj) for obj in found]
 
     def _objects(self, source: Source) -> Iterator[Object]:
-        number = numbers(1)
+        number, ignored = numbers(1), self.ignored.copy()
         for document in read_documents(source, guess=self._guesses):
             self.has_guessed |= document.listed is not None
             try:
@@ -399,13 +400,16 @@ class _Loading:
                     try:
                         obj = self._object(entry)
                     except InputError as error:
-                        raise _of_template(error, entry) from None
+                        raise _with_cause(error, entry) from None
                     if obj is not None:
                         yield obj
             except NoKindError as error:
                 if not document.found or document.listed is not None:
                     raise
                 self.warnings.append(f"{error}; skipped")
+        only = self.ignored - ignored
+        if next(number) == only.total() + 1 and self._sources > 1 and isinstance(source, str | os.PathLike):
+            self.warnings.append(_nothing_found((source,), only))
 
     def _object(self, entry: Entry) -> Object | None:
         kind = type_of(entry.kind, entry.api_version)
@@ -423,7 +427,7 @@ class _Loading:
         # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
         manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
         if manifest and isinstance(text, Raw) and value is None:
-            self._check_text(entry, text, obj)
+            self._check_text(entry, text)
         doubts = list[str | InputError]()
         try:
             if manifest:
@@ -457,17 +461,15 @@ class _Loading:
         where = f"{entry.document.file}: {object_name(entry.kind, value)}"
         try:
             refuse_unknown_version(entry.kind, entry.api_version)
-            if entry.kind == "Pod":
-                refuse_null_containers(value)
+            refuse_null_containers(value)
         except InputError as error:
             raise error.at(where) from None
         for problem in unknown_fields(entry.kind, value):
             self._unknown(f"{where}: {problem}")
 
-    def _check_text(self, entry: Entry, text: Raw, obj: Object) -> None:
+    def _check_text(self, entry: Entry, text: Raw) -> None:
         """Check the names of an object in a large file, whose text was not searched for keys that are set twice."""
-        is_empty = isinstance(obj, Pod) and not obj.spec.containers
-        if is_empty or not is_sure_to_be_known(entry.kind, entry.api_version, text):
+        if not is_sure_to_be_known(entry.kind, entry.api_version, text):
             refuse_duplicate_keys(bytes(text), entry.document.where)
             self._check_names(entry, plain(entry._replace(value=text)))
 
@@ -551,18 +553,20 @@ def _manifest(entry: Entry) -> object | None:
     return None if isinstance(text, Raw) and len(memoryview(text)) > LARGE else plain(entry)
 
 
-def _of_template(error: InputError, entry: Entry) -> InputError:
-    """An error about an object; it says so where the object may be what somebody has yet to render with Helm."""
+def _with_cause(error: InputError, entry: Entry) -> InputError:
+    """An error about an object, with what is likely to be its cause: a template to render, or a misspelt field."""
     if problem := unrendered(str(error)):
         return InputError(problem, entry.where)
-    problem = unrendered(str(plain(entry)))
-    return error if problem is None else InputError(f"{error}; {problem}")
+    value = plain(entry)
+    fields = unknown_fields(entry.kind, value) if type_of(entry.kind, entry.api_version) else ()
+    cause = unrendered(str(value)) or next(iter(fields), None)
+    return error if cause is None or cause in str(error) else InputError(f"{error}; {cause}")
 
 
-def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:
+def _nothing_found(sources: tuple[Source, ...], ignored: Mapping[str, int]) -> str:
     names = ", ".join(dict.fromkeys(_name(source) for source in sources)) or VALUES
-    ignored = ", ".join(f"{number:,} {kind}" for kind, number in loading.ignored.items())
-    only = f"; only {ignored}" if ignored else ""
+    others = ", ".join(f"{number:,} {kind}" for kind, number in ignored.items())
+    only = f"; only {others}" if others else ""
     return f"{names}: no objects that scheduling reads, such as nodes and pods{only}"
 
 
