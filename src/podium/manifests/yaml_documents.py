@@ -11,6 +11,8 @@ import binascii
 import math
 import re
 from collections.abc import Iterator
+from io import BytesIO
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -143,9 +145,9 @@ class _WrongDocumentError(Exception):
 def _wrong(text: bytes | str, document: str, line: int | None, problem: str) -> InputError:
     if line is None:
         return InputError(problem, document)
-    lines = (text if isinstance(text, str) else text.decode("utf-8", "replace")).split("\n")
-    around = "\n".join(lines[max(line - _LINES_BEFORE, 0) : line + 1])
-    return InputError(unrendered(around) or problem, f"{document} line {line + 1}")
+    lines = BytesIO(text if isinstance(text, bytes) else text.encode("utf-8", "replace"))
+    around = b"".join(islice(lines, max(line - _LINES_BEFORE, 0), line + 1))
+    return InputError(unrendered(around.decode("utf-8", "replace")) or problem, f"{document} line {line + 1}")
 
 
 class _Open:
