@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml
 	touch $@
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples scripts/podium
+	$(BIN)/ruff format --check src tests bench examples scripts/podium
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -1,4 +1,7 @@
-"""Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback."""
+"""Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback.
+
+The scripts that call it, `scripts/podium` and `kubectl-podium`, see to interrupts while it is imported itself.
+"""
 
 import os
 import signal
@@ -22,21 +25,11 @@ def _leave(number: int, frame: object) -> None:
     os._exit(EXIT_INTERRUPTED)
 
 
-def _leave_when_interrupted() -> bool:
-    """Leave when interrupted; whether so: who started this process may want it to ignore interrupts, as nohup does."""
-    heeds = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _leave)
+def _run() -> None:
+    # Who started this process may want it to ignore interrupts, as nohup does.
+    heeds = callable(signal.getsignal(signal.SIGINT))
     if heeds:
         signal.signal(signal.SIGINT, _leave)
-    return heeds
-
-
-# The scripts of the command import this module before they call `main`, and take their time.
-if os.path.basename(sys.argv[0]).startswith(("podium", "kubectl-podium")):
-    _leave_when_interrupted()
-
-
-def _run() -> None:
-    heeds = _leave_when_interrupted()
     from podium.cli.app import main as run
 
     try:

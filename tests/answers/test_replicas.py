@@ -240,11 +240,14 @@ def test_a_chart_has_a_row_for_every_workload(chart: Path, cluster: Path) -> Non
         "only one to grow.",
         "",
         "WORKLOAD                 MORE PODS  NODES  WHAT STOPS THE NEXT ONE",
-        "default Deployment/web           8      2  Insufficient cpu (2 nodes)",
-        "default StatefulSet/db           8      2  Insufficient cpu (2 nodes)",
+        "default Deployment/web           8      2  Insufficient cpu (2 nodes); 1 cpu",
+        "                                           missing (1 asked for, 0 of 4 free)",
+        "default StatefulSet/db           8      2  Insufficient cpu (2 nodes); 1 cpu",
+        "                                           missing (1 asked for, 0 of 4 free)",
         "default DaemonSet/agent          2      2  every node that it is meant for has",
         "                                           one",
-        "default CronJob/nightly          0      0  Insufficient cpu (2 nodes)",
+        "default CronJob/nightly          0      0  Insufficient cpu (2 nodes); 5 cpu",
+        "                                           asked for, and the whole node has 4",
     ]
 
 

@@ -273,3 +273,19 @@ def test_shells_complete(shell: str, words: str, found: list[str], tmp_path: Pat
     result = CliRunner().invoke(app, [], env=environment, prog_name="podium")
 
     assert result.stdout.strip().split("\n") == (found or [""])
+
+
+@pytest.mark.parametrize("words", [("--show-completion", "{}"), ("--show-completion={}",)])
+@pytest.mark.parametrize(("shell", "said"), [("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "complete --com")])
+def test_completion_is_shown_for_the_shell_that_is_named(words: tuple[str, ...], shell: str, said: str) -> None:
+    result = run(*(word.format(shell) for word in words))
+
+    assert result.exit_code == 0
+    assert said in result.stdout
+
+
+def test_a_shell_without_completion_is_refused() -> None:
+    result = run("--install-completion", "tcsh")
+
+    assert result.exit_code == 2
+    assert "there is none for 'tcsh'; use bash, zsh, fish" in result.stderr

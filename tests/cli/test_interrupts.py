@@ -62,15 +62,30 @@ def test_while_starting_and_working(delay: int) -> None:
     assert code == 130 or (delay == 0 and code == TOO_EARLY)
 
 
-def test_between_the_script_and_main(tmp_path: Path) -> None:
-    script = tmp_path / "podium"
-    script.write_text("import os, time\nfrom podium.__main__ import main\nos.write(1, b'.')\ntime.sleep(30)\nmain()\n")
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+@pytest.mark.parametrize("script", ["podium", "kubectl-podium"])
+def test_while_the_script_imports(script: str, tmp_path: Path) -> None:
+    slow = tmp_path / "podium"
+    slow.mkdir()
+    (slow / "__init__.py").write_text("import os, time\nos.write(1, b'.')\ntime.sleep(30)\n")
     process = subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        [sys.executable, SCRIPTS / script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert process.stdout is not None
     assert process.stdout.read(1) == b"."
     assert interrupted(process, 0) == (130, b"")
+
+
+def test_the_script_runs_the_command() -> None:
+    result = subprocess.run([sys.executable, SCRIPTS / "podium", "--version"], capture_output=True, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.startswith(b"podium ")
 
 
 def test_workers_are_quiet(tmp_path: Path) -> None:
@@ -82,8 +97,9 @@ def test_workers_are_quiet(tmp_path: Path) -> None:
         assert interrupted(process, delay) == (130, b"")
 
 
-def test_interrupts_that_are_ignored_stay_ignored() -> None:
-    script = f'trap "" INT; exec "{sys.executable}" -m podium demo'
+@pytest.mark.parametrize("command", ["-m podium", str(SCRIPTS / "podium")])
+def test_interrupts_that_are_ignored_stay_ignored(command: str) -> None:
+    script = f'trap "" INT; exec "{sys.executable}" {command} demo'
     with subprocess.Popen(["bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         time.sleep(0.1)
         for _ in range(5):

@@ -163,7 +163,7 @@ def test_a_pod_with_an_odd_start_is_named(story: Path, tmp_path: Path) -> None:
     odd = pod("odd", nodeName="n1") | {"status": {"phase": "Running", "startTime": "soon"}}
     result = run("simulate", "-f", written(tmp_path / "odd.json", node("n1"), odd), "--timeline", story)
     assert result.exit_code == 2
-    assert result.stderr.startswith("podium: pod default/odd: status.startTime 'soon' is not a time; write it like")
+    assert "odd.json: Pod default/odd: status.startTime: 'soon' is not a time such as" in result.stderr
 
 
 def test_kinds_that_are_left_out_are_said_when_asked_for(cluster: Path, tmp_path: Path) -> None:

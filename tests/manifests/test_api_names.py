@@ -77,6 +77,10 @@ UNKNOWN = {
         {**deployment(), "kind": "Deploymnet"},
         "Deploymnet default/web: kind 'Deploymnet' is unknown in apps/v1; did you mean Deployment?",
     ),
+    "a kind of another group": (
+        {**deployment(), "apiVersion": "batch/v1"},
+        "Deployment default/web: kind 'Deployment' is not in batch/v1; use apps/v1",
+    ),
     "a group": (
         {**deployment(), "apiVersion": "app/v1"},
         "Deployment default/web: API group 'app' is unknown; did you mean apps?",
@@ -116,6 +120,11 @@ KNOWN = {
         "spec": {"config": [{"opaque": {"driver": "gpu.example.com", "parameters": {"kind": "Gpu", "sharing": {}}}}]},
     },
     "labels and annotations": {**NODE, "metadata": {"name": "n2", "labels": {"a": "b"}, "annotations": {"c": "d"}}},
+    "times with fractions, places and none": {
+        **pod(),
+        "metadata": {"name": "p", "creationTimestamp": None, "deletionTimestamp": "2026-01-31T12:00:00.123456789Z"},
+        "status": {"startTime": "2026-01-31T12:00:00+02:00"},
+    },
     "a kind of somebody else's": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}},
     "a budget of any name": {**budget(maxUnavailable=1), "metadata": {"name": "Web_Budget"}},
     "a device, by its limit": container(resources={"limits": {"nvidia.com/gpu": 1, "hugepages-2Mi": "4Mi"}}),
@@ -142,7 +151,61 @@ REFUSED = {
         {**deployment(), "apiVersion": "v1"},
         "apiVersion: there is no Deployment in 'v1'; use apps/v1",
     ),
+    "no time": (
+        {**pod(), "metadata": {"name": "p", "creationTimestamp": "yesterday"}},
+        "metadata.creationTimestamp: 'yesterday' is not a time such as 2026-01-31T12:00:00Z",
+    ),
+    "a date without a time": (
+        {**deployment(), "metadata": {"name": "d", "deletionTimestamp": "2026-01-31"}},
+        "metadata.deletionTimestamp: '2026-01-31' is not a time",
+    ),
+    "no such month": (
+        {**pod(), "status": {"startTime": "2026-13-01T00:00:00Z"}},
+        "status.startTime: '2026-13-01T00:00:00Z' is not a time",
+    ),
     "no containers": (pod(containers=None), "spec.containers: is required"),
+    "no containers in a template": (
+        deployment(template={"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}),
+        "Deployment default/web: spec.template.spec.containers: is required, with at least one container",
+    ),
+    "a container of a template that is null": (
+        deployment(template={"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [None]}}),
+        "spec.template.spec.containers[0]: is null, not a container",
+    ),
+    "a ReplicationController of other pods": (
+        {
+            "apiVersion": "v1",
+            "kind": "ReplicationController",
+            "metadata": {"name": "r"},
+            "spec": {"selector": {"a": "b"}, "template": {"metadata": {"labels": {"a": "c"}}}},
+        },
+        "spec.template.metadata.labels: must be labels that spec.selector matches",
+    ),
+    "an update that cannot go on": (
+        deployment(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}),
+        "spec.strategy.rollingUpdate.maxUnavailable: must not be 0 where maxSurge is 0",
+    ),
+    "an update of more than all": (
+        deployment(strategy={"rollingUpdate": {"maxUnavailable": "150%"}}),
+        "spec.strategy.rollingUpdate.maxUnavailable: must be at most 100%, got 150%",
+    ),
+    "an autoscaler whose maximum is below the minimum": (
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "h"},
+            "spec": {"minReplicas": 5, "maxReplicas": 2},
+        },
+        "spec.maxReplicas: must be 5 or more, got 2",
+    ),
+    "no such protocol": (
+        container(ports=[{"containerPort": 80, "protocol": "HTTP"}]),
+        "spec.containers[0].ports[0].protocol: 'HTTP' is unknown; use TCP, UDP, SCTP",
+    ),
+    "a template, misspelt": (
+        {**deployment(template=None), "spec": {**deployment(template=None)["spec"], "templete": {}}},
+        "spec.template: is required; spec.templete: unknown field; did you mean template?",
+    ),
     "no template": (deployment(template=None), "spec.template: is required"),
     "no template of a Job": (
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"parallelism": 2}},

@@ -18,7 +18,7 @@ from podium.manifests import load, load_documents
 from podium.manifests.files import LargeList, ListedPod
 
 Fields = dict[str, Any]
-PODS = [
+PODS: list[Fields] = [
     {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -78,7 +78,8 @@ def of_text(text: str) -> LargeList | None:
 
 def test_pods_are_decoded_some_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 1500)
-    text = printed([NODE, *PODS, OTHER])
+    accepted = [pod | {"metadata": {**pod["metadata"], "uid": f"u{place}"}} for place, pod in enumerate(PODS)]
+    text = printed([NODE, *accepted, OTHER])
     listed = whole(text)
     assert listed is not None
     parts = list(listed.parts())
@@ -239,6 +240,12 @@ REFUSED = [
         "metadata": {"name": "p"},
         "spec": {"minAvailable": 1, "maxUnavailable": 1},
     },
+    {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": "r"},
+        "spec": {"template": {"spec": {"containers": []}}},
+    },
 ]
 
 
@@ -259,3 +266,46 @@ def test_what_is_written_by_hand_is_doubted_in_a_large_file_too(metadata: Fields
     *_, warnings, _, _ = compared(printed([*PODS[2:], PODS[0] | {"metadata": metadata}]), tmp_path / "list.json")
 
     assert any(warning.endswith("; the API server would refuse it") for warning in warnings)
+
+
+MISSPELT = [
+    PODS[0] | {"spec": {"containers": [{"name": "c", "resorces": {}}]}},
+    NODE | {"status": {"allocatible": {}}},
+    {"apiVersion": "apps/v1", "kind": "Deploymnet", "metadata": {"name": "d"}},
+    {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": {"minAvailible": 1}},
+]
+
+
+@pytest.mark.parametrize("item", MISSPELT)
+@pytest.mark.parametrize("indent", [4, None])
+def test_names_kubernetes_does_not_know_are_told_in_a_large_file_too(
+    item: Fields, indent: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podium.manifests.loading.LARGE", 0)
+    *_, warnings, _, _ = compared(printed([*PODS[2:], item], indent), tmp_path / "list.json")
+
+    assert sum("unknown" in warning for warning in warnings) == 1, warnings
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"name": "p0"', '"name": "p0", "name": "p0"'),
+        ('"app": "x0"', '"app": "\\u0022:", "app": "x0"'),
+        ('"apiVersion": "v1"', '"apiVersion": "v7"'),
+        ('[{"name": "c"}]', "[]"),
+        ('[{"name": "c"}]', "null"),
+        ('[{"name": "c"}]', "[null]"),
+    ],
+)
+def test_what_the_text_alone_shows_is_refused_in_a_large_file_too(
+    old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podium.manifests.loading.LARGE", 0)
+    text = json.dumps(PODS[0] | {"spec": {"containers": [{"name": "c"}]}})
+    assert old in text
+    file = tmp_path / "list.json"
+    wrong = printed([*PODS[2:], {"stands": "here"}]).replace('{\n            "stands": "here"\n        }', "%s")
+
+    assert len(compared(wrong % text, file)[0]) == len(PODS) - 1
+    assert compared(wrong % text.replace(old, new, 1), file).startswith(f"{file}")

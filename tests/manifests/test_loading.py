@@ -197,3 +197,21 @@ def test_every_recorded_object_loads(path: Path) -> None:
             assert len(objects) == len(case["objects"]) + len(pending)
             assert objects.ignored == {}
             assert all(pod.spec.priority is not None and pod.metadata.uid for pod in objects.of(Pod))
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("", ""),
+        ("# nothing\n", ""),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "; only 1 ConfigMap"),
+    ],
+)
+def test_one_of_several_files_that_holds_nothing_is_told(text: str, only: str, tmp_path: Path) -> None:
+    cluster, empty = tmp_path / "cluster.yaml", tmp_path / "empty.yaml"
+    cluster.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
+    empty.write_text(text)
+
+    assert load(cluster, empty).warnings == (
+        f"{empty}: no objects that scheduling reads, such as nodes and pods{only}",
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podium.errors import InputError
-from podium.manifests import load_documents
+from podium.manifests import load, load_documents
 
 A, B = {"kind": "A"}, {"kind": "B"}
 
@@ -135,3 +135,44 @@ def test_refuses_what_is_not_there(tmp_path: Path) -> None:
 def test_refuses_a_directory_without_objects(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no \.yaml, \.yml, \.json file in this directory"):
         read(tmp_path)
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n"
+TEMPLATES = {
+    "a value": ("kind: Pod\nmetadata:\n  name: {{ .Release.Name }}-web\n", "document 1 line 3: {{ .Release.Name }}"),
+    "a condition": ("{{- if .Values.enabled }}\n" + POD, "document 1 line 1: {{- if .Values.enabled }}"),
+    "labels": (
+        POD + '  labels:\n    {{- include "web.labels" . | nindent 4 }}\n    a: b\n',
+        'document 1 line 6: {{- include "web.labels" . | nindent 4 }}',
+    ),
+    "a name in quotes": (POD.replace("p\n", '"{{ .Release.Name }}"\n'), "document 1: {{ .Release.Name }}"),
+    "a label in quotes": (POD + "  labels: {a: '{{ .Values.a }}'}\n", "document 1: {{ .Values.a }}"),
+    "a number in quotes": (
+        POD + "spec:\n  priority: '{{ .Values.priority }}'\n",
+        "Pod default/p: spec.priority: expected int | null, got str; {{ .Values.priority }}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), TEMPLATES.values(), ids=TEMPLATES)
+def test_a_template_of_helm_is_told_from_what_it_makes(text: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "deployment.yaml"
+    file.write_text(text)
+    between = ": " if problem.startswith("Pod") else " "
+
+    with pytest.raises(InputError) as refused:
+        load(file)
+
+    assert str(refused.value) == (
+        f"{file}{between}{problem} looks like an unrendered Helm template; run `helm template` first"
+    )
+
+
+def test_templates_in_texts_are_none_of_helms(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    file.write_text(POD + "  annotations: {text: '{{ .Values.text }}'}\nspec: {containers: [{name: c}]}\n")
+    assert len(load(file)) == 1
+
+    file.write_text(POD + "  annotations: {text: '{{ .Values.text }}'}\n  a: b\n  c: d\n  e: f\n  g: [\n")
+    with pytest.raises(InputError, match="is it YAML"):
+        load(file)

@@ -20,7 +20,7 @@ from podium.cluster import Cluster
 from podium.engine import Placement, Scheduler, Simulation
 from podium.engine.release import release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.engine.simulation import in_queue_order, requested_by_node, simulation_of
+from podium.engine.simulation import Amounts, in_queue_order, requested_by_node, simulation_of
 from podium.manifests import Objects, expand_workloads, workload_of
 from podium.manifests.apply import Applied
 from podium.manifests.expansion import Expansion
@@ -196,7 +196,6 @@ def rollout(
     start = objects.replaced((before.get(id(obj), obj) for obj in objects), applied=others)
     start = expand_workloads(with_changes_carried_out(start))
     cluster = Cluster.from_objects(start)
-    requested = requested_by_node(cluster)
     for applied in rolled_out:
         cluster.update(applied.after)
     options = SchedulerOptions.of(config, **keywords)
@@ -212,7 +211,13 @@ def rollout(
         for applied in objects.applied
         if not isinstance(applied.after, Pod)
     ]
-    return Rollout(simulation_of(placements, requested, cluster), tuple(ordered), tuple(steps))
+    return Rollout(simulation_of(placements, requested_before(objects), cluster), tuple(ordered), tuple(steps))
+
+
+def requested_before(objects: Objects) -> Mapping[str, Amounts]:
+    """What the pods request of each node that run before any change of a later file is carried out."""
+    before = {id(applied.after): applied.before for applied in objects.applied if isinstance(applied.after, Pod)}
+    return requested_by_node(Cluster.from_objects(before.get(id(obj), obj) for obj in objects))
 
 
 def _controller(applied: Applied, stage: RolloutStage, *, several_at_once: bool) -> Controller:

@@ -134,6 +134,9 @@ QUESTIONS = {
 COMMANDS = {name: listed for commands in QUESTIONS.values() for name, listed in commands.items()}
 
 
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+"""Those that can complete what is typed."""
+
 _UNBROKEN = "\N{NON-BREAKING HYPHEN}"
 """Stands for a hyphen while text is laid out: kube-scheduler is one word."""
 
@@ -203,6 +206,18 @@ class Commands(PlainHelp, TyperGroup):
         if standalone_mode:
             sys.exit(code)
         return code
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual, but completion may be asked for by the name of a shell, not only for the one that runs."""
+        option, _, given = args[0].partition("=") if args else ("", "", "")
+        shell = given or next(iter(args[1:]), "")
+        if shell and option in ("--install-completion", "--show-completion"):
+            if shell not in SHELLS:
+                raise typer.BadParameter(f"there is none for {shell!r}; use {', '.join(SHELLS)}", param_hint=option)
+            from typer.completion import install_callback, show_callback
+
+            (show_callback if option == "--show-completion" else install_callback)(ctx, self.params[0], shell)
+        return list(super().parse_args(ctx, args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As usual, but an empty value is refused by its option: nothing further in could say which one it was."""

@@ -110,11 +110,12 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
 
 
 def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> Simulated:
-    from podium.answers.rollout import changed_objects
+    from podium.answers.rollout import changed_objects, requested_before
     from podium.cli.inputs import mention
     from podium.cli.output import progress
     from podium.cluster import Cluster
     from podium.engine import simulate
+    from podium.engine.simulation import simulation_of
     from podium.manifests import expand_workloads
     from podium.manifests.replacement import with_changes_carried_out
 
@@ -123,6 +124,8 @@ def _at_once(objects: Objects, settings: SchedulerOptions, *, verbose: bool) -> 
     cluster = Cluster.from_objects(expanded)
     with progress("placing pods", len(cluster.pending)) as advance:
         simulation = simulate(cluster, config=settings, on_decided=lambda placement: advance())
+    if objects.applied:
+        simulation = simulation_of(simulation.placements, requested_before(objects), simulation.cluster)
     return Simulated(simulation, changed_objects(objects, simulation), None)
 
 

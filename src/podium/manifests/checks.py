@@ -62,10 +62,12 @@ from podium.model.objects import (
     CronJobSpec,
     DaemonSetSpec,
     DeploymentSpec,
+    HorizontalPodAutoscalerSpec,
     JobSpec,
     JobTemplateSpec,
     NodeSpec,
     PodDisruptionBudgetSpec,
+    ReplicationControllerSpec,
     StatefulSetSpec,
     Taint,
     UpdateStrategy,
@@ -77,6 +79,7 @@ from podium.model.selectors import label_selector
 
 _PERCENTAGE = re.compile(r"[0-9]+%")
 _LAST_PORT = 65535
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
 _SHOWN = 70
 """How much is shown of a name that is wrong."""
 _HUGE_PAGES = "hugepages-"
@@ -171,11 +174,13 @@ def _check_effect(effect: str, known: tuple[str, ...]) -> None:
 
 
 def check_port(port: ContainerPort) -> None:
-    """Port numbers; a host port of 0 is none."""
+    """Port numbers and a protocol; a host port of 0 is none."""
     if not 1 <= port.container_port <= _LAST_PORT:
         raise InputError(f"must be between 1 and {_LAST_PORT}, got {port.container_port}", "containerPort")
     if not 0 <= port.host_port <= _LAST_PORT:
         raise InputError(f"must be between 1 and {_LAST_PORT}, got {port.host_port}", "hostPort")
+    if port.protocol not in ("", *_PROTOCOLS):
+        raise InputError(f"{port.protocol!r} is unknown; use {', '.join(_PROTOCOLS)}", "protocol")
 
 
 def check_container(container: Container) -> None:
@@ -264,7 +269,7 @@ def check_budget(spec: PodDisruptionBudgetSpec) -> None:
 
 
 def check_strategy(strategy: UpdateStrategy) -> None:
-    """A known type; how far it may go is a number that is not negative, or a percentage."""
+    """A known type; how far it may go, if at all, is a number that is not negative, or a percentage."""
     if strategy.type not in ("", "RollingUpdate", "Recreate", "OnDelete"):
         raise InputError(f"{strategy.type!r} is unknown; use RollingUpdate, Recreate or OnDelete", "type")
     rolling = strategy.rolling_update
@@ -276,6 +281,10 @@ def check_strategy(strategy: UpdateStrategy) -> None:
                 raise error.at(f"rollingUpdate.{field}") from None
             if number < 0:
                 raise InputError(f"must be 0 or more, got {bound}", f"rollingUpdate.{field}")
+            if field == "maxUnavailable" and isinstance(bound, str) and int(bound.strip()[:-1]) > 100:
+                raise InputError(f"must be at most 100%, got {bound}", f"rollingUpdate.{field}")
+    if {rolling.max_surge, rolling.max_unavailable} <= {0, "0%"}:
+        raise InputError("must not be 0 where maxSurge is 0", "rollingUpdate.maxUnavailable")
 
 
 def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
@@ -288,6 +297,19 @@ def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
         raise InputError("must be labels that spec.selector matches", "template.metadata.labels")
 
 
+def check_replication_controller(spec: ReplicationControllerSpec) -> None:
+    """The selector, if it is not left to the template, matches the template's labels."""
+    if spec.template is not None and not spec.selector.items() <= spec.template.metadata.labels.items():
+        raise InputError("must be labels that spec.selector matches", "template.metadata.labels")
+
+
+def check_autoscaler(spec: HorizontalPodAutoscalerSpec) -> None:
+    """A maximum that is not below the minimum."""
+    least = 1 if spec.min_replicas is None else max(spec.min_replicas, 1)
+    if spec.max_replicas < least:
+        raise InputError(f"must be {least} or more, got {spec.max_replicas}", "maxReplicas")
+
+
 def check_job(spec: JobSpec) -> None:
     if spec.template == PodTemplateSpec():
         raise InputError("is required", "template")
@@ -296,15 +318,6 @@ def check_job(spec: JobSpec) -> None:
 def check_cron_job(spec: CronJobSpec) -> None:
     if spec.job_template == JobTemplateSpec():
         raise InputError("is required", "jobTemplate.spec.template")
-
-
-def refuse_null_containers(value: Any) -> None:
-    """InputError for a pod, as it is written, whose containers, or one of them, are null or none."""
-    spec = value.get("spec") if isinstance(value, dict) else None
-    if isinstance(spec, dict) and "containers" in spec and not spec["containers"]:
-        raise InputError("is required, with at least one container", "spec.containers")
-    if isinstance(spec, dict) and isinstance(spec.get("containers"), list) and None in spec["containers"]:
-        raise InputError("is null, not a container", f"spec.containers[{spec['containers'].index(None)}]")
 
 
 _ANY = 1_000_000
@@ -552,8 +565,10 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     PodDisruptionBudgetSpec: check_budget,
     DaemonSetSpec: check_workload,
     DeploymentSpec: check_workload,
+    HorizontalPodAutoscalerSpec: check_autoscaler,
     PodSpec: check_pod_spec,
     PreferredSchedulingTerm: check_preference,
+    ReplicationControllerSpec: check_replication_controller,
     StatefulSetSpec: check_workload,
     DeviceTaint: check_taint,
     DeviceToleration: check_device_toleration,

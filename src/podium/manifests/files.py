@@ -94,6 +94,7 @@ class ListedPod(Pod, frozen=True, kw_only=True):
 
 _PODS = msgspec.json.Decoder(list[ListedPod])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_UID = b'"uid"'
 
 
 class GuessError(Exception):
@@ -162,11 +163,16 @@ class LargeList:
 
 
 def _decoded_items(text: bytes) -> Items:
+    """Pods that all have a UID, else undecoded items: the text of one without is searched for unknown names."""
     try:
         try:
-            return _PODS.decode(text)
+            if _UID in text:
+                pods = _PODS.decode(text)
+                if all(pod.metadata.uid for pod in pods):
+                    return pods
         except (msgspec.ValidationError, UnicodeDecodeError):
-            return _ITEMS.decode(text)
+            pass
+        return _ITEMS.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise GuessError from None
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, doubt, doubt_about_name, refuse_null_containers
+from podium.manifests.checks import check, doubt, doubt_about_name
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -22,16 +22,20 @@ from podium.manifests.decode import (
     effective_namespace,
     entries,
     full_name,
+    is_sure_to_be_known,
     object_name,
     plain,
+    refuse_null_containers,
     refuse_unknown_version,
+    refuse_wrong_times,
     type_of,
     unknown_fields,
     unknown_kind,
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
 from podium.manifests.devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
-from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents
+from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents, refuse_duplicate_keys
+from podium.manifests.yaml_documents import unrendered
 from podium.memory import collector_paused
 from podium.model import (
     KINDS,
@@ -288,7 +292,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
     Objects come back in input order, as the API server would store them. One that an earlier source has too is applied
     over it, as `kubectl apply` does; twice in one source is an error. InputError, one line, for input that cannot be
     used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
-    errors; they are looked for in YAML, and in JSON of up to 1 MiB.
+    errors. In JSON of more than 1 MiB they are looked for in what has no UID: the API server drops them.
     """
     with collector_paused():
         # What standard input says can be read only once.
@@ -301,7 +305,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
             loading = _Loading(guesses=False, strict=strict)
             objects = loading.all_objects(sources)
         if not objects:
-            raise InputError(_nothing_found(sources, loading))
+            raise InputError(_nothing_found(sources, loading.ignored))
         return assemble(
             objects,
             [*loading.unknown, *loading.warnings],
@@ -386,27 +390,33 @@ class _Loading:
         return [stored.get(id(obj), obj) for obj in found]
 
     def _objects(self, source: Source) -> Iterator[Object]:
-        number = numbers(1)
+        number, ignored = numbers(1), self.ignored.copy()
         for document in read_documents(source, guess=self._guesses):
             self.has_guessed |= document.listed is not None
             try:
                 for entry in entries(document):
                     if next(number) % RELEASED_AFTER == 0:
                         document.release()
-                    obj = self._object(entry)
+                    try:
+                        obj = self._object(entry)
+                    except InputError as error:
+                        raise _with_cause(error, entry) from None
                     if obj is not None:
                         yield obj
             except NoKindError as error:
                 if not document.found or document.listed is not None:
                     raise
                 self.warnings.append(f"{error}; skipped")
+        only = self.ignored - ignored
+        if next(number) == only.total() + 1 and self._sources > 1 and isinstance(source, str | os.PathLike):
+            self.warnings.append(_nothing_found((source,), only))
 
     def _object(self, entry: Entry) -> Object | None:
         kind = type_of(entry.kind, entry.api_version)
         if kind is None:
             self._other(entry)
             return None
-        value = _manifest(entry)
+        value, text = _manifest(entry), entry.value
         if value is not None:
             self._check_names(entry, value)
         if entry.api_version in FLAT_VERSIONS:
@@ -416,16 +426,21 @@ class _Loading:
             obj = self._named(obj, entry)
         # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
         manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
+        if manifest and isinstance(text, Raw) and value is None:
+            self._check_text(entry, text)
         doubts = list[str | InputError]()
         try:
-            if manifest and (error := doubt_about_name(obj)) is not None:
-                doubts.append(error)
+            if manifest:
+                refuse_wrong_times(obj)
+                doubts += filter(None, [doubt_about_name(obj)])
             obj = self._stored(obj, doubts.append if manifest else None)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             raise error.at(f"{entry.document.file}: {name}") from None
         for problem in (*doubts, *refused_fields(obj)):
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
+            if unrendered(str(problem)):
+                raise InputError(str(problem))
             self._unknown(f"{entry.document.file}: {name}: {problem}; the API server would refuse it")
         return obj if self._is_new(obj, entry) else None
 
@@ -446,12 +461,17 @@ class _Loading:
         where = f"{entry.document.file}: {object_name(entry.kind, value)}"
         try:
             refuse_unknown_version(entry.kind, entry.api_version)
-            if entry.kind == "Pod":
-                refuse_null_containers(value)
+            refuse_null_containers(value)
         except InputError as error:
             raise error.at(where) from None
         for problem in unknown_fields(entry.kind, value):
             self._unknown(f"{where}: {problem}")
+
+    def _check_text(self, entry: Entry, text: Raw) -> None:
+        """Check the names of an object in a large file, whose text was not searched for keys that are set twice."""
+        if not is_sure_to_be_known(entry.kind, entry.api_version, text):
+            refuse_duplicate_keys(bytes(text), entry.document.where)
+            self._check_names(entry, plain(entry._replace(value=text)))
 
     def _unknown(self, problem: str) -> None:
         if self._strict:
@@ -523,9 +543,9 @@ class _Loading:
 
 
 def _manifest(entry: Entry) -> object | None:
-    """The value of an object that may be written by hand: one of a file that is not a large dump; else None.
+    """The value of an object of a file that is not large; else None.
 
-    Looking through a dump would take longer than reading it, and the API server has left unknown names out of it.
+    Making one of each object of a dump would take longer than reading it.
     """
     if entry.document.file == VALUES or entry.document.listed is not None:
         return None
@@ -533,10 +553,20 @@ def _manifest(entry: Entry) -> object | None:
     return None if isinstance(text, Raw) and len(memoryview(text)) > LARGE else plain(entry)
 
 
-def _nothing_found(sources: tuple[Source, ...], loading: _Loading) -> str:
+def _with_cause(error: InputError, entry: Entry) -> InputError:
+    """An error about an object, with what is likely to be its cause: a template to render, or a misspelt field."""
+    if problem := unrendered(str(error)):
+        return InputError(problem, entry.where)
+    value = plain(entry)
+    fields = unknown_fields(entry.kind, value) if type_of(entry.kind, entry.api_version) else ()
+    cause = unrendered(str(value)) or next(iter(fields), None)
+    return error if cause is None or cause in str(error) else InputError(f"{error}; {cause}")
+
+
+def _nothing_found(sources: tuple[Source, ...], ignored: Mapping[str, int]) -> str:
     names = ", ".join(dict.fromkeys(_name(source) for source in sources)) or VALUES
-    ignored = ", ".join(f"{number:,} {kind}" for kind, number in loading.ignored.items())
-    only = f"; only {ignored}" if ignored else ""
+    others = ", ".join(f"{number:,} {kind}" for kind, number in ignored.items())
+    only = f"; only {others}" if others else ""
     return f"{names}: no objects that scheduling reads, such as nodes and pods{only}"
 
 

@@ -11,6 +11,8 @@ import binascii
 import math
 import re
 from collections.abc import Iterator
+from io import BytesIO
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -86,6 +88,20 @@ def _json_number(number: float, text: str) -> int | float | str:
     return int(number) if number.is_integer() and abs(number) < _INTEGRAL_FLOAT_LIMIT else number
 
 
+_ACTION = re.compile(
+    r"\{\{-?\s*(?:[.$/(]|(?:block|default|define|else|end|fail|if|include|lookup|printf|quote|range|required|template|"
+    r"toYaml|tpl|with)\b).{0,80}?\}\}"
+)
+_LINES_BEFORE = 3
+"""So many lines before one that is not YAML may be what makes it so."""
+
+
+def unrendered(text: str) -> str | None:
+    """What to say of a text with an action of a Helm template in it, such as `{{ .Values.name }}`; None without one."""
+    found = _ACTION.search(text)
+    return f"{found[0]} looks like an unrendered Helm template; run `helm template` first" if found else None
+
+
 _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 # Kubernetes objects need a few dozen; the parser's time grows with the square of the depth.
@@ -105,18 +121,33 @@ def yaml_documents(text: bytes | str, name: str) -> Iterator[object]:
             event = parser.get_event()
             if isinstance(event, yaml.DocumentStartEvent):
                 number += 1
-                yield _Builder(parser, f"{name} document {number}").document()
+                yield _Builder(parser).document()
+    except _WrongDocumentError as error:
+        raise _wrong(text, f"{name} document {number}", error.line, str(error)) from None
     except yaml.MarkedYAMLError as error:
-        where, problem = error.problem_mark, error.problem or error.context or "not YAML"
-        line = f" line {where.line + 1}" if where else ""
-        raise InputError(f"{problem}; is it YAML?", f"{name} document {max(number, 1)}{line}") from None
+        where, problem = error.problem_mark, f"{error.problem or error.context or 'not YAML'}; is it YAML?"
+        raise _wrong(text, f"{name} document {max(number, 1)}", where.line if where else None, problem) from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         problem = getattr(error, "reason", "") or str(error).partition("\n")[0]
         raise InputError(f"cannot be read as YAML: {problem[:200]}", name) from None
     finally:
         parser.dispose()
+
+
+class _WrongDocumentError(Exception):
+    """YAML that means nothing to Kubernetes, and the line it is in, counted from 0."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def _wrong(text: bytes | str, document: str, line: int | None, problem: str) -> InputError:
+    if line is None:
+        return InputError(problem, document)
+    lines = BytesIO(text if isinstance(text, bytes) else text.encode("utf-8", "replace"))
+    around = b"".join(islice(lines, max(line - _LINES_BEFORE, 0), line + 1))
+    return InputError(unrendered(around.decode("utf-8", "replace")) or problem, f"{document} line {line + 1}")
 
 
 class _Open:
@@ -136,9 +167,8 @@ class _Open:
 class _Builder:
     """Builds one document with a stack of its own, so that nesting cannot exhaust Python's."""
 
-    def __init__(self, parser: Any, where: str) -> None:
+    def __init__(self, parser: Any) -> None:
         self.parser = parser
-        self.where = where
         self.anchors: dict[str, tuple[object, int]] = {}
         """What each anchor stands for, and how many values that is."""
         self.values = 0
@@ -249,8 +279,8 @@ class _Builder:
                 raise self._error("<< needs a map or a list of maps", event)
             target.update(each)
 
-    def _error(self, problem: str, event: Any) -> InputError:
-        return InputError(problem, f"{self.where} line {event.start_mark.line + 1}")
+    def _error(self, problem: str, event: Any) -> _WrongDocumentError:
+        return _WrongDocumentError(problem, event.start_mark.line)
 
 
 def _short(text: str) -> str:

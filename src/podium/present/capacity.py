@@ -230,13 +230,18 @@ def workload_name(fits: Fits) -> str:
 
 
 def stopping(answer: Capacity) -> str:
-    """What stops the next pod in a few words: the reasons, those of most nodes first."""
+    """What stops the next pod in a few words: the reasons, those of most nodes first.
+
+    Where there is only one, also what is in the way; where there are several, that would be too much for a row.
+    """
     stopped_by = answer.stopped_by
     reasons = {} if stopped_by is None or stopped_by.error else stopped_by.reasons()
-    if not reasons:
+    if stopped_by is None or not reasons:
         return answer.message
     most_first = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{reason} ({counted(number, 'node')})" for reason, number in most_first)
+    told = [f"{reason} ({counted(number, 'node')})" for reason, number in most_first]
+    things = summarized(tuple(stopped_by.rejected), answer.obstacles) if len(told) == 1 else []
+    return "; ".join([", ".join(told), *things])
 
 
 def workload_document(answers: Sequence[Capacity]) -> dict[str, Any]:
