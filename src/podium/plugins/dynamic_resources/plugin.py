@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -367,6 +367,14 @@ class DynamicResources(
         points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else frozenset())
         return points if rules.dynamic_resources_scores else points - {"score"}
 
+    @property
+    def needs(self) -> Set[tuple[str, str]]:
+        rules = self.release_rules
+        if not rules.dynamic_resources_by_default:
+            return frozenset()
+        scores = ("score",) if rules.device_alternatives else ()
+        return frozenset((point, "preFilter") for point in ("filter", *scores, "reserve"))
+
     def sign(self, pod: PodView) -> Hashable:
         return None
 
@@ -418,9 +426,7 @@ class DynamicResources(
     # -- filtering -------------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        if self.name not in state:
-            return Verdict.choose(np.ones(len(nodes), dtype=np.int64), (Status.error(self.REASON_NO_STATE),))
-        devices: PodDevices | None = state[self.name]
+        devices: PodDevices | None = state.get(self.name)
         if devices is None:
             return Verdict(np.zeros(len(nodes), dtype=np.int64), lambda code: SUCCESS)
         codes = devices.look_at(nodes, self.binding_timeout)
