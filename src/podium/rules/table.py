@@ -341,6 +341,9 @@ class Rules:
         DEVICES,
         "An alternative for all devices gets them all, not one and then those of the first alternative.",
     )
+    first_allocation_of_a_claim_counts: bool = _since(
+        "v1.36", DEVICES, "Of a claim that a pod lists twice, the devices that it got first count, not the last ones."
+    )
     device_timeout_is_an_error: bool = _since(
         "v1.36", DEVICES, "A search for devices that takes too long is an error, not a node that does not do."
     )

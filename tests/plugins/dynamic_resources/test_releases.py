@@ -317,6 +317,17 @@ def test_the_binding_timeout_is_refused_where_conditions_are_off() -> None:
         release.with_feature_gates({"DRADeviceBindingConditions": False}).set_up(config)
 
 
+@pytest.mark.parametrize(("release", "first", "second"), [("v1.35", "gpu-1", "gpu-0"), ("v1.36", "gpu-0", "gpu-1")])
+def test_a_claim_that_a_pod_lists_twice_gets_devices_twice(release: str, first: str, second: str) -> None:
+    objects = [make_node("a"), make_class(), gpus("a", 3), make_claim("c"), make_claim("other")]
+    scheduler = Scheduler(Cluster.from_objects(objects), release=release, tie_break="first")
+
+    twice = scheduler.place(make_pod("p", resource_claims=using("c", "c")), bind=False)
+    once = scheduler.place(make_pod("q", resource_claims=using("other")), bind=False)
+
+    assert (chosen(twice), chosen(once)) == ({"c": [first]}, {"other": [second]})
+
+
 # -- errors --------------------------------------------------------------------------------------------------------
 
 

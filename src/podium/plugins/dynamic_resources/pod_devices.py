@@ -227,7 +227,9 @@ class PodDevices:
     # -- the node that is taken ------------------------------------------------------------------------------------
 
     def allocations_on(self, node_name: str) -> list[PendingAllocation]:
-        """What each claim without devices gets on a node; of a claim that is listed twice only the first counts."""
+        """What each claim without devices gets on a node; one that the pod lists twice gets devices twice, and only the
+        first or the last count.
+        """
         (group,) = self._by_delegated(self._only(node_name))
         results = None if group[0] is None else self._results(group[0])
         if results is None:
@@ -239,7 +241,8 @@ class PodDevices:
         for claim, taken in zip(claims, results.solutions[self._cluster.rows[node_name]], strict=True):
             allocation = allocation_of(taken, node_name, claim.metadata.uid, self._rules)
             made = PendingAllocation(metadata=claim.metadata, claim=claim, allocation=allocation)
-            found.setdefault(claim.name, made)
+            if claim.name not in found or not self._rules.first_allocation_of_a_claim_counts:
+                found[claim.name] = made
         return list(found.values())
 
     def mappings_on(self, node_name: str) -> ExtendedRequests | None:
