@@ -333,6 +333,22 @@ def test_upgrade(cluster: str, tmp_path: Path) -> None:
     assert "From v1.33 to v1.37" in run("upgrade", "--from", "v1.33", "-f", cluster)[1]
 
 
+def test_upgrade_knows_the_gates_of_both_releases(tmp_path: Path) -> None:
+    """Requests of the pod as a whole count where the gate is on: the one pod fits only where they do not."""
+    node = {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}}
+    containers = [{"name": "c", "image": "i"}]
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": containers, "resources": {"requests": {"cpu": "2"}}}}
+    items = [{"apiVersion": "v1", "kind": "Node", **node}, {"apiVersion": "v1", "kind": "Pod", **pod}]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    off = "PodLevelResources=false"
+    between = ("upgrade", "-f", str(file), "--from", "v1.34", "--to", "v1.35")
+
+    assert "none of 1 pod changes" in run(*between)[1]
+    assert "v1.34: Requests of the pod as a whole" in run(*between, "--from-feature-gates", off)[1]
+    assert "v1.34: No longer: Requests of the pod as a whole" in run(*between, "--feature-gates", off)[1]
+
+
 def test_upgrade_fails_where_the_configuration_is_refused(cluster: str, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(

@@ -152,20 +152,104 @@ def test_a_plugin_that_failed_is_asked_again(monkeypatch: pytest.MonkeyPatch) ->
     assert scheduler.decide(make_pod("c")).feasible == ("n01", "n02")
 
 
+LACKS_PRE_FILTER = "it needs preFilter, where the profile does not run it"
+
+
+def enabled(name: str) -> dict[str, list[dict[str, str]]]:
+    return {"enabled": [{"name": name}]}
+
+
+def cluster_of_two() -> Cluster:
+    return Cluster.from_objects([make_node("n1"), make_node("n2")])
+
+
 def unprepared(name: str, point: str, release: str = "v1.37") -> Decision:
     """A pod decided on two nodes by a profile that leaves out one extension point of a plugin."""
     config = make_config({"plugins": {point: {"disabled": [{"name": name}]}}})
-    return Scheduler(Cluster.from_objects([make_node("n1"), make_node("n2")]), config, release=release).decide(
-        make_pod("p")
-    )
+    return Scheduler(cluster_of_two(), config, release=release).decide(make_pod("p"))
 
 
 @pytest.mark.parametrize("release", ["v1.29", "v1.37"])
-@pytest.mark.parametrize("name", ["InterPodAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread"])
+@pytest.mark.parametrize(
+    "name",
+    ["InterPodAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread", "VolumeBinding", "VolumeRestrictions"],
+)
 def test_a_filter_without_its_pre_filter_fails_even_where_it_has_nothing_to_do(name: str, release: str) -> None:
-    assert unprepared(name, "preFilter", release).error == (
-        f"plugin '{name}' failed: it needs preFilter, where the profile does not run it"
+    assert unprepared(name, "preFilter", release).error == (f"plugin '{name}' failed: {LACKS_PRE_FILTER}")
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "fails"),
+    [
+        ("DynamicResources", "v1.33", False),
+        ("DynamicResources", "v1.34", True),
+        ("NodeDeclaredFeatures", "v1.36", True),
+    ],
+)
+def test_filters_without_their_pre_filter_fail_where_their_feature_is_on(name: str, release: str, fails: bool) -> None:
+    config = make_config({"plugins": {"multiPoint": {"disabled": [{"name": name}]}, "filter": enabled(name)}})
+
+    decision = Scheduler(cluster_of_two(), config, release=release).decide(make_pod("p"))
+
+    assert (decision.error == f"plugin '{name}' failed: {LACKS_PRE_FILTER}") is fails
+    assert fails or decision.feasible == ("n1", "n2")
+
+
+def test_an_error_while_victims_are_looked_for_is_part_of_the_message() -> None:
+    """The filter is not reached before, because there is no room anywhere."""
+    config = make_config({"plugins": {"preFilter": {"disabled": [{"name": "PodTopologySpread"}]}}})
+    small = make_pod("small", node_name="n1", requests={"cpu": "1"}, priority=0)
+    cluster = Cluster.from_objects([make_node("n1", cpu="1"), small])
+
+    decision = Scheduler(cluster, config).decide(make_pod("p", requests={"cpu": "1"}, priority=10), preempt=True)
+
+    assert not decision.error
+    assert decision.message == (
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        f"preemption: plugin 'PodTopologySpread' failed: {LACKS_PRE_FILTER}"
     )
+
+
+@pytest.mark.parametrize(
+    ("release", "point", "fails"),
+    [
+        ("v1.36", "score", False),
+        ("v1.37", "score", True),
+        ("v1.37", "preScore", True),
+        ("v1.29", "score", False),
+    ],
+)
+def test_volumes_are_scored_by_what_pre_filter_finds(release: str, point: str, fails: bool) -> None:
+    name = "VolumeBinding"
+    config = make_config({"plugins": {"multiPoint": {"disabled": [{"name": name}]}, point: enabled(name)}})
+
+    decision = Scheduler(cluster_of_two(), config, release=release).decide(make_pod("p"))
+
+    assert (LACKS_PRE_FILTER in decision.error) is fails
+
+
+@pytest.mark.parametrize("name", ["VolumeBinding", "DynamicResources"])
+def test_a_reservation_without_pre_filter_fails(name: str) -> None:
+    config = make_config({"plugins": {"multiPoint": {"disabled": [{"name": name}]}, "reserve": enabled(name)}})
+    cluster = cluster_of_two()
+
+    decision = Scheduler(cluster, config).place(make_pod("p"))
+
+    assert LACKS_PRE_FILTER in decision.error
+    assert not list(cluster.placed())
+
+
+def test_disks_in_use_are_found_without_pre_filter() -> None:
+    """Other nodes are an error; where there are none, the pod is rejected like any other."""
+    name = "VolumeRestrictions"
+    config = make_config({"plugins": {"preFilter": {"disabled": [{"name": name}]}}})
+    disk = [{"name": "d", "awsElasticBlockStore": {"volumeID": "v"}}]
+    users = [make_pod(f"user-{node}", node_name=node, volumes=disk) for node in ("n1", "n2")]
+    for there in (users[:1], users):
+        cluster = Cluster.from_objects([make_node("n1"), make_node("n2"), *there])
+        decision = Scheduler(cluster, config).decide(make_pod("p", volumes=disk))
+        assert bool(decision.error) is (len(there) < 2)
+    assert {status.plugin for status in decision.rejected.values()} == {name}
 
 
 @pytest.mark.parametrize("name", ["InterPodAffinity", "PodTopologySpread", "TaintToleration"])

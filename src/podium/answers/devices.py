@@ -139,7 +139,7 @@ def _state(device: PooledDevice, candidate: CandidateDevice | None, inventory: I
         return DeviceState.SHARED
     if device.counters and not CounterUse(in_use).has_enough(candidate.pool, device):
         return DeviceState.BLOCKED
-    return DeviceState.TAINTED if device.taints and inventory.rules.device_taints else DeviceState.FREE
+    return DeviceState.TAINTED if device.taints else DeviceState.FREE
 
 
 def _left(device: PooledDevice, inventory: Inventory) -> dict[str, str]:

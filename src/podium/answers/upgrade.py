@@ -248,6 +248,10 @@ class Upgrade:
         groups = _grouped(self.changed, lambda pod: [cause.name for cause in pod.causes] or [""])
         return [(causes.get(group.name), group) for group in groups]
 
+    def said(self, cause: Difference) -> str:
+        """The sentence of a difference, or that it is no longer so: after a downgrade, or with a gate switched off."""
+        return cause.sentence if getattr(self.after.rules, cause.name) else f"No longer: {cause.sentence}"
+
     def by_workload(self) -> list[ChangeGroup]:
         return _grouped(self.changed, lambda pod: [f"{pod.pod.partition('/')[0]} {pod.workload}"])
 
@@ -267,7 +271,7 @@ class Upgrade:
             {
                 **group.to_dict(),
                 "release": cause.release if cause else None,
-                "sentence": cause.sentence if cause else TOGETHER,
+                "sentence": self.said(cause) if cause else TOGETHER,
             }
             for cause, group in self.by_cause()
         ]

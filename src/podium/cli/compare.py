@@ -317,6 +317,10 @@ def upgrade(
         bool, typer.Option("--replay", help="Also place all pods from scratch by both releases, and compare.")
     ] = False,
     feature_gates: options.FeatureGates = None,
+    from_feature_gates: Annotated[
+        str | None,
+        typer.Option("--from-feature-gates", metavar="A=true,B=false", help="Those that are switched now."),
+    ] = None,
     fail_when: UpgradeFailIf = [],
     output: Output = Format.TABLE,
     everything: Annotated[bool, typer.Option("--all", help="Show every pod and workload, not the first ten.")] = False,
@@ -325,7 +329,7 @@ def upgrade(
 ) -> int:
     """What changes when the scheduler of this cluster is upgraded: pods that go elsewhere, no longer fit, or fit now.
 
-    Every running and every pending pod is decided by both releases; a tie is not a change. Feature gates are those of
+    Every running and every pending pod is decided by both releases; a tie is not a change. --feature-gates are those of
     the new release. Exit code 1 if a pod no longer fits or the configuration is refused; with --fail-if, if that holds.
     """
     from podium import answers
@@ -342,7 +346,7 @@ def upgrade(
     mention(objects, verbose=source.verbose)
     before, after = (
         choose_release(options.WhichRelease(release=name, feature_gates=gates), objects)
-        for name, gates in ((from_, None), (to, feature_gates))
+        for name, gates in ((from_, from_feature_gates), (to, feature_gates))
     )
     cluster = Cluster.from_objects(objects)
     pods = len(cluster.pending) + sum(1 for _ in cluster.placed())

@@ -61,6 +61,10 @@ class Problems:
     def add(self, path: str, what: str) -> None:
         self.errors.append(f"{path}: {what}" if path else what)
 
+    def has(self, path: str) -> bool:
+        """Whether something is wrong with a field."""
+        return any(error.startswith(f"{path}: ") for error in self.errors)
+
     def unknown(self, path: str) -> None:
         self.errors.append(f"unknown field {quote(path)}")
 

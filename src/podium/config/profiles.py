@@ -190,7 +190,9 @@ def expand(sets: PluginSets, known: KnownPlugins, path: str, problems: Problems)
 
 def _check_enabled(point: str, plugins: PluginSet, known: KnownPlugins, path: str, problems: Problems) -> None:
     seen = set()
-    for plugin in plugins.enabled:
+    for index, plugin in enumerate(plugins.enabled):
+        if problems.has(f"{path}[{index}]"):
+            continue
         if plugin.name not in known:
             why = f": {REPLACED}" if plugin.name in REMOVED_PLUGINS else ""
             problems.add(path, f"plugin {quote(plugin.name)} does not exist{why}")

@@ -346,7 +346,13 @@ class Recheck:
             if not len(undecided):
                 break
             if results is None:
-                found_here = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
+                try:
+                    found_here = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
+                except PluginError as error:
+                    # Here it fails the search for victims, not the pod.
+                    for place in undecided.tolist():
+                        found[place] = Status.error(str(error))._replace(plugin=error.plugin)
+                    break
                 verdict = checked_verdict(plugin.name, found_here, len(undecided))
             else:
                 results.catch_up()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -77,8 +77,8 @@ class Plugin:
     """The heading of the plugin's scores in a table, where its name is too long; empty for the name itself."""
     reads: Aspect | None = None
     """The aspects of a node that the results depend on; None stands for all of them, and no result is kept."""
-    needs: frozenset[str] = frozenset()
-    """Of `preFilter` and `preScore`, those without which the plugin cannot filter or score: it fails for every pod."""
+    runs_at: frozenset[str] = frozenset()
+    """The extension points at which a profile runs the plugin; none for one outside a profile."""
     release_rules: Rules = NEWEST_RULES
     """How the release decides that the plugin is part of; known once the plugin is made, so not to `__init__`."""
 
@@ -89,6 +89,11 @@ class Plugin:
     def points(cls, rules: Rules) -> frozenset[str]:
         """The extension points the plugin serves in a release; none where the release does not have the plugin."""
         return points_of(cls)
+
+    @property
+    def needs(self) -> Set[tuple[str, str]]:
+        """The points at which the plugin fails for every pod, each with the earlier one without which it does."""
+        return frozenset()
 
     def sign(self, pod: PodView) -> Hashable:
         """The part of a pod that the results depend on: pods with equal signatures share results.

@@ -98,20 +98,32 @@ class Weighted(NamedTuple):
     weight: int
 
 
-class Unprepared(FilterPlugin, ScorePlugin):
+def lacks(point: str) -> str:
+    """Why a plugin fails that runs without the point at which it looks at the pod first."""
+    return f"it needs {point}, where the profile does not run it"
+
+
+class Unprepared(FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
     """Stands in for a plugin that runs without the point at which it looks at the pod first: it always fails."""
 
     def __init__(self, plugin: str, point: str) -> None:
         super().__init__()
         # The plugin itself may run at another point, and is known by its name there.
         self.name = f"{plugin} without {point}"
-        self._error = PluginError(plugin, f"failed: it needs {point}, where the profile does not run it")
+        self._point = point
+        self._error = PluginError(plugin, f"failed: {lacks(point)}")
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         raise self._error
 
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
+        raise self._error
+
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         raise self._error
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return Status.error(lacks(self._point))
 
 
 class Framework:
@@ -127,17 +139,19 @@ class Framework:
         self.pre_enqueue = self._at("preEnqueue", PreEnqueuePlugin)
         self.queue_sort = self._at("queueSort", QueueSortPlugin)
         self.pre_filter = self._at("preFilter", PreFilterPlugin)
-        self.filter: list[FilterPlugin] = [self._prepared(p, "preFilter") for p in self._at("filter", FilterPlugin)]
+        self.filter: list[FilterPlugin] = [self._prepared(p, "filter") for p in self._at("filter", FilterPlugin)]
         self.post_filter = self._at("postFilter", PostFilterPlugin)
-        self.pre_score = self._at("preScore", PreScorePlugin)
-        self.reserve = self._at("reserve", ReservePlugin)
+        self.pre_score: list[PreScorePlugin] = [
+            self._prepared(p, "preScore") for p in self._at("preScore", PreScorePlugin)
+        ]
+        self.reserve: list[ReservePlugin] = [self._prepared(p, "reserve") for p in self._at("reserve", ReservePlugin)]
         self.permit = self._at("permit", PermitPlugin)
         self.pre_bind = self._at("preBind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
         scores = self._at("score", ScorePlugin)
         weights = {ref.name: ref.weight for ref in profile.points.get("score", ())}
-        self.score = [Weighted(self._prepared(plugin, "preScore"), weights[plugin.name]) for plugin in scores]
+        self.score = [Weighted(self._prepared(plugin, "score"), weights[plugin.name]) for plugin in scores]
 
     def obstacles(self, rejected: RejectedNodes) -> dict[str, tuple[Obstacle, ...]]:
         """What is in the way on each rejected node, as far as it has a name.
@@ -161,6 +175,9 @@ class Framework:
             try:
                 plugin = self.plugins[name] = self._registry[name](self.profile.args.get(name))
                 plugin.release_rules = self.rules
+                plugin.runs_at = frozenset(
+                    point for point, refs in self.profile.points.items() if any(ref.name == name for ref in refs)
+                )
             except PodiumError:
                 raise
             except Exception as error:  # whatever a user's constructor raises, the profile cannot be used
@@ -168,8 +185,8 @@ class Framework:
 
     def _prepared(self, plugin: P, point: str) -> P | Unprepared:
         """The plugin, or one that fails in its place where the profile leaves out a point that it needs."""
-        runs = any(ref.name == plugin.name for ref in self.profile.points.get(point, ()))
-        return plugin if runs or point not in plugin.needs else Unprepared(plugin.name, point)
+        lacking = next((need for at, need in plugin.needs if at == point and need not in plugin.runs_at), "")
+        return Unprepared(plugin.name, lacking) if lacking else plugin
 
     def _at(self, point: str, kind: type[P]) -> list[P]:
         """The plugins of an extension point, less those that have nothing to do there in a simulation."""

@@ -328,7 +328,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
     """Reject nodes by required terms of the pod and of pods there; score by preferred terms of both."""
 
     name = "InterPodAffinity"
-    needs = frozenset(("preFilter", "preScore"))
+    needs = frozenset((("filter", "preFilter"), ("score", "preScore")))
     title = "PodAff"
     REASON_AFFINITY = "node(s) didn't match pod affinity rules"
     REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

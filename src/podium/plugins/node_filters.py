@@ -4,7 +4,7 @@ TaintToleration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 from msgspec.structs import replace
@@ -158,7 +158,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Reject nodes where a host port of the pod is in use."""
 
     name = "NodePorts"
-    needs = frozenset(("preFilter",))
+    needs = frozenset((("filter", "preFilter"),))
     reads = Aspect.PORTS
     REASON = "node(s) didn't have free ports for the requested pod ports"
 
@@ -267,6 +267,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def points(cls, rules: Rules) -> frozenset[str]:
         return super().points(rules) if rules.has_node_declared_features else frozenset()
 
+    @property
+    def needs(self) -> Set[tuple[str, str]]:
+        return frozenset((("filter", "preFilter"),)) if self.release_rules.node_declared_features else frozenset()
+
     def sign(self, pod: PodView) -> Hashable:
         return required_features(pod.spec)
 
@@ -307,7 +311,7 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesB
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
-    needs = frozenset(("preScore",))
+    needs = frozenset((("score", "preScore"),))
     title = "Taint"
     reads = Aspect.TAINTS
     reverse = True

@@ -261,7 +261,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """
 
     name = "NodeResourcesFit"
-    needs = frozenset(("preFilter",))
+    needs = frozenset((("filter", "preFilter"),))
     title = "Fit"
     reads = Aspect.RESOURCES
 

@@ -247,7 +247,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
     """Reject nodes where a hard constraint's skew would grow too large; prefer nodes that even out soft ones."""
 
     name = "PodTopologySpread"
-    needs = frozenset(("preFilter", "preScore"))
+    needs = frozenset((("filter", "preFilter"), ("score", "preScore")))
     title = "Spread"
     REASON = "node(s) didn't match pod topology spread constraints"
     REASON_LABEL = f"{REASON} (missing required label)"

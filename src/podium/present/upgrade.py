@@ -76,7 +76,8 @@ def _configuration_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
 def _cause_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
     yield Line("BECAUSE", "bold")
     for cause, group in upgrade.by_cause():
-        sentence = f"{cause.release}: {cause.sentence}" if cause else TOGETHER
+        since = f"{cause.release}: " if cause and cause.release else ""
+        sentence = f"{since}{upgrade.said(cause)}" if cause else TOGETHER
         yield from wrapped(sentence, width, first=f"{group.total:>6,}  ", then=" " * 8)
         if cause:
             gate = f", feature gate {cause.gate}" if cause.gate else ""

@@ -331,15 +331,18 @@ class Rules:
         DEVICES,
         "A pool is complete by all its slices, not by those for the node; incomplete and invalid ones are passed over.",
     )
-    device_search_knows_capacity: bool = _since(
-        "v1.36",
+    distinct_attribute_is_dropped: bool = _since(
+        "v1.35",
         DEVICES,
-        "The search for devices knows distinctAttribute, bindsToNode and capacity requests.",
+        "Where claims may not share devices, one with distinctAttribute is refused; before, any values would do.",
     )
     device_alternatives_may_take_all: bool = _since(
         "v1.36",
         DEVICES,
         "An alternative for all devices gets them all, not one and then those of the first alternative.",
+    )
+    first_allocation_of_a_claim_counts: bool = _since(
+        "v1.36", DEVICES, "Of a claim that a pod lists twice, the devices that it got first count, not the last ones."
     )
     device_timeout_is_an_error: bool = _since(
         "v1.36", DEVICES, "A search for devices that takes too long is an error, not a node that does not do."
@@ -385,7 +388,9 @@ class Rules:
         "NodeResourcesFit needs requestedToCapacityRatio for that strategy, and refuses it for another one.",
     )
     reads_dynamic_resources_args: bool = _since("v1.34", CONFIGURATION, "DynamicResources takes arguments.")
-    reads_binding_timeout: bool = _since("v1.36", CONFIGURATION, "DynamicResources takes a bindingTimeout.")
+    reads_binding_timeout: bool = _gated(
+        "DRADeviceBindingConditions", CONFIGURATION, "DynamicResources takes a bindingTimeout."
+    )
     has_gang_scheduling: bool = _since("v1.35", CONFIGURATION, "There is a plugin GangScheduling, which does nothing.")
     more_plugins_pre_filter: bool = _since(
         "v1.37", CONFIGURATION, "NodeUnschedulable and TaintToleration may be named at preFilter."

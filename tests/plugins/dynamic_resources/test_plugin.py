@@ -256,7 +256,7 @@ def test_it_can_be_disabled() -> None:
 def test_without_its_prefilter_its_filter_refuses() -> None:
     config = make_config({"plugins": {"preFilter": {"disabled": [{"name": "DynamicResources"}]}}})
 
-    assert "not found" in decided(make_node("a"), make_claim("c"), config=config).error
+    assert "it needs preFilter" in decided(make_node("a"), make_claim("c"), config=config).error
 
 
 def test_it_serves_the_points_that_configurations_may_name() -> None:

@@ -12,6 +12,7 @@ from device_objects import DRIVER, chosen, decided, exactly, gpus, make_claim, m
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine.release import crashing_resources, release_of
+from podium.errors import ConfigError
 from podium.model import Node, Object, ResourceClaim
 from podium.model.devices import (
     AllocationResult,
@@ -44,7 +45,16 @@ INCOMPLETE = [make_slice("s1", "gpu-0", node="a", pool=TWO_SLICES)]
 ELSEWHERE = [*INCOMPLETE, make_slice("s2", "gpu-9", node="b", pool=TWO_SLICES)]
 INVALID = [make_slice(name, "gpu-0", node="a", pool=TWO_SLICES) for name in ("s1", "s2")]
 TAINTED = gpus("a", 1, taints=[{"key": "broken", "effect": "NoSchedule"}])
-PARTITIONED = gpus("a", 1, consumesCounters=[{"counterSet": "x", "counters": {"m": {"value": "1"}}}])
+PARTITIONED = make_slice(
+    "p",
+    *(
+        {"name": name, "consumesCounters": [{"counterSet": "x", "counters": {"m": {"value": "1"}}}]}
+        for name in ("gpu-0", "gpu-1")
+    ),
+    node="a",
+    pool=TWO_SLICES,
+)
+ON_A = {"name": "gpu-0", "nodeName": "a"}
 COUNTERS = make_slice("x", node="a", sharedCounters=[{"name": "x", "counters": {"m": {"value": "1"}}}], pool=TWO_SLICES)
 WITH_GROUPS = make_slice(
     "g",
@@ -126,9 +136,24 @@ BINDING = gpus("a", 1, bindingConditions=["Ready"], bindingFailureConditions=["F
         ),
         pytest.param(
             [PARTITIONED, COUNTERS],
+            exactly(count=2),
+            {"v1.34": "gpu-0 gpu-1", "v1.35": "gpu-0 gpu-1", "v1.36": NONE, "v1.37": NONE},
+            id="devices that take from counters",
+        ),
+        pytest.param(
+            [make_slice("s1", ON_A, perDeviceNodeSelection=True)],
             exactly(),
-            {"v1.35": NONE},
-            id="a device that takes from counters",
+            {"v1.34": NONE, "v1.35": NONE, "v1.36": "gpu-0", "v1.37": "gpu-0"},
+            id="a slice whose devices say which node they are for",
+        ),
+        pytest.param(
+            [
+                make_slice("s1", ON_A, perDeviceNodeSelection=True, pool=TWO_SLICES),
+                make_slice("s2", "gpu-1", node="a", pool=TWO_SLICES),
+            ],
+            exactly(allocationMode="All"),
+            {"v1.35": "error", "v1.36": "gpu-0 gpu-1"},
+            id="a pool that lacks a slice that is refused",
         ),
         pytest.param(
             [gpus("a", 1)],
@@ -136,7 +161,12 @@ BINDING = gpus("a", 1, bindingConditions=["Ready"], bindingFailureConditions=["F
             {"v1.34": "gpu-0", "v1.35": "gpu-0", "v1.36": NONE},
             id="capacity that no device has",
         ),
-        pytest.param([BINDING], exactly(), {"v1.35": NONE, "v1.36": "gpu-0"}, id="conditions"),
+        pytest.param(
+            [BINDING, make_slice("b", "gpu-9", node="a")],
+            exactly(),
+            {"v1.34": "gpu-0", "v1.35": "gpu-0", "v1.36": "gpu-9", "v1.37": "gpu-9"},
+            id="devices with conditions come last",
+        ),
         pytest.param(
             [WITH_GROUPS, COUNTERS],
             exactly(),
@@ -174,43 +204,131 @@ def test_lists_are_not_compared(constraint: str, release: str) -> None:
         assert bool(decided(make_node("a"), LISTS, claim, release=release).node) is fits
 
 
-@pytest.mark.parametrize(("release", "error"), [("v1.34", True), ("v1.35", True), ("v1.36", False)])
-def test_distinct_attributes_are_unknown_before_v1_36(release: str, error: bool) -> None:
-    claim = make_claim("c", exactly(count=2), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}])
+# -- fields that the API server drops ------------------------------------------------------------------------------
 
-    assert ("constraint #0: empty" in decided(make_node("a"), gpus("a", 2), claim, release=release).error) is error
+DISTINCT = [{"distinctAttribute": f"{DRIVER}/numa"}]
 
 
 @pytest.mark.parametrize(
-    ("gate", "request_", "said"),
-    [
-        ("DRAAdminAccess", exactly(adminAccess=False), "request r0: admin access is requested, but the feature is"),
-        ("DRAPrioritizedList", either({}), "resource claim default/c, request r0: has subrequests, but"),
-    ],
+    ("release", "expected"),
+    [("v1.34", "gpu-0 gpu-2"), ("v1.35", "error"), ("v1.36", NONE), ("v1.37", NONE)],
 )
-def test_gates_that_v1_35_can_switch_off(gate: str, request_: Fields, said: str) -> None:
-    release = release_of("v1.35").with_feature_gates({gate: False})
-    cluster = Cluster.from_objects([make_node("a"), make_class(), gpus("a", 1), make_claim("c", request_)])
+def test_distinct_attributes(release: str, expected: str) -> None:
+    """v1.34 forgets to drop the field, and then only looks whether devices have the attribute."""
+    first, third = ({"name": name, "attributes": {"numa": {"int": 0}}} for name in ("gpu-0", "gpu-2"))
+    slice_ = make_slice("a", first, "gpu-1", third, node="a")
+    decision = decided(make_node("a"), slice_, make_claim("c", exactly(count=2), constraints=DISTINCT), release=release)
 
-    decision = Scheduler(cluster, release=release).decide(make_pod(resource_claims=using("c")))
+    assert outcome(decision) == expected
+    assert ("v1.35 drops distinctAttribute of constraint 0" in decision.error) is (expected == "error")
 
-    assert said in decision.error + decision.message
+
+def switched_off(gates: str, *objects: Object, release: str) -> Decision:
+    """The decision about a pod that uses the claim c, with a few feature gates off."""
+    switched = release_of(release).with_feature_gates(dict.fromkeys(gates.split(), False))
+    cluster = Cluster.from_objects([make_node("a"), make_class(), *objects])
+    return Scheduler(cluster, release=switched).decide(make_pod(resource_claims=using("c")))
+
+
+STEPS = {"memory": {"value": "8", "requestPolicy": {"validRange": {"min": "4", "step": "4"}}}}
+SHARED = gpus("a", 2, allowMultipleAllocations=True, capacity=STEPS)
 
 
 @pytest.mark.parametrize(
-    ("kind", "request_"),
+    ("gates", "slice_", "request_", "on", "off"),
     [
-        ("request r0", exactly(capacity={})),
-        ("subrequest s0", either({"capacity": {"requests": {"memory": "1"}}})),
+        pytest.param("DRADeviceTaints DRADeviceTaintRules", TAINTED, exactly(), NONE, "gpu-0", id="taints"),
+        pytest.param(
+            "DRAConsumableCapacity",
+            SHARED,
+            exactly(capacity={"requests": {"memory": "9"}}),
+            NONE,
+            "gpu-0",
+            id="capacity requests",
+        ),
+        pytest.param(
+            "DRAConsumableCapacity",
+            SHARED,
+            either({"capacity": {"requests": {"memory": "9"}}, "count": 2}, {}),
+            "gpu-0",
+            "gpu-0 gpu-1",
+            id="capacity requests of alternatives",
+        ),
+        pytest.param(
+            "DRAConsumableCapacity",
+            SHARED,
+            exactly(where="!device.allowMultipleAllocations"),
+            NONE,
+            "gpu-0",
+            id="devices that several claims may have",
+        ),
     ],
 )
-def test_capacity_requests_where_capacity_is_switched_off(kind: str, request_: Fields) -> None:
-    release = release_of("v1.37").with_feature_gates({"DRAConsumableCapacity": False})
-    cluster = Cluster.from_objects([make_node("a"), make_class(), gpus("a", 1), make_claim("c", request_)])
+@pytest.mark.parametrize("release", ["v1.36", "v1.37"])
+def test_fields_are_dropped_where_their_gate_is_off(
+    release: str, gates: str, slice_: Object, request_: Fields, on: str, off: str
+) -> None:
+    found = [outcome(switched_off(each, slice_, make_claim("c", request_), release=release)) for each in ("", gates)]
 
-    decision = Scheduler(cluster, release=release).decide(make_pod(resource_claims=using("c")))
+    assert found == [on, off]
 
-    assert f"claim default/c, {kind}: has capacity requests" in decision.error
+
+@pytest.mark.parametrize(("gates", "is_bound"), [("", True), ("DRADeviceBindingConditions", False)])
+def test_devices_do_not_bind_to_the_node_where_conditions_are_off(gates: str, is_bound: bool) -> None:
+    slice_ = make_slice("x", {"name": "gpu-0", "bindsToNode": True}, allNodes=True)
+    decision = switched_off(gates, slice_, make_claim("c"), release="v1.37")
+
+    assert ("c" in decision.details.get("nodeSelectors", {})) is is_bound
+
+
+@pytest.mark.parametrize("release", ["v1.34", "v1.35"])
+def test_administration_is_dropped_where_it_is_off(release: str) -> None:
+    """So the request may not have the device that is in use, and the one for administration counts as in use."""
+    held = DeviceRequestAllocationResult(request="r0", driver=DRIVER, pool="a", device="gpu-0", admin_access=True)
+    status = ResourceClaimStatus(allocation=AllocationResult(devices=DeviceAllocationResult(results=[held])))
+    holder = make_claim("held", exactly(adminAccess=True))
+    assert isinstance(holder, ResourceClaim)
+    objects = gpus("a", 2), replace(holder, status=status), make_claim("c", exactly(adminAccess=True, count=2))
+
+    assert outcome(switched_off("", *objects, release=release)) == "gpu-0 gpu-1"
+    assert outcome(switched_off("DRAAdminAccess", *objects, release=release)) == NONE
+
+
+def test_claims_that_are_refused_without_what_is_dropped_are_not_there() -> None:
+    """Neither does a pod find them, nor do they hold devices."""
+    said = switched_off("DRAPrioritizedList", gpus("a", 1), make_claim("c", either({})), release="v1.36").error
+    assert 'could not find ResourceClaim "default/c": v1.36 drops firstAvailable of request r0' in said
+
+    held = DeviceRequestAllocationResult(request="r0/s0", driver=DRIVER, pool="a", device="gpu-0")
+    status = ResourceClaimStatus(allocation=AllocationResult(devices=DeviceAllocationResult(results=[held])))
+    holder = make_claim("held", either({}))
+    assert isinstance(holder, ResourceClaim)
+    objects = gpus("a", 1), replace(holder, status=status), make_claim("c")
+    assert outcome(switched_off("", *objects, release="v1.36")) == NONE
+    assert outcome(switched_off("DRAPrioritizedList", *objects, release="v1.36")) == "gpu-0"
+
+
+def test_the_binding_timeout_is_refused_where_conditions_are_off() -> None:
+    config = with_args("DynamicResources", bindingTimeout="10s")
+    release = release_of("v1.36")
+    release.set_up(config)
+
+    with pytest.raises(ConfigError, match="bindingTimeout"):
+        release.with_feature_gates({"DRADeviceBindingConditions": False}).set_up(config)
+
+
+@pytest.mark.parametrize(("release", "first", "second"), [("v1.35", "gpu-1", "gpu-0"), ("v1.36", "gpu-0", "gpu-1")])
+def test_a_claim_that_a_pod_lists_twice_gets_devices_twice(release: str, first: str, second: str) -> None:
+    objects = [make_node("a"), make_class(), gpus("a", 3), make_claim("c"), make_claim("other")]
+    scheduler = Scheduler(Cluster.from_objects(objects), release=release, tie_break="first")
+
+    twice = scheduler.place(make_pod("p", resource_claims=using("c", "c")), bind=False)
+    once = scheduler.place(make_pod("q", resource_claims=using("other")), bind=False)
+
+    assert (chosen(twice), chosen(once)) == ({"c": [first]}, {"other": [second]})
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from podium.plugins.dynamic_resources.requests import (
     Constraint,
     CounterUse,
     Option,
-    Request,
     SelectionError,
     Shapes,
     constraints_of,
@@ -135,7 +134,6 @@ class DeviceSearch:
         """Find out how many devices the claim wants at least, and which ones where it wants all."""
         least = 0
         for request in shape.requests:
-            self._check_capacity_requests(number, request)
             for option in request.options:
                 self._check_features(number, option)
                 if option.is_all:
@@ -151,30 +149,11 @@ class DeviceSearch:
         if least > MOST_DEVICES:
             reason = f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}"
             raise AllocationError(reason, number, is_of_claim=True)
-        for place, constraint in enumerate(shape.constraints):
-            if constraint.match_attribute is None and not self._rules.device_search_knows_capacity:
-                reason = "empty constraint (unsupported constraint type?)"
-                raise AllocationError(f"constraint #{place}: {reason}", number)
-        self._constraints.append(
-            constraints_of(shape.constraints, compare_all=self._rules.distinct_attribute_compares_all)
-        )
-
-    def _check_capacity_requests(self, number: int, request: Request) -> None:
-        if self._rules.device_capacity or not self._rules.device_search_knows_capacity:
-            return
-        for option in request.options:
-            if option.asks_for_capacity:
-                kind = "subrequest" if request.is_list else "request"
-                reason = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
-                raise AllocationError(f"{kind} {option.own_name}: {reason}", number)
+        self._constraints.append(constraints_of(shape.constraints, self._rules))
 
     def _check_features(self, number: int, option: Option) -> None:
-        reason = ""
         if option.derives_attributes and self._rules.device_alpha_fields_are_refused:
             reason = "cannot handle request with derived attributes, the feature is disabled"
-        elif option.mentions_admin and not self._rules.device_admin_access:
-            reason = "admin access is requested, but the feature is disabled"
-        if reason:
             raise AllocationError(f"request {option.own_name}: {reason}", number)
 
     def _count(self, option: Option) -> int:
@@ -287,8 +266,6 @@ class DeviceSearch:
 
     def _selects(self, number: int, option: Option, candidate: CandidateDevice) -> bool:
         device = candidate.device
-        if device.device.binding_conditions and not self._rules.device_binding_conditions:
-            return False
         device_class = self._classes[option.class_name]
         try:
             if not selects(expressions_of(device_class.spec.selectors), device, self._rules):
@@ -302,8 +279,6 @@ class DeviceSearch:
 
     def _amounts_of(self, number: int, option: Option, device: PooledDevice) -> Amounts | None:
         """What an option takes of a device's capacity; None if that is not possible."""
-        if not self._rules.device_capacity:
-            return {}
         key = option, device
         if key not in self._amounts:
             try:
@@ -317,7 +292,7 @@ class DeviceSearch:
         return self._amounts[key]
 
     def _has_room(self, device: PooledDevice, amounts: Amounts, *, count_use: bool = True) -> bool:
-        if not device.capacity or not self._rules.device_capacity:
+        if not device.capacity:
             return True
         if not count_use:
             return has_room(device.capacity, amounts)
@@ -327,17 +302,16 @@ class DeviceSearch:
     def _take(self, number: int, option: Option, candidate: CandidateDevice) -> bool:
         """Take a device if nothing is in the way; a constraint in the way of all devices is an error."""
         device, pool, _ = candidate
-        is_shared = device.is_shared and self._rules.device_capacity
-        if self._is_in_use(number, option, device) or (device.counters and not self._rules.device_counters):
+        if self._is_in_use(number, option, device):
             return False
         amounts = self._amounts_of(number, option, device)
         if amounts is None or (not option.is_all and not self._has_room(device, amounts)):
             return False
         # A share of a device that is in use already costs no counters.
-        takes_counters = bool(device.counters) and not (is_shared and self._is_paid_for(device))
+        takes_counters = bool(device.counters) and not (device.is_shared and self._is_paid_for(device))
         if takes_counters and not self._counters.has_enough(pool, device):
             return False
-        if self._rules.device_taints and any(not any_tolerates(option.tolerations, each) for each in device.taints):
+        if any(not any_tolerates(option.tolerations, each) for each in device.taints):
             return False
         if not self._meets_constraints(number, option, device):
             if option.is_all:
@@ -350,11 +324,11 @@ class DeviceSearch:
             return False
         if takes_counters:
             self._counters.take(pool, device)
-        if is_shared:
+        if device.is_shared:
             self._capacity.setdefault(device, []).append(amounts)
         else:
             self._taken.setdefault(device, []).append(number)
-        self._solution[number].append(Taken(option, candidate, amounts if is_shared else None, takes_counters))
+        self._solution[number].append(Taken(option, candidate, amounts if device.is_shared else None, takes_counters))
         return True
 
     def _give_back(self, number: int) -> None:

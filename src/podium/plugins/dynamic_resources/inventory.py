@@ -7,16 +7,102 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
+
+from msgspec.structs import replace
 
 from podium.cluster import Aspect, Cluster
 from podium.cluster.columns import ChangeLog
 from podium.cluster.store import Store
 from podium.model import DeviceClass, DeviceTaintRule, Object, ResourceSlice
-from podium.model.devices import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from podium.model.devices import (
+    AllocationResult,
+    Device,
+    DeviceCapacity,
+    DeviceRequest,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSliceSpec,
+)
 from podium.model.quantity import parse_quantity
 from podium.plugins.dynamic_resources.pools import DeviceID, NodePools, PoolBuilder, PooledSlice, PoolID, Slices
 from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.rules import Rules
+
+# -- what the API server keeps -------------------------------------------------------------------------------------
+
+
+_UNSAID = Device()
+
+
+def _fields_of_devices(rules: Rules) -> dict[str, Any]:
+    """The fields of devices that belong to features which are off, as they are where nobody sets them."""
+    by_feature = (
+        (rules.device_taints, ("taints",)),
+        (rules.device_counters, ("consumes_counters", "node_name", "node_selector", "all_nodes")),
+        (rules.device_binding_conditions, ("binding_conditions", "binding_failure_conditions", "binds_to_node")),
+        (rules.device_capacity, ("allow_multiple_allocations",)),
+    )
+    return {name: getattr(_UNSAID, name) for is_on, names in by_feature if not is_on for name in names}
+
+
+def kept_slice(spec: ResourceSliceSpec, rules: Rules) -> ResourceSliceSpec | None:
+    """A slice as the API server of a release stores it: without the fields of features that are off.
+
+    None for one that it refuses then: nothing says any more which nodes it is for.
+    """
+    dropped = _fields_of_devices(rules)
+    if not dropped:
+        return spec
+    devices = [replace(device, **dropped) for device in spec.devices]
+    if not rules.device_capacity:
+        devices = [replace(device, capacity=_without_policies(device)) for device in devices]
+    if rules.device_counters:
+        return replace(spec, devices=devices)
+    if spec.per_device_node_selection:
+        return None
+    return replace(spec, devices=devices, shared_counters=[])
+
+
+def _without_policies(device: Device) -> dict[str, DeviceCapacity]:
+    return {name: replace(each, request_policy=None) for name, each in device.capacity.items()}
+
+
+def kept_requests(spec: ResourceClaimSpec, rules: Rules) -> list[DeviceRequest]:
+    """The requests of a claim as the API server of a release stores them: without the fields of features that are off.
+
+    Tolerations stay: where taints are off there is nothing to tolerate.
+    """
+    requests = spec.devices.requests
+    dropped = {} if rules.device_capacity else {"capacity": None}
+    dropped_from_exact = dropped if rules.device_admin_access else {**dropped, "admin_access": None}
+    if not dropped_from_exact:
+        return requests
+    return [
+        replace(
+            request,
+            exactly=None if request.exactly is None else replace(request.exactly, **dropped_from_exact),
+            first_available=[replace(each, **dropped) for each in request.first_available],
+        )
+        for request in requests
+    ]
+
+
+def refused_field(spec: ResourceClaimSpec, rules: Rules) -> str:
+    """A field without which the API server of a release refuses a claim, and that it drops; empty if there is none."""
+    if not rules.device_alternatives:
+        for request in spec.devices.requests:
+            if request.first_available:
+                return f"firstAvailable of request {request.name}"
+    if not rules.device_capacity and rules.distinct_attribute_is_dropped:
+        for place, constraint in enumerate(spec.devices.constraints):
+            if constraint.distinct_attribute is not None:
+                return f"distinctAttribute of constraint {place}"
+    return ""
+
+
+# -- what is in use ------------------------------------------------------------------------------------------------
 
 
 class PendingAllocation(Object, frozen=True):
@@ -35,8 +121,8 @@ NONE: Results = []
 class DevicesInUse:
     """The devices that claims have, kept up to date claim by claim."""
 
-    def __init__(self, *, consumable_capacity: bool) -> None:
-        self._consumable_capacity = consumable_capacity
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
         self._as_of = -1
         self._held: dict[_Key, Results] = {}
         self.exclusively: Counter[DeviceID] = Counter()
@@ -67,7 +153,7 @@ class DevicesInUse:
         )
         touched: set[PoolID] = set()
         for key in keys:
-            touched |= self._replace(key, _held(store, key))
+            touched |= self._replace(key, self._results(store, key))
         self._as_of = store.version
         self.versions.update(touched)
         return touched
@@ -75,6 +161,16 @@ class DevicesInUse:
     def _all_keys(self, store: Store) -> Iterable[_Key]:
         keys = self._held.keys() | {(ResourceClaim, each.namespace, each.name) for each in store.of(ResourceClaim)}
         return keys | {(PendingAllocation, each.namespace, each.name) for each in store.of(PendingAllocation)}
+
+    def _results(self, store: Store, key: _Key) -> Results:
+        kind, namespace, name = key
+        item = store.of(kind).get(name, namespace)
+        allocation: AllocationResult | None = None
+        if isinstance(item, PendingAllocation):
+            allocation = item.allocation
+        elif isinstance(item, ResourceClaim) and not refused_field(item.spec, self._rules):
+            allocation = item.status.allocation
+        return NONE if allocation is None else allocation.devices.results
 
     def _replace(self, key: _Key, results: Results) -> set[PoolID]:
         before = self._held.pop(key, NONE)
@@ -90,10 +186,10 @@ class DevicesInUse:
 
     def _count(self, result: DeviceRequestAllocationResult, amount: int) -> None:
         """Let a device count as taken (1) or no longer (-1); one taken for administration does not count."""
-        if result.admin_access:
+        if result.admin_access and self._rules.device_admin_access:
             return
         device = DeviceID(result.driver, result.pool, result.device)
-        if result.share_id is None or not self._consumable_capacity:
+        if result.share_id is None or not self._rules.device_capacity:
             _add(self.exclusively, device, amount)
             return
         _add(self.shares, device, amount)
@@ -111,23 +207,12 @@ def _add(counts: Counter[DeviceID], device: DeviceID, amount: int) -> None:
         del counts[device]
 
 
-def _held(store: Store, key: _Key) -> Results:
-    kind, namespace, name = key
-    item = store.of(kind).get(name, namespace)
-    allocation: AllocationResult | None = None
-    if isinstance(item, PendingAllocation):
-        allocation = item.allocation
-    elif isinstance(item, ResourceClaim):
-        allocation = item.status.allocation
-    return NONE if allocation is None else allocation.devices.results
-
-
 class Inventory:
     """What the search needs to know of a cluster, kept up to date from its changes."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.in_use = DevicesInUse(consumable_capacity=rules.device_capacity)
+        self.in_use = DevicesInUse(rules)
         self.log = ChangeLog()
         """The rows whose devices, or what is in use of them, changed."""
         self.epoch = 0
@@ -201,7 +286,10 @@ class Inventory:
             known = before.get(name)
             if known is None or known[0] is not each:
                 touched |= {known[1].pool_id} if known else set()
-                known = each, PooledSlice(each, self._taint_rules)
+                spec = kept_slice(each.spec, self.rules)
+                if spec is None:
+                    continue
+                known = each, PooledSlice(name, spec, self._taint_rules)
                 touched.add(known[1].pool_id)
             self._slices[name] = known
         self._index()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ from podium.model.quantity import format_quantity
 from podium.model.selectors import any_tolerates
 from podium.plugins.dynamic_resources.device_search import TIMED_OUT
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
-from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of
+from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of, refused_field
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.dynamic_resources.pools import DeviceID
 from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
@@ -102,11 +103,11 @@ def device_fixes(rejected: RejectedPod, rules: Rules) -> Iterator[Change]:
     """Changes each of which may get the pod its devices on the node; only a decision with them can tell."""
     cluster, row = rejected.cluster, rejected.cluster.rows[rejected.node]
     inventory = inventory_of(cluster, rules)
-    for asked in _asked_for(rejected.pod, cluster):
+    for asked in _asked_for(rejected.pod, cluster, rules):
         if asked.claim.status.allocation is not None:
             yield from evict_few(_reserving(asked.claim, cluster))
             continue
-        by_request = list(tallies_of(inventory, cluster, shape_of(asked.claim.spec), row))
+        by_request = list(tallies_of(inventory, cluster, shape_of(asked.claim.spec, rules), row))
         are_met = all(any(tally.is_enough for tally in tallies) for tallies in by_request)
         for tally in (tally for tallies in by_request for tally in tallies):
             if are_met or not tally.is_enough:
@@ -115,7 +116,7 @@ def device_fixes(rejected: RejectedPod, rules: Rules) -> Iterator[Change]:
     yield from (evict([pod]) for pod in _holders(cluster, inventory, rejected.node))
 
 
-def _asked_for(pod: Pod, cluster: Cluster) -> Iterator[_Asked]:
+def _asked_for(pod: Pod, cluster: Cluster, rules: Rules) -> Iterator[_Asked]:
     """The claims of a pod as far as they are there."""
     for reference in pod.spec.resource_claims:
         try:
@@ -123,7 +124,7 @@ def _asked_for(pod: Pod, cluster: Cluster) -> Iterator[_Asked]:
         except ClaimError:
             continue
         claim = None if name is None else cluster.store.of(ResourceClaim).get(name, pod.namespace)
-        if claim is not None:
+        if claim is not None and not refused_field(claim.spec, rules):
             template = reference.resource_claim_template_name
             yield _Asked(claim, f"claim template {pod.namespace}/{template}" if template else f"claim {claim.key}")
 
@@ -181,8 +182,6 @@ def _less_capacity(asked: _Asked, option: Option, inventory: Inventory, row: int
 
 def _in_the_way(option: Option, inventory: Inventory, row: int, cluster: Cluster) -> list[Taint]:
     """The taints of the node's devices that a request does not tolerate, each once."""
-    if not inventory.rules.device_taints:
-        return []
     found = [
         taint
         for each in inventory.pools_of(row).candidates
@@ -284,12 +283,12 @@ def _devices(allocation: AllocationResult) -> Iterator[DeviceID]:
 ADD, UPDATE, DELETE = Action.ADD, Action.UPDATE, Action.DELETE
 
 
-def claim_changed(waiting: WaitingPod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+def claim_changed(rules: Rules, waiting: WaitingPod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
     """A claim of the pod came or changed its status, or some claim gave back its devices."""
     if new is None:
         return old is not None and old.status.allocation is not None
     try:
-        claims = claims_of(waiting.pod, waiting.cluster.store)
+        claims = claims_of(waiting.pod, waiting.cluster.store, rules)
     except ClaimError:
         return False
     if old is not None and old.status.allocation is not None and new.status.allocation is None:
@@ -299,12 +298,12 @@ def claim_changed(waiting: WaitingPod, old: ResourceClaim | None, new: ResourceC
     return old is None or old.status != new.status
 
 
-def claims_are_there(waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
+def claims_are_there(rules: Rules, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
     """The waiting pod itself says which claims were made for it, and they are there."""
     if new is None or not waiting.is_same(new):
         return False
     try:
-        claims_of(new, waiting.cluster.store)
+        claims_of(new, waiting.cluster.store, rules)
     except ClaimError:
         return False
     return True
@@ -315,8 +314,8 @@ def events(rules: Rules) -> Sequence[EventHint]:
     of_claims = ADD | UPDATE | (DELETE if rules.deleted_claims_free_devices else Action(0))
     return (
         EventHint("Node", ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-        EventHint("ResourceClaim", of_claims, claim_changed),
-        EventHint("Pod", Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, claims_are_there),
+        EventHint("ResourceClaim", of_claims, partial(claim_changed, rules)),
+        EventHint("Pod", Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, partial(claims_are_there, rules)),
         EventHint("DeviceClass", ADD | UPDATE),
         EventHint("ResourceSlice", ADD | UPDATE),
         EventHint("DeviceTaintRule", ADD | UPDATE | DELETE),
@@ -368,6 +367,14 @@ class DynamicResources(
         points = super().points(rules) | ({"podGroupPostFilter"} if rules.has_pod_group_post_filter else frozenset())
         return points if rules.dynamic_resources_scores else points - {"score"}
 
+    @property
+    def needs(self) -> Set[tuple[str, str]]:
+        rules = self.release_rules
+        if not rules.dynamic_resources_by_default:
+            return frozenset()
+        scores = ("score",) if rules.device_alternatives else ()
+        return frozenset((point, "preFilter") for point in ("filter", *scores, "reserve"))
+
     def sign(self, pod: PodView) -> Hashable:
         return None
 
@@ -390,7 +397,7 @@ class DynamicResources(
     def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
         try:
             if pod.spec.resource_claims and self.release_rules.dynamic_resources_by_default:
-                claims_of(pod, cluster.store)
+                claims_of(pod, cluster.store, self.release_rules)
         except ClaimError as error:
             return Status.unresolvable(str(error))
         return SUCCESS
@@ -401,7 +408,7 @@ class DynamicResources(
         if not self.varies(state.info, cluster):
             return PreFilterResult(SKIP)
         try:
-            claims = claims_of(pod, cluster.store)
+            claims = claims_of(pod, cluster.store, self.release_rules)
         except ClaimError as error:
             return PreFilterResult(Status.unresolvable(str(error)))
         devices = PodDevices(
@@ -419,9 +426,7 @@ class DynamicResources(
     # -- filtering -------------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        if self.name not in state:
-            return Verdict.choose(np.ones(len(nodes), dtype=np.int64), (Status.error(self.REASON_NO_STATE),))
-        devices: PodDevices | None = state[self.name]
+        devices: PodDevices | None = state.get(self.name)
         if devices is None:
             return Verdict(np.zeros(len(nodes), dtype=np.int64), lambda code: SUCCESS)
         codes = devices.look_at(nodes, self.binding_timeout)
@@ -460,9 +465,7 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         devices: PodDevices | None = state.get(self.name)
-        if devices is None or not self.release_rules.device_alternatives:
-            return np.zeros(len(nodes), dtype=np.int64)
-        return devices.ranks(nodes)
+        return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
 
     # -- what may help ---------------------------------------------------------------------------------------------
 
@@ -472,7 +475,7 @@ class DynamicResources(
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         pod, cluster, rules = rejected.pod, rejected.cluster, self.release_rules
         try:
-            claims = claims_of(pod, cluster.store)
+            claims = claims_of(pod, cluster.store, rules)
         except ClaimError:
             return {}
         devices = PodDevices(pod, cluster.info_of(pod), claims, cluster, rules, KnownSearches(), 0)
@@ -524,10 +527,7 @@ def _problem(claim: ResourceClaim, cluster: Cluster, rules: Rules) -> str:
     if pending is not None and pending.claim.metadata.uid == claim.metadata.uid:
         return f"resource claim {claim.key} is in the process of being allocated"
     classes = cluster.store.of(DeviceClass)
-    for request in shape_of(claim.spec).requests:
-        if request.is_list and not rules.device_alternatives:
-            reason = "has subrequests, but the DRAPrioritizedList feature is disabled"
-            return f"resource claim {claim.key}, request {request.name}: {reason}"
+    for request in shape_of(claim.spec, rules).requests:
         for option in request.options:
             if classes.get(option.class_name) is None:
                 return f"request {option.name}: device class {option.class_name} does not exist"

@@ -163,9 +163,9 @@ class PodDevices:
 
     def _shapes(self, delegated: Delegated) -> Shapes:
         """What is looked for where devices serve these resources."""
-        shapes = [shape_of(claim.spec) for claim in self.to_allocate]
+        shapes = [shape_of(claim.spec, self._rules) for claim in self.to_allocate]
         if self.special is not None and (delegated or self.claims):
-            shapes.append(shape_of(self._extended(delegated).spec))
+            shapes.append(shape_of(self._extended(delegated).spec, self._rules))
         return tuple(shapes)
 
     def shapes_on(self, node_name: str) -> Shapes:
@@ -207,7 +207,7 @@ class PodDevices:
     def _rank_of_allocated(self) -> int:
         """The part of the claims that have their devices already."""
         return sum(
-            shape_of(claim.spec).rank(result.request for result in claim.status.allocation.devices.results)
+            shape_of(claim.spec, self._rules).rank(result.request for result in claim.status.allocation.devices.results)
             for claim in self.claims
             if claim.status.allocation is not None
         )
@@ -219,13 +219,17 @@ class PodDevices:
         return [
             (claim.name, request, points)
             for claim, allocation in (*pending, *known)
-            for request, points in shape_of(claim.spec).ranked(each.request for each in allocation.devices.results)
+            for request, points in shape_of(claim.spec, self._rules).ranked(
+                each.request for each in allocation.devices.results
+            )
         ]
 
     # -- the node that is taken ------------------------------------------------------------------------------------
 
     def allocations_on(self, node_name: str) -> list[PendingAllocation]:
-        """What each claim without devices gets on a node; of a claim that is listed twice only the first counts."""
+        """What each claim without devices gets on a node; one that the pod lists twice gets devices twice, and only the
+        first or the last count.
+        """
         (group,) = self._by_delegated(self._only(node_name))
         results = None if group[0] is None else self._results(group[0])
         if results is None:
@@ -237,7 +241,8 @@ class PodDevices:
         for claim, taken in zip(claims, results.solutions[self._cluster.rows[node_name]], strict=True):
             allocation = allocation_of(taken, node_name, claim.metadata.uid, self._rules)
             made = PendingAllocation(metadata=claim.metadata, claim=claim, allocation=allocation)
-            found.setdefault(claim.name, made)
+            if claim.name not in found or not self._rules.first_allocation_of_a_claim_counts:
+                found[claim.name] = made
         return list(found.values())
 
     def mappings_on(self, node_name: str) -> ExtendedRequests | None:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from podium.model import DeviceTaintRule, NodeSelector, Quantity, ResourceSlice
+from podium.model import DeviceTaintRule, NodeSelector, Quantity
 from podium.model.devices import (
     CapacityRequestPolicyRange,
     Device,
     DeviceAttribute,
     DeviceCapacity,
     DeviceCounterConsumption,
+    ResourceSliceSpec,
 )
 from podium.model.quantity import (
     MAX_INT64,
@@ -248,9 +249,8 @@ class PooledSlice:
         "spec",
     )
 
-    def __init__(self, resource_slice: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> None:
-        spec = resource_slice.spec
-        self.name, self.spec = resource_slice.name, spec
+    def __init__(self, name: str, spec: ResourceSliceSpec, rules: Iterable[DeviceTaintRule]) -> None:
+        self.name, self.spec = name, spec
         self.pool_id = PoolID(spec.driver, spec.pool.name)
         self.per_device = spec.per_device_node_selection
         self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
@@ -403,12 +403,10 @@ class PoolBuilder:
         return found
 
     def _is_for(self, each: PooledSlice, node_name: str, labels: Labels) -> bool:
-        rules = self._rules
-        if not rules.device_counters and (each.per_device or each.counter_sets):
-            return False
         if self._is_ignored(each):
             return False
-        return each.reaches(node_name, labels, counters_everywhere=not rules.counter_slices_are_for_their_nodes)
+        everywhere = not self._rules.counter_slices_are_for_their_nodes
+        return each.reaches(node_name, labels, counters_everywhere=everywhere)
 
     def _is_ignored(self, each: PooledSlice) -> bool:
         return each.has_compatibility_groups and self._rules.device_alpha_fields_are_refused
@@ -455,8 +453,7 @@ class PoolBuilder:
                 amounts = {(each.name, name): parse_quantity(one.value) for name, one in each.counters.items()}
                 pool.counters.update(amounts)
         pool.elsewhere = [*_devices(others)]
-        needs_counters = self._rules.device_counters
-        if needs_counters and not all(_has_counters(pool, each) for each in (*pool.devices, *pool.elsewhere)):
+        if not all(_has_counters(pool, each) for each in (*pool.devices, *pool.elsewhere)):
             return Pool(pool_id, INVALID)
         return pool
 

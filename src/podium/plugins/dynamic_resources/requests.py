@@ -28,7 +28,7 @@ from podium.model.devices import (
     ResourceClaimSpec,
 )
 from podium.model.pod import PodResourceClaim
-from podium.plugins.dynamic_resources.inventory import DevicesInUse
+from podium.plugins.dynamic_resources.inventory import DevicesInUse, kept_requests, refused_field
 from podium.plugins.dynamic_resources.pools import Amount, Counters, Pool, PooledDevice, PoolID
 from podium.rules import Rules
 
@@ -44,7 +44,6 @@ class Option:
     """A request, or one of the alternatives of a request: so many devices of a class."""
 
     __slots__ = (
-        "asks_for_capacity",
         "capacity",
         "class_name",
         "count",
@@ -52,7 +51,6 @@ class Option:
         "expressions",
         "is_admin",
         "is_all",
-        "mentions_admin",
         "name",
         "request_name",
         "subrequest_name",
@@ -68,10 +66,8 @@ class Option:
         self.expressions = expressions_of(asked.selectors)
         self.is_all, self.count = asked.allocation_mode == ALL, asked.count
         self.is_admin = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
-        self.mentions_admin = isinstance(asked, ExactDeviceRequest) and asked.admin_access is not None
         self.derives_attributes = bool(asked.derived_attributes)
         self.tolerations: list[DeviceToleration] = asked.tolerations
-        self.asks_for_capacity = asked.capacity is not None
         requests = asked.capacity.requests if asked.capacity else {}
         self.capacity = {name: Amount.of(quantity) for name, quantity in requests.items()}
 
@@ -93,8 +89,8 @@ class ClaimShape:
 
     __slots__ = ("constraints", "requests")
 
-    def __init__(self, spec: ResourceClaimSpec) -> None:
-        self.requests = [_request(request) for request in spec.devices.requests]
+    def __init__(self, spec: ResourceClaimSpec, rules: Rules) -> None:
+        self.requests = [_request(request) for request in kept_requests(spec, rules)]
         self.constraints: list[DeviceConstraint] = spec.devices.constraints
 
     def classes(self) -> Iterable[tuple[str, str]]:
@@ -121,14 +117,14 @@ MOST_ALTERNATIVES = 8
 Shapes = tuple[ClaimShape, ...]
 
 
-def shape_of(spec: ResourceClaimSpec) -> ClaimShape:
-    """The compiled form of a claim's spec."""
-    return _shape(_encode(spec))
+def shape_of(spec: ResourceClaimSpec, rules: Rules) -> ClaimShape:
+    """The compiled form of a claim's spec, as a release reads it."""
+    return _shape(_encode(spec), rules)
 
 
 @lru_cache(maxsize=4096)
-def _shape(text: bytes) -> ClaimShape:
-    return ClaimShape(_decode(text))
+def _shape(text: bytes, rules: Rules) -> ClaimShape:
+    return ClaimShape(_decode(text), rules)
 
 
 def expressions_of(selectors: Iterable[DeviceSelector]) -> tuple[str, ...]:
@@ -192,8 +188,7 @@ def _evaluate(expression: str, device: PooledDevice, rules: Rules, number: int) 
         raise SelectionError(f"selector #{number}: CEL compile error: {selector}")
     try:
         if device.seen_by_cel is None:
-            is_shared = device.is_shared and rules.device_search_knows_capacity
-            device.seen_by_cel = _prepared(device, rules, is_shared=is_shared)
+            device.seen_by_cel = _prepared(device, rules, is_shared=device.is_shared)
         return selector.matches_device(device.seen_by_cel)
     except CelError as error:
         where = f" on device {device.id}" if rules.device_errors_say_more else ""
@@ -256,8 +251,21 @@ class ClaimError(Exception):
     """Why a pod cannot be decided for now: one of its claims is not what it should be."""
 
 
-def claims_of(pod: Pod, store: Store) -> list[ResourceClaim]:
-    """The pod's claims in its order, less those it turned out not to need; ClaimError if one is not there yet."""
+def claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceClaim]:
+    """The pod's claims in its order, less those it turned out not to need; ClaimError if one is not there yet.
+
+    One that the API server of the release refuses is not there.
+    """
+    claims = _named_claims(pod, store)
+    for claim in claims:
+        field = refused_field(claim.spec, rules)
+        if field:
+            why = f"{rules.release} drops {field} and refuses what is left, as the feature is off"
+            raise ClaimError(f'could not find ResourceClaim "{claim.key}": {why}')
+    return claims
+
+
+def _named_claims(pod: Pod, store: Store) -> list[ResourceClaim]:
     claims = []
     for reference in pod.spec.resource_claims:
         name = claim_name(pod, reference)
@@ -279,11 +287,11 @@ def claims_key(pod: Pod, store: Store) -> Hashable:
     if not pod.spec.resource_claims:
         return None
     try:
-        claims = claims_of(pod, store)
+        claims = _named_claims(pod, store)
     except ClaimError as error:
         return str(error)
     return tuple(
-        shape_of(claim.spec) if claim.status.allocation is None else (claim.namespace, claim.name) for claim in claims
+        _encode(claim.spec) if claim.status.allocation is None else (claim.namespace, claim.name) for claim in claims
     )
 
 
@@ -352,17 +360,18 @@ class Constraint(Protocol):
         """Forget the device that was taken last."""
 
 
-def constraints_of(constraints: Iterable[DeviceConstraint], *, compare_all: bool) -> list[Constraint]:
+def constraints_of(constraints: Iterable[DeviceConstraint], rules: Rules) -> list[Constraint]:
     """The constraints of a claim, with no device taken yet."""
+    distinct: type[_DistinctValues | _DistinctByRequest | _AnyValue] = _DistinctValues
+    if not rules.distinct_attribute_compares_all:
+        distinct = _DistinctByRequest if rules.distinct_attribute_is_dropped else _AnyValue
     made: list[Constraint] = []
     for each in constraints:
         requests = frozenset(each.requests)
         if each.match_attribute is not None:
             made.append(_SameValue(each.match_attribute, requests))
-        elif each.distinct_attribute is not None and not compare_all:
-            made.append(_DistinctByRequest(each.distinct_attribute, requests))
         elif each.distinct_attribute is not None:
-            made.append(_DistinctValues(each.distinct_attribute, requests))
+            made.append(distinct(each.distinct_attribute, requests))
     return made
 
 
@@ -459,6 +468,16 @@ class _DistinctByRequest(_OnAttribute):
         if self._concerns(option):
             self._values.pop(option.request_name, None)
             self._count -= 1
+
+
+class _AnyValue(_OnAttribute):
+    """What v1.34 makes of distinct values: every device has one, and none is compared with another."""
+
+    def add(self, option: Option, device: PooledDevice) -> bool:
+        return not self._concerns(option) or device.attribute(self._attribute) is not None
+
+    def remove(self, option: Option) -> None:
+        """There is nothing to forget."""
 
 
 class CounterUse:

@@ -72,8 +72,7 @@ def node_selector_of(taken: list[Taken], node_name: str, rules: Rules) -> NodeSe
     expressions: list[SelectorRequirement] = []
     for each in taken:
         device = each.candidate.device
-        binds = device.device.binds_to_node and rules.device_search_knows_capacity
-        if device.reach.node_name is not None or binds:
+        if device.reach.node_name is not None or device.device.binds_to_node:
             requirement = SelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=[node_name])
             return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[requirement])])
         terms = device.reach.selector.node_selector_terms if device.reach.selector else []
@@ -277,7 +276,7 @@ def _count(tally: DeviceTally, candidate: CandidateDevice, of_class: tuple[str, 
         tally.in_use += 1
     elif not _has_room(option, candidate, inventory):
         tally.full += 1
-    elif rules.device_taints and any(not any_tolerates(option.tolerations, taint) for taint in device.taints):
+    elif any(not any_tolerates(option.tolerations, taint) for taint in device.taints):
         tally.tainted += 1
     else:
         tally.left += 1
@@ -285,15 +284,14 @@ def _count(tally: DeviceTally, candidate: CandidateDevice, of_class: tuple[str, 
 
 def _has_room(option: Option, candidate: CandidateDevice, inventory: Inventory) -> bool:
     device, rules, in_use = candidate.device, inventory.rules, inventory.in_use
-    if rules.device_capacity:
-        try:
-            amounts = consumed_amounts(
-                device.capacity, option.capacity, keeps_format=rules.capacity_steps_keep_their_format
-            )
-        except CapacityError:
-            return False
-        if amounts is None or not has_room(device.capacity, amounts, in_use.consumed.get(device.id, {})):
-            return False
+    try:
+        amounts = consumed_amounts(
+            device.capacity, option.capacity, keeps_format=rules.capacity_steps_keep_their_format
+        )
+    except CapacityError:
+        return False
+    if amounts is None or not has_room(device.capacity, amounts, in_use.consumed.get(device.id, {})):
+        return False
     return not device.counters or CounterUse(in_use).has_enough(candidate.pool, device)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -197,6 +197,11 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
     def points(cls, rules: Rules) -> frozenset[str]:
         points = super().points(rules)
         return points if rules.volume_binding_skips_score else points - {"preScore"}
+
+    @property
+    def needs(self) -> Set[tuple[str, str]]:
+        scores = ("preScore", "score") if self._scorer is not None else ()
+        return frozenset((point, "preFilter") for point in ("filter", *scores, "reserve"))
 
     @property
     def scores_other_pods(self) -> bool:

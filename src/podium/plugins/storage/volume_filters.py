@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
+from podium.cluster import Aspect, Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Mask
 from podium.cluster.store import Store
 from podium.framework.plugin import CycleState, PreFilterPlugin, PreFilterResult
+from podium.framework.registry import lacks
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
@@ -122,6 +123,10 @@ class _FilterState(NamedTuple):
     """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
 
 
+def _disks(pod: Pod) -> list[DiskUse]:
+    return [use for volume in pod.spec.volumes for use in disk_uses(volume)]
+
+
 class VolumeRestrictions(PreFilterPlugin, StorageFilter):
     """Reject nodes where an in-tree disk of the pod is in use, and all nodes while a ReadWriteOncePod claim is."""
 
@@ -148,7 +153,7 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
                     return PreFilterResult(Status.unresolvable(claim_not_found(name)))
                 if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                     exclusive.add(name)
-        disks = [use for volume in pod.spec.volumes for use in disk_uses(volume)]
+        disks = _disks(pod)
         if not disks and not exclusive:
             return SKIPPED
         in_use = self._in_use.of(nodes.cluster)
@@ -172,16 +177,26 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
         state[self.name] = found._replace(conflicts=found.conflicts + amount * shared)
         return SUCCESS
 
+    def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
+        return self._is_unprepared or super().concerns(info, cluster)
+
+    @property
+    def _is_unprepared(self) -> bool:
+        """Whether a profile leaves out PreFilter: then the plugin fails on nodes where no disk is in the way."""
+        return "filter" in self.runs_at and "preFilter" not in self.runs_at
+
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        found: _FilterState = state[self.name]
-        codes = np.full(len(nodes), 2 if found.conflicts > 0 else 0, dtype=np.int64)
+        found = _FilterState(_disks(pod), frozenset(), 0) if self._is_unprepared else state[self.name]
+        elsewhere = 3 if self._is_unprepared else 2 if found.conflicts > 0 else 0
+        codes = np.full(len(nodes), elsewhere, dtype=np.int64)
         if found.disks:
             in_use = self._in_use.of(nodes.cluster)
             in_use.catch_up(nodes.cluster)
             codes[nodes.among(in_use.conflicts(found.disks))] = 1
         names_mode = self.release_rules.read_write_once_pod_names_mode
         claim_in_use = self.REASON_READ_WRITE_ONCE_POD if names_mode else self.REASON_SAME_CLAIM
-        return Verdict.choose(codes, (Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)))
+        reasons = Status.unschedulable(self.REASON_DISK), Status.unschedulable(claim_in_use)
+        return Verdict.choose(codes, (*reasons, Status.error(lacks("preFilter"))))
 
     def events_to_register(self) -> Sequence[EventHint]:
         rules = self.release_rules
@@ -199,10 +214,9 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
         if old.namespace != pod.namespace:
             return False
         held: dict[DiskIdentity, bool] = {}
-        for disk, read_only in (use for volume in old.spec.volumes for use in disk_uses(volume)):
+        for disk, read_only in _disks(old):
             held[disk] = held.get(disk, True) and read_only
-        wanted = (use for volume in pod.spec.volumes for use in disk_uses(volume))
-        if any(disk in held and not (read_only and held[disk]) for disk, read_only in wanted):
+        if any(disk in held and not (read_only and held[disk]) for disk, read_only in _disks(pod)):
             return True
         return bool(claims_named(old) & claims_named(pod))
 

@@ -478,7 +478,7 @@ def _configuration(upgrade: Upgrade) -> Markup | None:
 def _causes(upgrade: Upgrade) -> Markup:
     causes = upgrade.by_cause()
     kinds = counts_by_kind([group for _, group in causes])
-    said = [(cause.release, cause.sentence) if cause else ("", TOGETHER) for cause, _ in causes]
+    said = [(cause.release, upgrade.said(cause)) if cause else ("", TOGETHER) for cause, _ in causes]
     numbers = zip(*kinds.values(), strict=True)
     rows = [(*counts, *words) for counts, words in zip(numbers, said, strict=True)]
     return section("Because", table([*_numbers(kinds), "Release", "Difference"], rows))
