@@ -287,6 +287,15 @@ def test_names_kubernetes_does_not_know_are_told_in_a_large_file_too(
     assert sum("unknown" in warning for warning in warnings) == 1, warnings
 
 
+def test_of_very_many_objects_the_first_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podium.manifests.loading.LARGE", 0)
+    monkeypatch.setattr("podium.manifests.loading.MOST_SEARCHED", 3)
+    file = tmp_path / "list.json"
+    file.write_text(printed([pod | {"spec": {"nodName": "n"}} for pod in PODS]))
+
+    assert sum("unknown" in warning for warning in load(file).warnings) == 3
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

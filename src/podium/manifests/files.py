@@ -94,7 +94,9 @@ class ListedPod(Pod, frozen=True, kw_only=True):
 
 _PODS = msgspec.json.Decoder(list[ListedPod])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
-_UID = b'"uid"'
+MOST_SEARCHED = 1_000
+"""How many objects of a kind in large files are searched for unknown names: who misspells one in a program does so in
+all, and searching takes longer than reading."""
 
 
 class GuessError(Exception):
@@ -140,10 +142,12 @@ class LargeList:
 
     def parts(self) -> Iterator[Items]:
         """The items, as many at a time as are likely to be read whole; GuessError where that was wrong."""
-        start = self._first
+        start, searched = self._first, 0
         while start < self._end:
             part = self._part(start)
-            yield _decoded_items(b"".join([b"[", part, b"]"]))
+            items, without_uid = _decoded_items(b"".join([b"[", part, b"]"]), searched < MOST_SEARCHED)
+            searched += without_uid
+            yield items
             start += len(part) + len(self._between) - len(self._close) - 1
 
     def _part(self, start: int) -> memoryview:
@@ -162,17 +166,18 @@ class LargeList:
         return memoryview(text)
 
 
-def _decoded_items(text: bytes) -> Items:
-    """Pods that all have a UID, else undecoded items: the text of one without is searched for unknown names."""
+def _decoded_items(text: bytes, is_searched: bool) -> tuple[Items, int]:
+    """Pods, or undecoded items; and how many pods have no UID.
+
+    Pods are left undecoded if one has no UID and their text is to be searched for unknown names.
+    """
     try:
         try:
-            if _UID in text:
-                pods = _PODS.decode(text)
-                if all(pod.metadata.uid for pod in pods):
-                    return pods
+            pods = _PODS.decode(text)
+            without_uid = sum(not pod.metadata.uid for pod in pods)
+            return (_ITEMS.decode(text) if without_uid and is_searched else pods), without_uid
         except (msgspec.ValidationError, UnicodeDecodeError):
-            pass
-        return _ITEMS.decode(text)
+            return _ITEMS.decode(text), 0
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise GuessError from None
 

@@ -34,7 +34,16 @@ from podium.manifests.decode import (
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
 from podium.manifests.devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
-from podium.manifests.files import LARGE, STDIN, VALUES, GuessError, Source, read_documents, refuse_duplicate_keys
+from podium.manifests.files import (
+    LARGE,
+    MOST_SEARCHED,
+    STDIN,
+    VALUES,
+    GuessError,
+    Source,
+    read_documents,
+    refuse_duplicate_keys,
+)
 from podium.manifests.yaml_documents import unrendered
 from podium.memory import collector_paused
 from podium.model import (
@@ -292,7 +301,8 @@ def load(*sources: Source, strict: bool = False) -> Objects:
     Objects come back in input order, as the API server would store them. One that an earlier source has too is applied
     over it, as `kubectl apply` does; twice in one source is an error. InputError, one line, for input that cannot be
     used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
-    errors. In JSON of more than 1 MiB they are looked for in what has no UID: the API server drops them.
+    errors. In JSON of more than 1 MiB they are looked for in what has no UID, as the API server drops them, and there
+    in the first 1,000 objects of each kind.
     """
     with collector_paused():
         # What standard input says can be read only once.
@@ -379,6 +389,8 @@ class _Loading:
         self._source, self._sources = 0, 0
         self.configured_in = ""
         self.pods = StoredPods()
+        self._searched: Counter[str] = Counter()
+        """How many objects of each kind in large files have no UID."""
 
     def all_objects(self, sources: tuple[Source, ...]) -> list[Object]:
         self._sources, found = len(sources), list[Object]()
@@ -427,7 +439,9 @@ class _Loading:
         # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
         manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
         if manifest and isinstance(text, Raw) and value is None:
-            self._check_text(entry, text)
+            self._searched[entry.kind] += 1
+            if self._searched[entry.kind] <= MOST_SEARCHED:
+                self._check_text(entry, text)
         doubts = list[str | InputError]()
         try:
             if manifest:
