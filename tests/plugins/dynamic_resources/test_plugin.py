@@ -12,7 +12,7 @@ from device_objects import DRIVER, chosen, decided, exactly, gpus, made, make_cl
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import NodeSelector, NodeSelectorTerm, ResourceClaim, SelectorRequirement
-from podium.model.devices import AllocationResult, ResourceClaimConsumerReference, ResourceClaimStatus
+from podium.model.devices import AllocationResult, DeviceClass, ResourceClaimConsumerReference, ResourceClaimStatus
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 
@@ -217,6 +217,34 @@ def test_extended_resources_are_left_to_device_classes() -> None:
     assert decision.rejected["a"].plugin == "DynamicResources"
 
 
+@pytest.mark.parametrize(
+    ("rival", "created", "goes"),
+    [
+        ("a", "", False),
+        ("z", "", True),
+        ("a", "2025", True),
+        ("a", "2026", False),
+        ("a", "2027", False),
+        ("z", "2027", True),
+    ],
+)
+def test_a_class_that_comes_too_late_for_its_resource_stands_for_nothing(rival: str, created: str, goes: bool) -> None:
+    """Recorded from v1.36 and v1.37: classes are read by name, and one that is newer than those before takes over."""
+    classes = [
+        replace(
+            each, metadata=replace(each.metadata, creation_timestamp=f"{year}-01-01T00:00:00Z" if created else None)
+        )
+        for name, year in (("ext", "2026"), (rival, created))
+        if isinstance(each := make_class(name, extendedResourceName="example.com/gpu"), DeviceClass)
+    ]
+    cluster = Cluster.from_objects([make_node("n"), *classes, gpus("n", 1)])
+
+    decision = Scheduler(cluster).decide(make_pod("p", requests={"deviceclass.resource.kubernetes.io/ext": "1"}))
+
+    assert decision.feasible == (("n",) if goes else ())
+    assert goes or decision.rejected["n"].reasons == ("Insufficient deviceclass.resource.kubernetes.io/ext",)
+
+
 def test_postfilter_speaks_up_before_v1_37() -> None:
     objects = [make_node("a"), make_claim("c")]
 
@@ -257,6 +285,27 @@ def test_without_its_prefilter_its_filter_refuses() -> None:
     config = make_config({"plugins": {"preFilter": {"disabled": [{"name": "DynamicResources"}]}}})
 
     assert "it needs preFilter" in decided(make_node("a"), make_claim("c"), config=config).error
+
+
+@pytest.mark.parametrize("off", [("filter",), ("filter", "reserve")])
+def test_without_its_filter_nothing_is_scored_or_reserved(off: tuple[str, ...]) -> None:
+    config = make_config({"plugins": {point: {"disabled": [{"name": "DynamicResources"}]} for point in off}})
+    pod = make_pod("p", resource_claims=using("c"))
+    cluster = Cluster.from_objects([make_node("a"), make_node("b"), make_class(), gpus("a", 1), make_claim("c")])
+
+    decision = Scheduler(cluster, config).place(pod)
+
+    assert ("claim allocation not found for node" in decision.error) is ("reserve" not in off)
+    assert "reserve" not in off or scores(decision, "DynamicResources") == {"a": 0, "b": 0}
+
+
+def test_its_postfilter_fails_without_its_prefilter() -> None:
+    config = make_config({"plugins": {"preFilter": {"disabled": [{"name": "DynamicResources"}]}}})
+    cluster = Cluster.from_objects([make_node("a", cpu="1")])
+
+    decision = Scheduler(cluster, config).decide(make_pod("p", requests={"cpu": "2"}), preempt=True)
+
+    assert decision.message == "0/1 nodes are available: 1 Insufficient cpu. not found"
 
 
 def test_it_serves_the_points_that_configurations_may_name() -> None:

@@ -79,14 +79,25 @@ def may_be_backed(name: str) -> bool:
 
 
 def backed_by(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Classes by the extended resources they stand for; where several name one, the newest, then the smaller name."""
+    """Classes by the extended resources they stand for; where several name one, the newest, then the smaller name.
+
+    The scheduler reads the classes by their names. A class that comes too late for its resource, since one that is not
+    older has it already, stands for nothing: not even for the resource with its own name.
+    """
     found: dict[str, DeviceClass] = {}
-    by_name = sorted(classes, key=lambda each: each.name)
-    for each in sorted(by_name, key=lambda each: each.metadata.creation_timestamp or "", reverse=True):
-        if each.spec.extended_resource_name:
-            found.setdefault(each.spec.extended_resource_name, each)
+    for each in sorted(classes, key=lambda each: each.name):
+        resource = each.spec.extended_resource_name
+        rival = found.get(resource) if resource else None
+        if rival is not None and _created(each) <= _created(rival):
+            continue
+        if resource:
+            found[resource] = each
         found[CLASS_PREFIX + each.name] = each
     return found
+
+
+def _created(device_class: DeviceClass) -> str:
+    return device_class.metadata.creation_timestamp or ""
 
 
 # -- requests ------------------------------------------------------------------------------------------------------

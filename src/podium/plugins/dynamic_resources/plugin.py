@@ -352,7 +352,8 @@ class DynamicResources(
     REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
     REASON_DELETED = "deletion of ResourceClaim completed"
     REASON_NO_STATE = "not found"
-    """kube-scheduler's words when an earlier PreFilter plugin rejected the pod, so that this one never saw it."""
+    """kube-scheduler's words when this plugin never saw the pod: PreFilter ended before it, or leaves it out."""
+    REASON_NOT_SEARCHED = "claim allocation not found for node"
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
@@ -447,7 +448,8 @@ class DynamicResources(
         )
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
-        if self.name not in state:
+        never_sees_it = self.release_rules.dynamic_resources_by_default and "preFilter" not in self.runs_at
+        if never_sees_it or self.name not in state:
             return PostFilterResult(Status.error(self.REASON_NO_STATE))
         devices: PodDevices | None = state[self.name]
         claim = None if devices is None else devices.to_deallocate()
@@ -464,8 +466,12 @@ class DynamicResources(
     # -- scoring ---------------------------------------------------------------------------------------------------
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        devices: PodDevices | None = state.get(self.name)
+        devices = self._searched(state)
         return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
+
+    def _searched(self, state: CycleState) -> PodDevices | None:
+        """The devices of the pod, if Filter looks for them: a profile may leave it out."""
+        return state.get(self.name) if "filter" in self.runs_at else None
 
     # -- what may help ---------------------------------------------------------------------------------------------
 
@@ -496,8 +502,12 @@ class DynamicResources(
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let the next pod see the devices as taken; the claims themselves say so once the pod is bound."""
         devices: PodDevices | None = state.get(self.name)
-        if devices is not None:
+        if devices is None:
+            return SUCCESS
+        if self._searched(state) is not None:
             devices.reserve(node_name)
+        elif devices.to_allocate:
+            return Status.error(self.REASON_NOT_SEARCHED)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -517,7 +527,7 @@ class DynamicResources(
 
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
         """The devices that the pod would get on a node, in the shape `podium decide` writes."""
-        devices: PodDevices | None = state.get(self.name)
+        devices = self._searched(state)
         return {} if devices is None else devices.details(node_name)
 
 
