@@ -108,7 +108,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return SUCCESS if before != after or not self.release_rules.balanced_allocation_skips_best_effort else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        before, after, backed = state[self._score_key]
+        before, after, backed = self._scored(state, pod, nodes.cluster)
         if before == after and self.release_rules.balanced_allocation_skips_best_effort:
             # Where PreScore runs, such a pod is not scored at all.
             return np.zeros(len(nodes), dtype=np.int64)
@@ -123,6 +123,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         score = halved(gain)
         score += half
         return score
+
+    def _scored(self, state: CycleState, pod: Pod, cluster: Cluster) -> _Scored:
+        """What PreScore has found out; found out now if the profile leaves PreScore out."""
+        if self._score_key not in state:
+            self.pre_score(state, pod, cluster.nodes)
+        scored: _Scored = state[self._score_key]
+        return scored
 
     def _amounts(self, backed: Backed) -> InUse:
         """What nodes have and use, counted in devices where classes stand for a resource."""
@@ -150,7 +157,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return today.evenness(before, nodes)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        before, after, backed = state[self._score_key]
+        before, after, backed = self._scored(state, pod, node.cluster)
         if before == after and self.release_rules.balanced_allocation_skips_best_effort:
             return 0
         if backed:

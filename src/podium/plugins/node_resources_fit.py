@@ -350,7 +350,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         """The weighted mean of the resources' scores, over the resources a node has."""
-        asked: list[ScoredRequest] = state[self._score_key]
+        asked = self._asked(state, pod, nodes.cluster)
         backed: Mapping[str, DeviceClass] = state[BACKED]
         total: Ints | None = None
         weights: Ints | int = 0
@@ -373,7 +373,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return np.floor_divide(total, weights, out=total) if self._curve is None else round_half_away(total / weights)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        asked: list[ScoredRequest] = state[self._score_key]
+        asked = self._asked(state, pod, node.cluster)
         if state[BACKED]:
             return int(self.score(state, pod, Nodes(node.cluster, np.array([node.row])))[0])
         amounts = node.amounts
@@ -389,6 +389,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not weights:
             return 0
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
+
+    def _asked(self, state: CycleState, pod: Pod, cluster: Cluster) -> list[ScoredRequest]:
+        """What PreScore has found out; found out now if the profile leaves PreScore out."""
+        if self._score_key not in state:
+            self.pre_score(state, pod, cluster.nodes)
+        asked: list[ScoredRequest] = state[self._score_key]
+        return asked
 
     def _resource_scores(self, requested: Ints, amount: int, capacity: Ints | int) -> Ints:
         if self._wants_least:

@@ -17,6 +17,7 @@ from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
 
 NUMA = f"{DRIVER}/numa"
+EXT = "deviceclass.resource.kubernetes.io/ext"
 
 
 def test_a_pod_without_claims_is_let_through_and_scores_nothing() -> None:
@@ -239,10 +240,10 @@ def test_a_class_that_comes_too_late_for_its_resource_stands_for_nothing(rival: 
     ]
     cluster = Cluster.from_objects([make_node("n"), *classes, gpus("n", 1)])
 
-    decision = Scheduler(cluster).decide(make_pod("p", requests={"deviceclass.resource.kubernetes.io/ext": "1"}))
+    decision = Scheduler(cluster).decide(make_pod("p", requests={EXT: "1"}))
 
     assert decision.feasible == (("n",) if goes else ())
-    assert goes or decision.rejected["n"].reasons == ("Insufficient deviceclass.resource.kubernetes.io/ext",)
+    assert goes or decision.rejected["n"].reasons == (f"Insufficient {EXT}",)
 
 
 def test_postfilter_speaks_up_before_v1_37() -> None:
@@ -312,3 +313,19 @@ def test_it_serves_the_points_that_configurations_may_name() -> None:
     served = "preEnqueue preFilter filter postFilter podGroupPostFilter score reserve preBind"
 
     assert IN_TREE.points[DynamicResources.name] == set(served.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("NodeResourcesFit", {}), ("NodeResourcesBalancedAllocation", {"resources": [{"name": EXT}, {"name": "cpu"}]})],
+)
+def test_pods_with_devices_are_scored_without_pre_score(name: str, args: dict[str, Any]) -> None:
+    objects = [make_node("a"), make_node("b", cpu="32"), make_class("ext"), gpus("a", 1), gpus("b", 1)]
+    pod = make_pod("p", requests={"cpu": "1", EXT: "1"})
+    profile = {"pluginConfig": [{"name": name, "args": args}]}
+    without = {**profile, "plugins": {"preScore": {"disabled": [{"name": name}]}}}
+
+    decisions = [Scheduler(Cluster.from_objects(objects), make_config(each)).decide(pod) for each in (profile, without)]
+
+    assert not decisions[1].error
+    assert scores(decisions[1], name) == scores(decisions[0], name)
