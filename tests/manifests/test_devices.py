@@ -169,11 +169,13 @@ def test_the_slice_is_as_it_was_written() -> None:
     assert found.spec.devices[0].binding_conditions == []
 
 
+POOL = {"name": "p", "resourceSliceCount": 1}
+
+
 def slice_of(attribute: dict[str, Any]) -> dict[str, Any]:
     """A slice with one device that has one attribute."""
-    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     device = {"name": "a", "attributes": {"a": attribute}}
-    return {"driver": "gpu.example.com", "nodeName": "n", "pool": pool, "devices": [device]}
+    return {"driver": "gpu.example.com", "nodeName": "n", "pool": POOL, "devices": [device]}
 
 
 BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -214,6 +216,25 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "an attribute without a value": (
         "ResourceSlice", slice_of({}), "spec.devices[0].attributes['a']: must have one value of one type",
+    ),
+    "a slice without a driver": ("ResourceSlice", {"allNodes": True, "pool": POOL}, "spec.driver: is required"),
+    "a slice without a pool's name": (
+        "ResourceSlice",
+        {"driver": "d", "allNodes": True, "pool": {"resourceSliceCount": 1}},
+        "spec.pool.name: is required",
+    ),
+    "a pool of no slices": (
+        "ResourceSlice",
+        {"driver": "d", "allNodes": True, "pool": {"name": "p"}},
+        "spec.pool.resourceSliceCount: must be 1 or more; got 0",
+    ),
+    "a slice for no nodes": (
+        "ResourceSlice", {"driver": "d", "pool": POOL}, "spec: must have exactly one of nodeName, nodeSelector",
+    ),
+    "a slice for nodes in two ways": (
+        "ResourceSlice",
+        {"driver": "d", "pool": POOL, "allNodes": True, "nodeName": "a"},
+        "spec: must have exactly one of nodeName, nodeSelector",
     ),
 }  # fmt: skip
 

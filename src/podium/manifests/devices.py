@@ -207,10 +207,24 @@ def refused_fields(obj: Object) -> Iterator[str]:
         case ResourceClaimTemplate():
             yield from _refused_in_claim(obj.spec.spec.devices, "spec.spec.devices")
         case ResourceSlice():
+            yield from _refused_in_slice(obj.spec)
             for place, device in enumerate(obj.spec.devices):
                 for name, attribute in device.attributes.items():
                     if problem := _attribute_error(attribute):
                         yield f"spec.devices[{place}].attributes[{name!r}]: {problem}"
+
+
+def _refused_in_slice(spec: ResourceSliceSpec) -> Iterator[str]:
+    """What is wrong with whose devices these are, and where."""
+    if not spec.driver:
+        yield "spec.driver: is required"
+    if not spec.pool.name:
+        yield "spec.pool.name: is required"
+    if spec.pool.resource_slice_count < 1:
+        yield f"spec.pool.resourceSliceCount: must be 1 or more; got {spec.pool.resource_slice_count}"
+    chosen = (spec.node_name, spec.node_selector is not None, spec.all_nodes, spec.per_device_node_selection)
+    if sum(map(bool, chosen)) != 1:
+        yield "spec: must have exactly one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection"
 
 
 def _attribute_error(attribute: DeviceAttribute) -> str:
