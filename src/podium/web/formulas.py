@@ -23,7 +23,6 @@ from podium.framework.plugin import PreScorePlugin, ScorePlugin
 from podium.model import Pod
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources import DynamicResources
-from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.image_locality import counted_images
 from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.plugins.storage.volume_binding import VolumeBinding
@@ -250,7 +249,8 @@ def _volumes(scene: Scene) -> list[str]:
 
 
 def _devices(scene: Scene) -> list[str]:
-    devices: PodDevices | None = scene.state.get(DynamicResources.name)
+    assert isinstance(scene.plugin, DynamicResources)
+    devices = scene.plugin.searched(scene.state)
     ranked = devices.ranked_on(scene.cluster.names[scene.row]) if devices is not None else []
     lines = [f"{claim} gets the alternative {request}: {points}" for claim, request, points in ranked]
     return [*lines, "the sum; 8 for a first alternative, 7 for a second"] if lines else ["no request has alternatives"]

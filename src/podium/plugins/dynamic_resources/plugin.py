@@ -466,10 +466,10 @@ class DynamicResources(
     # -- scoring ---------------------------------------------------------------------------------------------------
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        devices = self._searched(state)
+        devices = self.searched(state)
         return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
 
-    def _searched(self, state: CycleState) -> PodDevices | None:
+    def searched(self, state: CycleState) -> PodDevices | None:
         """The devices of the pod, if Filter looks for them: a profile may leave it out."""
         return state.get(self.name) if "filter" in self.runs_at else None
 
@@ -504,7 +504,7 @@ class DynamicResources(
         devices: PodDevices | None = state.get(self.name)
         if devices is None:
             return SUCCESS
-        if self._searched(state) is not None:
+        if self.searched(state) is not None:
             devices.reserve(node_name)
         elif devices.to_allocate:
             return Status.error(self.REASON_NOT_SEARCHED)
@@ -527,7 +527,7 @@ class DynamicResources(
 
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
         """The devices that the pod would get on a node, in the shape `podium decide` writes."""
-        devices = self._searched(state)
+        devices = self.searched(state)
         return {} if devices is None else devices.details(node_name)
 
 
