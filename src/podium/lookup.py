@@ -53,11 +53,13 @@ def find_node(cluster: Cluster, name: str) -> str:
     raise InputError(f"node {name!r} is not in the cluster{_meant(name, {_host(node): node for node in cluster.rows})}")
 
 
-def find_nodes(cluster: Cluster, wanted: Iterable[str]) -> list[str]:
+def find_nodes(cluster: Cluster, wanted: Iterable[str], selectors: Iterable[str] = ()) -> list[str]:
     """The nodes that are meant, each once: by name (see `find_node`), or by labels (see `nodes_matching`)."""
     found: dict[str, None] = {}
     for text in wanted:
         found.update(dict.fromkeys(nodes_matching(cluster, text) if "=" in text else [find_node(cluster, text)]))
+    for text in selectors:
+        found.update(dict.fromkeys(nodes_matching(cluster, text)))
     return list(found)
 
 
@@ -87,7 +89,7 @@ def _meant(name: str, known: Mapping[str, str]) -> str:
 
 def _pair(text: str, selector: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
-    if not equals or not key.strip() or not value.strip():
+    if not equals or not key.strip() or key.strip().endswith("!") or not value.strip():
         raise InputError(f"cannot read {selector!r}; write a label as key=value, such as zone=eu-1a or node=NAME")
     return SHORT_KEYS.get(key.strip(), key.strip()), value.strip().lstrip("=")
 

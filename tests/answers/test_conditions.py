@@ -62,6 +62,11 @@ def test_refused(text: str, problem: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_what_to_write_instead_names_what_is_measured() -> None:
+    with pytest.raises(InputError, match="write one such as 'drifted > 0'"):
+        Condition.parse("pending", ["drifted"])
+
+
 def test_explains_with_the_values_it_speaks_of() -> None:
     condition = Condition.parse("pending > before.pending and pending > 1", VALUES)
 

@@ -9,7 +9,7 @@ import pytest
 
 from answers.losing import failed, nodes, web
 from builders import ZONE, make_node
-from podium.answers import Fate, fail, nodes_matching, worst_domain, worst_nodes
+from podium.answers import Fate, fail, find_nodes, nodes_matching, worst_domain, worst_nodes
 from podium.answers.disruption import NAMES
 from podium.cluster import Cluster
 from podium.errors import InputError
@@ -39,11 +39,18 @@ def test_nodes_are_named_by_label(selector: str, expected: list[str]) -> None:
         ("zone", "cannot read 'zone'; write a label as key=value"),
         ("zone=", "cannot read 'zone='"),
         ("", "cannot read ''"),
+        ("zone!=a", "cannot read 'zone!=a'"),
+        ("zone in (a)", "cannot read 'zone in "),
     ],
 )
 def test_a_label_that_names_no_node_is_bad_input(selector: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         nodes_matching(Cluster.from_objects(nodes("a1 a2 b1")), selector)
+
+
+def test_a_selector_is_not_taken_for_the_name_of_a_node() -> None:
+    with pytest.raises(InputError, match="cannot read 'a1'"):
+        find_nodes(Cluster.from_objects(nodes("a1 a2 b1")), [], ["a1"])
 
 
 def uneven() -> Cluster:

@@ -88,6 +88,19 @@ def test_the_script_runs_the_command() -> None:
     assert result.stdout.startswith(b"podium ")
 
 
+@pytest.mark.parametrize("script", ["podium", "kubectl-podium"])
+def test_workers_do_not_run_the_command_again(script: str, tmp_path: Path) -> None:
+    nodes = [node("big", allocatable={"cpu": "8"}), node("small")]
+    cluster = written(tmp_path / "cluster.json", *nodes, *(pod(f"p{number}") for number in range(3)))
+    arguments = ["tune", "-f", str(cluster), "--jobs", "2", "--trials", "4"]
+    result = subprocess.run(
+        [sys.executable, SCRIPTS / script, *arguments], capture_output=True, check=False, timeout=60
+    )
+    assert result.stderr == b""
+    assert result.returncode in (0, 1)
+    assert result.stdout.count(b"4 configurations") == 1
+
+
 def test_workers_are_quiet(tmp_path: Path) -> None:
     nodes = [node(f"n{number}") for number in range(40)]
     pods = [pod(f"p{number}") for number in range(100)]

@@ -16,6 +16,7 @@ from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.errors import ExtenderWarning
 from podium.model import Node
+from podium.present.explanation import about_running, explain_pod
 
 from .loopback import Answer, Loopback
 
@@ -120,6 +121,21 @@ def test_an_extender_that_answers_null_passed_no_node(loopback: Loopback) -> Non
     told = decision.explain(width=500)
     assert f"Extender {loopback.url} passed no node, and gave no reason." in told
     assert "No filter looked at" not in told
+
+
+def test_an_extender_passes_no_node_of_those_that_filters_let_through(loopback: Loopback) -> None:
+    loopback.answer("filter", None)
+    told = decided(loopback, {"node_selector": {ZONE: "a"}}).explain(width=500)
+    assert "NodeAffinity" in told
+    assert f"Extender {loopback.url} passed no node, and gave no reason." in told
+
+
+def test_the_node_that_a_pod_runs_on_may_be_left_out(loopback: Loopback) -> None:
+    loopback.answer("filter", None)
+    config = make_config(extenders=[{"urlPrefix": loopback.url, "filterVerb": "filter"}])
+    with closing(Scheduler(Cluster.from_objects([*NODES, *BUSY]), config)) as scheduler:
+        words = about_running(explain_pod(scheduler, BUSY[0]))
+    assert words == [f"It runs on n1 now, which extender {loopback.url} left out."]
 
 
 def test_nodes_left_out_without_a_reason_are_named(loopback: Loopback) -> None:

@@ -303,12 +303,13 @@ class Condition:
         """The condition about values of these names; InputError with what is wrong if it is none."""
         if len(text) > LONGEST:
             raise InputError(f"condition {text[:40]!r}... is longer than {LONGEST} characters")
+        such = f"write one such as '{next(iter(names), 'pending')} > 0'"
         try:
             expression = ast.parse(_PERCENTAGE.sub(r"(\1 / 100)", text.strip()), mode="eval").body
         except (SyntaxError, ValueError):
-            raise InputError(f"condition {text!r} cannot be read; write one such as 'pending > 0'") from None
+            raise InputError(f"condition {text!r} cannot be read; {such}") from None
         if not isinstance(expression, ast.Compare | ast.BoolOp) and not _is_not(expression):
-            raise InputError(f"condition {text!r} compares nothing; write one such as 'pending > 0'")
+            raise InputError(f"condition {text!r} compares nothing; {such}")
         _Evaluation(text, dict.fromkeys(names, 1.0)).truth(expression)
         return cls(text, expression)
 

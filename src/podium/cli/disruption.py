@@ -68,7 +68,7 @@ def drain(
         raise InputError("say which nodes to drain: by name, or by label such as zone=eu-1a")
     conditions = read_conditions(wanted.fail_when, NAMES)
     cluster, settings = _read(source, deciding, preempt=wanted.preempt)
-    nodes = answers.find_nodes(cluster, [*nodes, *selectors])
+    nodes = answers.find_nodes(cluster, nodes, selectors)
     with progress("evicting pods", _pod_count(cluster, nodes)) as advance:
         found = answers.drain(cluster, nodes, settings, on_decided=advance)
     _show(found, conditions, wanted)
@@ -107,7 +107,7 @@ def fail(
         case = _worst(cluster, worst, settings, most)
         disruption = case.disruption
     else:
-        nodes = answers.find_nodes(cluster, [*nodes, *selectors])
+        nodes = answers.find_nodes(cluster, nodes, selectors)
         with progress("placing pods anew", _pod_count(cluster, nodes)) as advance:
             disruption = answers.fail(cluster, nodes, settings, on_decided=advance)
     _show(case or disruption, conditions, wanted)

@@ -65,15 +65,15 @@ def explain(
     registry = registry_with(deciding.plugins)
     found, objects, is_wanted = find_pod(read_objects(source), pod, namespace)
     mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
-    if not is_wanted:
-        remark(f"{pod} wants no pods now; {found.key} is what its template makes")
-    elif found.name != pod.rpartition("/")[2]:
-        remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found))}")
     settings = scheduler_options(deciding, objects, registry)
     if preempt and (old := release_of(settings.release)).is_old:
         raise InputError(
             f"preemption as {old.name} did it is not there; leave out --preempt, or name a release from v1.29 on"
         )
+    if not is_wanted:
+        remark(f"{pod} wants no pods now; {found.key} is what its template makes")
+    elif found.name != pod.rpartition("/")[2]:
+        remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found))}")
     with closing(Scheduler(Cluster.from_objects(objects), settings)) as scheduler:
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
         if source.verbose:

@@ -66,7 +66,19 @@ def _permissions(target: Path) -> int:
     return 0o666 & ~mask
 
 
-INPUTS = ("files", "config", "configs", "clusters", "pods", "podspec", "nodes", "events", "resume")
+INPUTS = (
+    "files",
+    "config",
+    "configs",
+    "clusters",
+    "pods",
+    "podspec",
+    "nodes",
+    "events",
+    "resume",
+    "node_groups",
+    "kubeconfig",
+)
 OUTPUTS = {
     "html": "--html",
     "out": "--out",
@@ -81,8 +93,10 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     """InputError if a command would write over a file that it reads, or write two results to one file."""
     from podium.errors import InputError
 
-    given = [value for name in INPUTS for value in _texts(arguments.get(name))]
-    taken = {os.path.realpath(path): "which is read" for path in given if path != STDOUT}
+    if not any(_texts(arguments.get(name)) for name in OUTPUTS):
+        return
+    given = [value for name in INPUTS for value in _texts(arguments.get(name)) if value != STDOUT]
+    taken = {os.path.realpath(path): "which is read" for value in given for path in _read_of(value)}
     for name, option in OUTPUTS.items():
         for path in _texts(arguments.get(name)):
             # A device such as /dev/stdout can take several results.
@@ -92,6 +106,18 @@ def check_files(arguments: Mapping[str, Any]) -> None:
             if where in taken:
                 raise InputError(f"{option} would write over {path}, {taken[where]}; name another file")
             taken[where] = f"which {option} writes"
+
+
+def _read_of(path: str) -> list[str]:
+    """The files that are read for a path of the input: itself, or those of the directory."""
+    if not os.path.isdir(path):
+        return [path]
+    from podium.errors import InputError
+    from podium.manifests.files import files_under
+
+    with suppress(InputError):
+        return files_under(path)
+    return []
 
 
 def _texts(value: object) -> list[str]:

@@ -254,7 +254,7 @@ def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]
     elif isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if os.path.isdir(path):
-            for file in _files(path):
+            for file in files_under(path):
                 for document in _of_file(file, guess):
                     yield document._replace(found=True)
         else:
@@ -265,7 +265,7 @@ def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]
         yield Document(VALUES, VALUES, list(source))
 
 
-def _files(directory: str) -> list[str]:
+def files_under(directory: str) -> list[str]:
     """The YAML and JSON files under a directory, sorted, each real file once; hidden names are skipped."""
     found: list[str] = []
     seen = {os.path.realpath(directory)}

@@ -145,11 +145,14 @@ def _why_there(decision: Decision) -> Iterator[str]:
 
 def _about_extenders(decision: Decision) -> Iterator[str]:
     """What extenders did that neither scores nor reasons show."""
+    last = list(decision.dropped)[-1:]
+    # A node that an extender rejects with a reason has a status of no plugin.
+    is_silent = not decision.feasible and all(status.plugin for status in decision.rejected.values())
     for name, nodes in decision.dropped.items():
-        if decision.feasible or decision.rejected.keys() - set(nodes):
-            yield f"Extender {name} left out {counted(len(nodes), 'node')} without a reason: {listed(nodes, NAMED)}."
-        else:
+        if is_silent and name in last:
             yield f"Extender {name} passed no node, and gave no reason."
+        else:
+            yield f"Extender {name} left out {counted(len(nodes), 'node')} without a reason: {listed(nodes, NAMED)}."
     for name, nodes in decision.unasked.items():
         yield (
             f"Extender {name} passed {counted(len(nodes), 'node')} that had been rejected before it was asked: "

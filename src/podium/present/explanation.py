@@ -96,6 +96,9 @@ def about_running(explained: Explained) -> list[str]:
         return [f"It runs on {node} now, which comes {_ordinal(place)} with {counted(decision.totals[node], 'point')}."]
     if node in decision.rejected:
         return [f"It runs on {node} now, which would reject it today: {why(decision.rejected[node])}."]
+    for extender, nodes in decision.dropped.items():
+        if node in nodes:
+            return [f"It runs on {node} now, which extender {extender} left out."]
     if not_looked_at(decision):
         return [f"It runs on {node} now, which was not looked at."]
     return [f"It is bound to {node}, which is not in the input."]
