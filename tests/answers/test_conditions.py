@@ -26,6 +26,7 @@ HOLDS = {
     "agreement < 49.5%": False,
     "100% - agreement > 10%": True,
     "pending / moved > 1": False,
+    "pending > 50% * before.pending": True,
 }
 
 
@@ -48,6 +49,8 @@ REFUSED = {
     "pending ** 9 > 0": "where a number should be",
     "pending in (1, 2)": "where a number should be",
     "pending is 4": "compare with",
+    "pending > 50%": "pending is not a share; compare it with a number",
+    "20% < before.pending": "before.pending is not a share",
     "pending > 0 and moved": "where a comparison should be",
     "(lambda: 1)() > 0": "where a number should be",
     "pending > " + "1 + " * 100 + "1": "longer than 200",

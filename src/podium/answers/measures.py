@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -274,6 +274,13 @@ def _camel(name: str) -> str:
 
 LONGEST = 200
 _PERCENTAGE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+SHARES = frozenset(
+    (
+        *("agreement", "cpu_utilisation", "memory_utilisation", "cpu_imbalance", "memory_imbalance"),
+        *("zone_spread", "node_spread", "fragmentation"),
+    )
+)
+"""The measures that can be compared with a percentage; the others count things, or are amounts."""
 
 _COMPARE: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: operator.gt,
@@ -327,6 +334,10 @@ def _is_not(node: ast.expr) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
 
+def _is_percentage(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and ast.unparse(node.right) == "100" and isinstance(node.left, ast.Constant)
+
+
 class _Evaluation:
     def __init__(self, text: str, values: Mapping[str, float]) -> None:
         self._text, self._values = text, values
@@ -345,7 +356,14 @@ class _Evaluation:
         raise self._refused(node, "where a comparison should be")
 
     def _compared(self, node: ast.Compare) -> bool:
-        numbers = [self.number(part) for part in (node.left, *node.comparators)]
+        parts = (node.left, *node.comparators)
+        numbers = [self.number(part) for part in parts]
+        for part in parts if any(map(_is_percentage, parts)) else ():
+            name = ast.unparse(part)
+            if isinstance(part, ast.Name | ast.Attribute) and name.rpartition(".")[2] not in SHARES:
+                share = next(ast.unparse(each.left) for each in parts if _is_percentage(each))
+                of = f"{share}% * pods" if "pods" in self._values else "a number"
+                raise InputError(f"condition {self._text!r}: {name} is not a share; compare it with {of}")
         compare = [_COMPARE.get(type(op)) for op in node.ops]
         if None in compare:
             raise InputError(f"condition {self._text!r}: compare with >, >=, <, <=, == or !=")
