@@ -38,8 +38,8 @@ def facts(cluster: Cluster) -> dict[str, Any]:
             for name, state in cluster.images.states.items()
         },
         "terms": terms,
-        "tallies": [_tally_facts(cluster, question) for question in questions],
-        "domains": [_domain_facts(cluster, question, key) for question in questions for key in KEYS],
+        "tallies": {question: _tally_facts(cluster, question) for question in questions},
+        "domains": {(question, key): _domain_facts(cluster, question, key) for question in questions for key in KEYS},
     }
 
 
