@@ -39,7 +39,9 @@ def test_balance_comes_to_the_score_of_the_release(release: str, node: str) -> N
     if release < "v1.36":
         assert formula == f"100 * (1 - the deviation with the pod), rounded down: {raw}"
     else:
-        after, now = map(int, re.fullmatch(r"50 \+ \(50 \+ (\d+) - (\d+)\) / 2", formula).groups())  # type: ignore[union-attr]
+        found = re.fullmatch(r"50 \+ \(50 \+ (\d+) - (\d+)\) / 2", formula)
+        assert found is not None, formula
+        after, now = map(int, found.groups())
         assert 50 + int((50 + after - now) / 2) == raw
 
 

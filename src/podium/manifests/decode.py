@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from types import GenericAlias
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -472,9 +473,9 @@ def _strict(type_: str) -> type[msgspec.Struct]:
             case "":
                 return Any
             case "[":
-                return list[annotation(inner[1:])]  # type: ignore[misc]
+                return GenericAlias(list, (annotation(inner[1:]),))
             case "{":
-                return dict[str, annotation(inner[1:])]  # type: ignore[misc]
+                return GenericAlias(dict, (str, annotation(inner[1:])))
             case _:
                 return _strict(inner)
 
