@@ -159,3 +159,7 @@ def test_a_report_leaves_out_what_all_names_end_with(tmp_path: Path) -> None:
 
     assert f"Nodes are named without {DOMAIN}. " in page
     assert page.count(DOMAIN) == 1
+
+
+def test_a_name_with_a_line_break_stays_in_its_row() -> None:
+    assert table([Column("NAME", ["web\nx"], right=False), Column("PODS", ["1"])]) == ["NAME   PODS", "web x     1"]

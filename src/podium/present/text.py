@@ -162,8 +162,8 @@ class Column(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The title and the cells, as they are shown."""
-        return [without_domain(text) for text in (self.title, *self.cells)]
+        """The title and the cells, as they are shown: a name from the input may have a line break in it."""
+        return [without_domain(text).replace("\n", " ") for text in (self.title, *self.cells)]
 
     @property
     def width(self) -> int:
