@@ -8,7 +8,7 @@ import pytest
 
 from answers.losing import budget, drained, failed, fates, nodes, replica_set, web
 from podium.answers import Fate
-from podium.answers.lost_pods import BudgetHealth
+from podium.answers._lost_pods import BudgetHealth
 from podium.cluster import Cluster
 
 HEALTH: dict[str, tuple[dict[str, Any], int, tuple[int, int, int], int]] = {

@@ -13,8 +13,8 @@ from msgspec.structs import replace as with_fields
 from autoscaling.scaling import group
 from builders import make_node, make_object, make_pod
 from podium.autoscaling import read_node_groups
-from podium.autoscaling.group_nodes import TrialCluster, is_expendable, made_anew, may_go, may_move, member, without
-from podium.autoscaling.groups import NodeGroups
+from podium.autoscaling._group_nodes import TrialCluster, is_expendable, made_anew, may_go, may_move, member, without
+from podium.autoscaling._groups import NodeGroups
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.model import Node, Object, Pod, PodDisruptionBudget

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.cel.regex import compile_pattern
-from podium.cel.values import EvalError
+from podium.cel._regex import compile_pattern
+from podium.cel._values import EvalError
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from podium.cel import V1_36, V1_37, CelError, Device, DeviceSelector, Environment, parse_version
-from podium.cel.checker import Checker
-from podium.cel.device import device_fields, functions_of
-from podium.cel.parser import parse
-from podium.cel.planner import Planner
+from podium.cel._checker import Checker
+from podium.cel._device import device_fields, functions_of
+from podium.cel._parser import parse
+from podium.cel._planner import Planner
 
 GPU = Device(
     "gpu.example.com",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from podium.cel import CelError
-from podium.cel.syntax import literal_value, tokenize
-from podium.cel.types import (
+from podium.cel._syntax import literal_value, tokenize
+from podium.cel._types import (
     BOOL,
     DYN,
     INT,
@@ -24,7 +24,7 @@ from podium.cel.types import (
     parse_type,
     unwrap_optional,
 )
-from podium.cel.values import Uint, Value
+from podium.cel._values import Uint, Value
 
 A = parse_type("A")
 

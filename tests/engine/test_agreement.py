@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from builders import ZONE, make_node, make_pod
 from pod_kinds import POD_KINDS, pod_of
-from podium.answers.replicas import place
+from podium.answers._replicas import place
 from podium.cluster import Cluster
 from podium.engine import Scheduler, simulate
 from podium.loop import Bind, Event, EventType, SchedulerLoop, Unschedulable

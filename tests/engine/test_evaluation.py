@@ -11,7 +11,7 @@ from builders import ZONE, make_config, make_node, make_pod
 from engine.planning import evaluation_of
 from podium.cluster import Cluster, Nodes
 from podium.cluster.columns import Ints
-from podium.engine.evaluation import joined
+from podium.engine._evaluation import joined
 from podium.framework import (
     SKIP,
     Code,

@@ -9,9 +9,9 @@ import pytest
 from builders import make_node, make_pod
 from podium.cluster import Cluster, NodeInfo, PodInfo
 from podium.engine import Scheduler
-from podium.engine.failed_kinds import FailedKinds
+from podium.engine._failed_kinds import FailedKinds
+from podium.engine._recheck import Nominations, RowChangeLog
 from podium.engine.plan.plan import Plan, Plans
-from podium.engine.recheck import Nominations, RowChangeLog
 from podium.framework import SUCCESS, CycleState, FilterPlugin, Registry, Status
 from podium.model import Pod
 from podium.plugins import IN_TREE

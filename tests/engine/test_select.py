@@ -8,7 +8,7 @@ import pytest
 from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Scheduler
-from podium.engine.feasible_rows import Ranking
+from podium.engine._feasible_rows import Ranking
 from podium.engine.select import tie_break
 from podium.errors import InputError
 

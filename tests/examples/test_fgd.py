@@ -19,7 +19,7 @@ from podium import Cluster, Registry, Scheduler, check_plugin, load
 from podium.answers.trials import function_named
 from podium.plugins import IN_TREE
 from podium.sweep import in_process, load_inputs, read_sweep, run_count, sweep
-from podium.sweep.inputs import import_from
+from podium.sweep._inputs import import_from
 from traces.openb_tables import write_tables
 
 FOLDER = Path(__file__).parents[2] / "examples" / "fgd"

@@ -11,8 +11,8 @@ from builders import make_node, make_pod
 from podium.cluster import Cluster
 from podium.engine import Decision
 from podium.framework import Status
-from podium.live import decision_history
-from podium.live.decision_history import Decided, DecisionHistory
+from podium.live import _decision_history as decision_history
+from podium.live._decision_history import Decided, DecisionHistory
 from podium.loop import Bind, Event, EventType, SchedulerLoop, Unschedulable
 from podium.model import Object, Pod
 

@@ -17,7 +17,7 @@ from podium.engine import Scheduler
 from podium.framework import FilterPlugin, Plugin, ScorePlugin
 from podium.plugins import IN_TREE
 from podium.plugins.node_resources_fit import NodeResourcesFit
-from podium.testing.plugin_run import PluginRun
+from podium.testing._plugin_run import PluginRun
 from world import History, ScheduleNext, World, histories
 
 PODS = [pod_of(kind, f"asked-{kind}") for kind in POD_KINDS]

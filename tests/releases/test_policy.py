@@ -11,8 +11,8 @@ from podium.engine.release import Options, release_of
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, Status
 from podium.plugins import IN_TREE
+from podium.releases._predicates import PodToleratesNodeNoExecuteTaints
 from podium.releases.policy import parse_policy
-from podium.releases.predicates import PodToleratesNodeNoExecuteTaints
 from podium.releases.rules import V1_8, V1_14
 from releases.releasing import argument, decide_as, failures, policy
 

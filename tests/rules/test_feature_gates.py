@@ -4,7 +4,7 @@ import pytest
 
 from podium.errors import InputError
 from podium.rules import GATES, RELEASE_NAMES, gate_remarks, gates_of, read_gates, rules_of
-from podium.rules.gates import enabled_gates
+from podium.rules._gates import enabled_gates
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podium.sweep.inputs import SentModules, make_importable
+from podium.sweep._inputs import SentModules, make_importable
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.framework import Registry, ScorePlugin
 from podium.plugins import IN_TREE
-from podium.web.formulas import formulas
+from podium.web._formulas import formulas
 
 NODES = [
     make_node("a", cpu="4", memory="8Gi", images={"app:latest": 500 << 20, "tool:latest": 900 << 20}),

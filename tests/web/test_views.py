@@ -15,9 +15,9 @@ from podium.manifests import load
 from podium.model import Object
 from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
-from podium.web import questions
-from podium.web.questions import ScoreSettings
-from podium.web.views import Views
+from podium.web import _questions as questions
+from podium.web._questions import ScoreSettings
+from podium.web._views import Views
 from podium.web.what_if import Subject, served_subject, turned
 from web.calling import Caller
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from podium.errors import PodiumError
-from podium.web.answering import AnswerWorkers, BusyError, EndedError
+from podium.web._answering import AnswerWorkers, BusyError, EndedError
 
 
 def _answer(question: bytes) -> bytes:

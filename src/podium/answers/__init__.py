@@ -1,7 +1,9 @@
 """Answers to the questions people have about a cluster, each a function with a typed result."""
 
+from podium.answers._candidate_changes import SpecConstraint
+from podium.answers._replicas import pods_of
+from podium.answers._why_not import Suggestion, WhyNot, why_not
 from podium.answers.audit import Audit, Audited, Finding, audit
-from podium.answers.candidate_changes import SpecConstraint
 from podium.answers.capacity import (
     Capacity,
     Fits,
@@ -26,12 +28,10 @@ from podium.answers.disruption import (
     worst_nodes,
 )
 from podium.answers.measures import Condition, Measures, measure
-from podium.answers.replicas import pods_of
 from podium.answers.rollout import ChangedObject, Rollout, RolloutStep, changed_objects, rollout
 from podium.answers.trials import OBJECTIVES, TIMELINE_OBJECTIVES
 from podium.answers.tune import TimelineTuning, Trial, Tuning, tune, tune_timeline
 from podium.answers.upgrade import Changed, Upgrade, upgrade
-from podium.answers.why_not import Suggestion, WhyNot, why_not
 from podium.framework.suggested_change import Change
 from podium.lookup import find_node, find_nodes, nodes_matching
 

@@ -11,8 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 from msgspec.structs import replace
 
+from podium.answers._replicas import put_back
 from podium.answers.compare import points_of
-from podium.answers.replicas import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.engine import Decision, Scheduler

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers.replicas import is_daemon, pods_of
+from podium.answers._replicas import is_daemon, pods_of
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Decision, Scheduler
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
+from podium.answers._replicas import place
 from podium.answers.measures import Measures, WorkloadKey, domains, in_domains, measure, workloads
-from podium.answers.replicas import place
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from podium.answers.candidate_changes import SpecConstraint, spec_constraints
-from podium.answers.lost_pods import BudgetHealth, Health, Recreation
+from podium.answers._candidate_changes import SpecConstraint, spec_constraints
+from podium.answers._lost_pods import BudgetHealth, Health, Recreation
+from podium.answers._replicas import put_back
 from podium.answers.measures import domains
-from podium.answers.replicas import put_back
 from podium.cluster import Cluster, PodInfo
 from podium.engine import Scheduler
 from podium.engine.scheduler import SchedulerOptions

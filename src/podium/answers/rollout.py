@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers.replicas import place
-from podium.answers.rollout_controllers import (
+from podium.answers._replicas import place
+from podium.answers._rollout_controllers import (
     Controller,
     DaemonSetController,
     DeploymentController,

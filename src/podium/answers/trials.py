@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace as replace_fields
 
-from podium.answers import replicas
+from podium.answers import _replicas as replicas
 from podium.answers.compare import WITH_GROUPS, timeline_numbers
 from podium.answers.measures import NODE, cost_per_hour, fragmentation, imbalance, nodes_in_use, spread
 from podium.answers.search_space import SearchSpace, TunedSettings

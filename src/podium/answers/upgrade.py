@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
+from podium.answers._replicas import put_back
 from podium.answers.compare import Comparison, Way, compare, telling_differences, with_one_rule
-from podium.answers.replicas import put_back
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapePoint

@@ -6,7 +6,7 @@ selector = DeviceSelector('device.driver == "gpu.example.com"')
 selector.matches("gpu.example.com", {"model": "h100"}, {"memory": "80Gi"})
 """
 
-from podium.cel.device import (
+from podium.cel._device import (
     V1_34,
     V1_36,
     V1_37,
@@ -17,7 +17,7 @@ from podium.cel.device import (
     Environment,
     parse_version,
 )
-from podium.cel.values import Semver
+from podium.cel._values import Semver
 from podium.errors import CelError
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from podium.engine.evaluation import Evaluation
-from podium.engine.feasible_rows import status_counts
+from podium.engine._evaluation import Evaluation
+from podium.engine._feasible_rows import status_counts
 from podium.engine.preemption.choice import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status

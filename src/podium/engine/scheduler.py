@@ -11,13 +11,13 @@ import numpy as np
 from podium.cluster import Cluster, PodInfo
 from podium.cluster.columns import NO_ROWS, Ints
 from podium.config import STORAGE_PLUGINS, ignoring
+from podium.engine._evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
+from podium.engine._failed_kinds import FailedKinds
+from podium.engine._feasible_rows import Ranking, ScoredRows
+from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
-from podium.engine.evaluation import NO_EXTENDERS, Evaluation, ExtenderRound
-from podium.engine.failed_kinds import FailedKinds
-from podium.engine.feasible_rows import Ranking, ScoredRows
 from podium.engine.plan.plan import Plan, Plans
 from podium.engine.preemption.search import Preemption, outlook
-from podium.engine.recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.release import Config as Config
 from podium.engine.select import First, Sampling, TieBreak, tie_break

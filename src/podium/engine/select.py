@@ -11,7 +11,7 @@ import numpy as np
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration
-from podium.engine.evaluation import Evaluation
+from podium.engine._evaluation import Evaluation
 from podium.errors import InputError
 from podium.extenders import Extender
 from podium.framework import Framework

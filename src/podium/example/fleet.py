@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from podium.cluster import Cluster
 from podium.engine.scheduler import Scheduler
-from podium.example.fleet_objects import (
+from podium.example._fleet_objects import (
     CSI_DRIVER,
     DAEMONS,
     GPU,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podium.live.client import GONE, PAGE, ApiClient, ApiError
+from podium.live._client import GONE, PAGE, ApiClient, ApiError
 from podium.live.kubeconfig import Access
 from podium.manifests import Objects
 from podium.manifests.checks import check

@@ -22,9 +22,9 @@ from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration
 from podium.engine import Decision, Scheduler
 from podium.errors import InputError
-from podium.live.client import ApiClient
+from podium.live._client import ApiClient
+from podium.live._metrics import CONTENT_TYPE, exposition
 from podium.live.kubeconfig import Access
-from podium.live.metrics import CONTENT_TYPE, exposition
 from podium.live.reading import SCHEDULED_BY
 from podium.live.reflector import Reflectors
 from podium.loop import Event, EventType

@@ -18,7 +18,7 @@ import msgspec
 
 from podium.errors import PodiumError
 from podium.framework import SUCCESS, PreEnqueuePlugin, Status
-from podium.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live._client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed

@@ -11,7 +11,7 @@ import msgspec
 import msgspec.inspect as inspect
 
 from podium.errors import InputError, SelectorError
-from podium.manifests.devices import (
+from podium.manifests._devices import (
     check_claim,
     check_class,
     check_constraint,

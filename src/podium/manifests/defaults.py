@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.errors import InputError
+from podium.manifests._devices import default_claim, default_claim_template
 from podium.manifests.checks import check, doubt
 from podium.manifests.decode import effective_namespace
-from podium.manifests.devices import default_claim, default_claim_template
 from podium.model import (
     Container,
     ContainerPort,

@@ -12,6 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from podium.errors import InputError
+from podium.manifests._devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
 from podium.manifests.apply import TEMPLATED, Applied, apply
 from podium.manifests.checks import check, doubt, doubt_about_name
 from podium.manifests.decode import (
@@ -33,7 +34,6 @@ from podium.manifests.decode import (
     unknown_kind,
 )
 from podium.manifests.defaults import Priorities, StoredPods, default_object, generated_suffix
-from podium.manifests.devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
 from podium.manifests.files import (
     LARGE,
     MOST_SEARCHED,

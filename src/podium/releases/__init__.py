@@ -1,6 +1,6 @@
 """The older generations of kube-scheduler: predicates and priorities (v1.8, v1.14) and the first framework (v1.18)."""
 
-from podium.releases.algorithms import (
+from podium.releases._algorithms import (
     FunctionPriority,
     HostPriority,
     MapPriority,

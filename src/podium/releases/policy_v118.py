@@ -11,7 +11,7 @@ from podium.config.types import PluginRef
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
-from podium.releases.framework_v118 import (
+from podium.releases._framework_v118 import (
     POINTS,
     PRE_SCORED,
     READ_POINTS,

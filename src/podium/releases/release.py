@@ -13,8 +13,8 @@ from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
 from podium.plugins import IN_TREE
-from podium.releases.algorithms import Catalog, configure, v1_8_catalog, v1_14_catalog
-from podium.releases.framework_v118 import V1ALPHA2, configure_v1alpha2
+from podium.releases._algorithms import Catalog, configure, v1_8_catalog, v1_14_catalog
+from podium.releases._framework_v118 import V1ALPHA2, configure_v1alpha2
 from podium.releases.policy import API_VERSION, KIND, is_policy, legacy_dict, parse_policy
 from podium.releases.policy_v118 import configure_policy, provider_priorities
 from podium.releases.rules import V1_8, V1_14, V1_18, Rules

@@ -1,6 +1,6 @@
 """How the current releases of kube-scheduler differ: named rules, and the feature gates behind some of them."""
 
-from podium.rules.gates import (
+from podium.rules._gates import (
     GATES,
     NEWEST,
     RELEASE_NAMES,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from podium.errors import InputError
-from podium.rules.gates import GATES, NEWEST, RELEASE_NAMES, enabled_gates, is_at_least
+from podium.rules._gates import GATES, NEWEST, RELEASE_NAMES, enabled_gates, is_at_least
 
 SCORES, FILTERS, RESOURCES, VOLUMES = "scores", "filters", "what a pod counts for", "volumes"
 MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE = (

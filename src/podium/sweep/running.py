@@ -21,8 +21,8 @@ from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.located import is_number
-from podium.sweep.inputs import FIXED, Inputs, document_of, registry_of, setting
-from podium.sweep.spec import SEED, Point, SweepSpec
+from podium.sweep._inputs import FIXED, Inputs, document_of, registry_of, setting
+from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
 
 Numbers = dict[str, float]

@@ -1,5 +1,5 @@
 """Checks for the authors of plugins: does a plugin keep its contract?"""
 
-from podium.testing.check import check_plugin
+from podium.testing._check import check_plugin
 
 __all__ = ["check_plugin"]

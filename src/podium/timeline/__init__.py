@@ -1,9 +1,9 @@
 """A cluster over simulated time: events, controllers, pods that run and end, on a virtual clock."""
 
+from podium.timeline._timeline import Timeline, resume_timeline, save_timeline
+from podium.timeline._world import Surroundings
 from podium.timeline.events import TimedEvent, TimelineEvents, Verb, read_timeline
 from podium.timeline.result import Life, Sample, TimelineResult
-from podium.timeline.timeline import Timeline, resume_timeline, save_timeline
-from podium.timeline.world import Surroundings
 
 __all__ = [
     "Life",

@@ -21,11 +21,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from podium.errors import InputError, PodiumError
-from podium.web import questions
-from podium.web.answering import Answered, AnswerWorkers, BusyError, EndedError, answer
-from podium.web.questions import openapi
+from podium.web import _questions as questions
+from podium.web._answering import Answered, AnswerWorkers, BusyError, EndedError, answer
+from podium.web._questions import openapi
+from podium.web._views import Views, pods_page
 from podium.web.serving import REPORT_POLICY, App, Guard, TooLargeError
-from podium.web.views import Views, pods_page
 from podium.web.what_if import Subject, subject_of
 
 KINDS: dict[str, type[Any]] = {

@@ -34,8 +34,8 @@ from podium.model.pod import belongs_to_node
 from podium.present.disruption import to_lines
 from podium.present.html.page import UNLIMITED, opening
 from podium.present.text import API_VERSION
-from podium.web import questions
-from podium.web.questions import Manifest, Question, ScoreSettings
+from podium.web import _questions as questions
+from podium.web._questions import Manifest, Question, ScoreSettings
 from podium.wording import counted
 
 POSTED = "the posted cluster"

@@ -33,8 +33,8 @@ from engine.preempting import (
 )
 from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
+from podium.engine._recheck import Recheck
 from podium.engine.plan.plan import Plan
-from podium.engine.recheck import Recheck
 from podium.model import Object, Pod
 
 

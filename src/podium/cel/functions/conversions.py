@@ -9,10 +9,9 @@ from decimal import Decimal
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from podium.cel import types
-from podium.cel.functions.standard import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
-from podium.cel.types import Library
-from podium.cel.values import (
+from podium.cel import _types as types
+from podium.cel._types import Library
+from podium.cel._values import (
     MAX_INT,
     MAX_UINT,
     MIN_INT,
@@ -24,6 +23,7 @@ from podium.cel.values import (
     Uint,
     Value,
 )  # fmt: skip
+from podium.cel.functions.standard import MAX_TIME, MIN_TIME, checked_int, checked_time, checked_uint
 
 library = Library()
 declare = library.declare

@@ -10,10 +10,9 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import unquote_plus
 
-from podium.cel import types
-from podium.cel.functions.standard import checked_int
-from podium.cel.types import Library
-from podium.cel.values import (
+from podium.cel import _types as types
+from podium.cel._types import Library
+from podium.cel._values import (
     MAX_INT,
     MAX_UINT,
     MIN_INT,
@@ -28,6 +27,7 @@ from podium.cel.values import (
     Url,
     Value,
 )
+from podium.cel.functions.standard import checked_int
 from podium.errors import QuantityError
 from podium.model.quantity import parse_quantity
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from podium.cel import types
-from podium.cel.regex import compile_pattern
-from podium.cel.types import Library
-from podium.cel.values import (
+from podium.cel import _types as types
+from podium.cel._regex import compile_pattern
+from podium.cel._types import Library
+from podium.cel._values import (
     KEY_TYPES,
     MAX_INT,
     MAX_UINT,

@@ -7,12 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from podium.cel import types
-from podium.cel.functions.conversions import to_text
-from podium.cel.functions.standard import checked_duration, checked_int, checked_uint, same
-from podium.cel.regex import compile_pattern
-from podium.cel.types import Library
-from podium.cel.values import (
+from podium.cel import _types as types
+from podium.cel._regex import compile_pattern
+from podium.cel._types import Library
+from podium.cel._values import (
     NONE,
     Duration,
     Empty,
@@ -26,6 +24,8 @@ from podium.cel.values import (
     from_key,
     type_name,
 )
+from podium.cel.functions.conversions import to_text
+from podium.cel.functions.standard import checked_duration, checked_int, checked_uint, same
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]+))?(.))", re.DOTALL)
 _PRECISION = 6

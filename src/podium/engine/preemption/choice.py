@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
-from podium.engine.feasible_rows import NodeStatuses
+from podium.engine._feasible_rows import NodeStatuses
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError
 from podium.extenders import Extender, Victims

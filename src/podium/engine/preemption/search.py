@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints, is_any
+from podium.engine._evaluation import Evaluation
+from podium.engine._recheck import Nominations, Recheck, RowChangeLog, RowChangeReader, recheck_of
 from podium.engine.decision import Decision, Eviction
-from podium.engine.evaluation import Evaluation
 from podium.engine.preemption.choice import (
     CRITERIA,
     Candidate,
@@ -29,7 +30,6 @@ from podium.engine.preemption.choice import (
     potential_rows,
     why_not_eligible,
 )
-from podium.engine.recheck import Nominations, Recheck, RowChangeLog, RowChangeReader, recheck_of
 from podium.engine.select import TieBreak
 from podium.errors import ExtenderError, SelectorError
 from podium.extenders import Extender

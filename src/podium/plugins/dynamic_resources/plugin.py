@@ -53,13 +53,8 @@ from podium.model.devices import (
 )
 from podium.model.quantity import format_quantity
 from podium.model.selectors import any_tolerates
-from podium.plugins.dynamic_resources.device_search import TIMED_OUT
-from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
-from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of, refused_field
-from podium.plugins.dynamic_resources.pod_devices import PodDevices
-from podium.plugins.dynamic_resources.pools import DeviceID
-from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
-from podium.plugins.dynamic_resources.search_results import (
+from podium.plugins.dynamic_resources._device_search import TIMED_OUT
+from podium.plugins.dynamic_resources._search_results import (
     DeviceTally,
     KnownSearches,
     in_words,
@@ -67,6 +62,11 @@ from podium.plugins.dynamic_resources.search_results import (
     shortage_on,
     tallies_of,
 )
+from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
+from podium.plugins.dynamic_resources.inventory import Inventory, PendingAllocation, inventory_of, refused_field
+from podium.plugins.dynamic_resources.pod_devices import PodDevices
+from podium.plugins.dynamic_resources.pools import DeviceID
+from podium.plugins.dynamic_resources.requests import ClaimError, Option, claim_name, claims_of, shape_of
 from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
 from podium.wording import counted

@@ -17,7 +17,8 @@ from podium.cluster.store import EXTENDED_RESOURCE_CLAIM
 from podium.model import ObjectMeta, OwnerReference, Pod, ResourceClaim
 from podium.model.devices import AllocationResult, ResourceClaimConsumerReference
 from podium.model.selectors import NodeMatcher, node_terms
-from podium.plugins.dynamic_resources.device_search import AllocationError
+from podium.plugins.dynamic_resources._device_search import AllocationError
+from podium.plugins.dynamic_resources._search_results import FAILED, KnownSearches, SearchResults, allocation_of
 from podium.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
     backed_resources,
@@ -26,7 +27,6 @@ from podium.plugins.dynamic_resources.extended_resources import (
 )
 from podium.plugins.dynamic_resources.inventory import PendingAllocation, inventory_of
 from podium.plugins.dynamic_resources.requests import Shapes, is_unusable, shape_of
-from podium.plugins.dynamic_resources.search_results import FAILED, KnownSearches, SearchResults, allocation_of
 from podium.rules import Rules
 
 NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 4, 5, 6

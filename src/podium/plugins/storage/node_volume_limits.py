@@ -27,7 +27,7 @@ from podium.model import (
 from podium.model.objects import PersistentVolumeSpec
 from podium.model.pod import Volume
 from podium.plugins.score_columns import PerCluster
-from podium.plugins.storage.attached_volumes import AttachedVolumes, UncountableError
+from podium.plugins.storage._attached_volumes import AttachedVolumes, UncountableError
 from podium.plugins.storage.claims import (
     ForPodsWithVolumes,
     StorageFilter,

@@ -28,7 +28,18 @@ from podium.model import (
 from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity
 from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector
-from podium.plugins.storage.attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
+from podium.plugins.storage._attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
+from podium.plugins.storage._volume_binding_search import (
+    MIGRATED_PLUGINS,
+    NO_PROVISIONER,
+    REASON_UNBOUND_IMMEDIATE,
+    REASONS,
+    PodClaims,
+    Storage,
+    checked_size,
+    claims_of,
+    find_volumes,
+)
 from podium.plugins.storage.claims import (
     AVAILABLE,
     SELECTED_NODE,
@@ -54,17 +65,6 @@ from podium.plugins.storage.csi_migration import (
 )
 from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
 from podium.plugins.storage.volume_binding import VolumeBinding
-from podium.plugins.storage.volume_binding_search import (
-    MIGRATED_PLUGINS,
-    NO_PROVISIONER,
-    REASON_UNBOUND_IMMEDIATE,
-    REASONS,
-    PodClaims,
-    Storage,
-    checked_size,
-    claims_of,
-    find_volumes,
-)
 from podium.plugins.storage.volume_filters import (
     CURRENT_LABELS,
     READ_WRITE_ONCE_POD,

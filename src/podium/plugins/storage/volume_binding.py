@@ -35,6 +35,15 @@ from podium.model import (
 from podium.model.objects import ObjectReference
 from podium.model.quantity import value
 from podium.plugins.score_columns import PerCluster, round_half_away
+from podium.plugins.storage._volume_binding_search import (
+    UNMATCHED,
+    FoundVolumes,
+    PodClaims,
+    Storage,
+    checked_size,
+    claims_of,
+    find_volumes,
+)
 from podium.plugins.storage.claims import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -45,15 +54,6 @@ from podium.plugins.storage.claims import (
     uses_claim,
     uses_claims,
     volume_limit,
-)
-from podium.plugins.storage.volume_binding_search import (
-    UNMATCHED,
-    FoundVolumes,
-    PodClaims,
-    Storage,
-    checked_size,
-    claims_of,
-    find_volumes,
 )
 from podium.rules import Rules
 

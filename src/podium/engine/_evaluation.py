@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from podium.cluster import Cluster, NodeInfo, Nodes, PodInfo
 from podium.cluster.columns import Ints, Mask, is_any
 from podium.cluster.nodes import Groups, ReturnedNodes
-from podium.engine.feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
+from podium.engine._feasible_rows import FeasibleRows, NodeStatuses, Ranking, RowScores, check_scores
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FEW_NODES, filters_by_node, scores_by_node
 from podium.errors import ExtenderError, ExtenderWarning, PluginError

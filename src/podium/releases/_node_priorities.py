@@ -19,7 +19,7 @@ from podium.model.selectors import node_term
 from podium.plugins.image_locality import LEAST, MOST_PER_CONTAINER, image_fixes, normalized_image_name
 from podium.plugins.node_affinity import preference_fixes
 from podium.plugins.node_filters import TaintToleration, preferred_taint_fixes
-from podium.releases.predicates import NodeLabelArgs, has_labels
+from podium.releases._predicates import NodeLabelArgs, has_labels
 from podium.releases.rules import OfRelease, Rules
 
 PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"

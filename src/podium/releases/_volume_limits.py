@@ -22,8 +22,8 @@ from podium.plugins.storage.node_volume_limits import (
     STABLE_INSTANCE_TYPE,
     Disk,
 )
+from podium.releases._volume_predicates import VolumeClaimError, VolumePredicate, claim_name, class_of
 from podium.releases.rules import MAX_VOLUMES, rejection
-from podium.releases.volume_predicates import VolumeClaimError, VolumePredicate, claim_name, class_of
 
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
 

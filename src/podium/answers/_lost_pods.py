@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from podium.answers.replicas import as_template, place, with_claims
+from podium.answers._replicas import as_template, place, with_claims
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.simulation import in_queue_order

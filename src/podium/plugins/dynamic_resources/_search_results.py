@@ -16,7 +16,7 @@ from podium.cluster.columns import Ints, Mask
 from podium.model import DeviceClass, NodeSelector, NodeSelectorTerm, SelectorRequirement
 from podium.model.devices import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
 from podium.model.selectors import any_tolerates
-from podium.plugins.dynamic_resources.device_search import (
+from podium.plugins.dynamic_resources._device_search import (
     TIMED_OUT,
     AllocationError,
     DeviceSearch,

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from podium.cel.types import Type
+    from podium.cel._types import Type
 
 MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 

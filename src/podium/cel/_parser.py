@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
-from podium.cel.syntax import (
+from podium.cel._syntax import (
     Call,
     Expr,
     Fold,

@@ -12,10 +12,9 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from podium.cel import types as t
-from podium.cel.functions.conversions import to_text
-from podium.cel.types import Type, Wrapper, list_of, map_of
-from podium.cel.values import (
+from podium.cel import _types as t
+from podium.cel._types import Type, Wrapper, list_of, map_of
+from podium.cel._values import (
     EMPTY,
     MAX_INT,
     MIN_INT,
@@ -31,6 +30,7 @@ from podium.cel.values import (
     Url,
     Value,
 )
+from podium.cel.functions.conversions import to_text
 
 MESSAGE_COST = 40
 _NANOS = 10**9

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from podium.cel import syntax
-from podium.cel.calls import (
+from podium.cel import _syntax as syntax
+from podium.cel._calls import (
     Qualifier,
     Run,
     Slots,
@@ -26,11 +26,11 @@ from podium.cel.calls import (
     plan_attribute,
     price_of,
 )
-from podium.cel.messages import MESSAGE_COST, build_message
-from podium.cel.parser import ACCUMULATOR
-from podium.cel.regex import compile_pattern
-from podium.cel.syntax import is_index
-from podium.cel.values import EvalError, Optional, Value, from_key, to_key
+from podium.cel._messages import MESSAGE_COST, build_message
+from podium.cel._parser import ACCUMULATOR
+from podium.cel._regex import compile_pattern
+from podium.cel._syntax import is_index
+from podium.cel._values import EvalError, Optional, Value, from_key, to_key
 
 K = TypeVar("K", str, Value)
 LIST_COST, MAP_COST = 10, 30

@@ -27,9 +27,9 @@ from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION
 from podium.rules import RELEASE_NAMES
 from podium.timeline import Timeline, TimelineResult, read_timeline
-from podium.web import questions
-from podium.web.formulas import formulas
-from podium.web.questions import ScoreSettings
+from podium.web import _questions as questions
+from podium.web._formulas import formulas
+from podium.web._questions import ScoreSettings
 from podium.web.what_if import (
     ScoredPods,
     Subject,

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podium.autoscaling.groups import AutoscalingSettings, NodeGroup, NodeGroups
+from podium.autoscaling._groups import AutoscalingSettings, NodeGroup, NodeGroups
 from podium.cluster import Cluster, NodeInfo
 from podium.engine import Scheduler
 from podium.errors import ExtenderError, InputError, PluginError

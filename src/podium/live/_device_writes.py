@@ -14,7 +14,7 @@ import msgspec
 from podium.errors import PodiumError
 from podium.framework import Status
 from podium.framework.plugin import CycleState, PostFilterResult
-from podium.live.client import STRATEGIC_PATCH, ApiClient, ApiError
+from podium.live._client import STRATEGIC_PATCH, ApiClient, ApiError
 from podium.live.reading import RESOURCES, ObjectDecoder
 from podium.live.reflector import Reflectors
 from podium.live.writes import patch_status

@@ -28,8 +28,8 @@ from podium.present import comparison as comparison_report
 from podium.present import disruption as disruption_report
 from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
-from podium.web import questions
-from podium.web.views import timeline_document
+from podium.web import _questions as questions
+from podium.web._views import timeline_document
 from podium.web.what_if import Subject, configured, manifests, posted_configuration, turned, what_if
 
 Document = Mapping[str, Any]
@@ -252,7 +252,7 @@ def _configuration(question: questions.Configuration, subject: Subject) -> Answe
 
 @answer.register
 def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
-    from podium.web.views import timeline_page
+    from podium.web._views import timeline_page
 
     document = timeline_document(question, subject)
     return Answered(document, lambda: timeline_page(document))
@@ -260,7 +260,7 @@ def _timeline(question: questions.Timeline, subject: Subject) -> Answered:
 
 @answer.register
 def _what_if(question: questions.WhatIf, subject: Subject) -> Answered:
-    from podium.web.views import what_if_page
+    from podium.web._views import what_if_page
 
     document = what_if(question, subject)
     return Answered(document, lambda: what_if_page(document))

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from podium.cel.types import DYN, Type
-from podium.cel.values import MAX_INT, MAX_UINT, MIN_INT, Uint
+from podium.cel._types import DYN, Type
+from podium.cel._values import MAX_INT, MAX_UINT, MIN_INT, Uint
 from podium.errors import CelError
 
 if TYPE_CHECKING:
-    from podium.cel.types import Overload
-    from podium.cel.values import Value
+    from podium.cel._types import Overload
+    from podium.cel._values import Value
 
 
 @dataclass(slots=True, eq=False)

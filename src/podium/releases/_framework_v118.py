@@ -22,7 +22,7 @@ from podium.framework.plugin import QueuedPod, QueueSortPlugin, points_of
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.meta import qualified_name_errors
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
-from podium.releases.node_priorities import (
+from podium.releases._node_priorities import (
     EqualPriority,
     ImageLocalityPriority,
     NodeAffinityPriority,
@@ -30,8 +30,7 @@ from podium.releases.node_priorities import (
     NodePreferAvoidPodsPriority,
     TaintTolerationPriority,
 )
-from podium.releases.policy import PolicyProblems, read_policy_extenders, read_ratio, shape_problem
-from podium.releases.predicates import (
+from podium.releases._predicates import (
     CheckNodeLabelPresence,
     CheckNodeUnschedulable,
     FitArgs,
@@ -42,18 +41,9 @@ from podium.releases.predicates import (
     PodFitsResources,
     PodToleratesNodeTaints,
 )
-from podium.releases.resource_priorities import (
-    BalancedResourceAllocation,
-    LeastRequestedPriority,
-    MostRequestedPriority,
-    RatioArgs,
-    RequestedToCapacityRatioPriority,
-    ResourceLimitsPriority,
-)
-from podium.releases.rules import V1_18, of_release
-from podium.releases.service_affinity import DefaultPodTopologySpread, ServiceAffinity, ServiceAffinityArgs
-from podium.releases.topology import LegacyInterPodAffinity, LegacyPodTopologySpread
-from podium.releases.volume_limits import (
+from podium.releases._service_affinity import DefaultPodTopologySpread, ServiceAffinity, ServiceAffinityArgs
+from podium.releases._topology import LegacyInterPodAffinity, LegacyPodTopologySpread
+from podium.releases._volume_limits import (
     MOST_FROM_ENVIRONMENT,
     MaxAzureDiskVolumeCount,
     MaxCinderVolumeCount,
@@ -63,12 +53,22 @@ from podium.releases.volume_limits import (
     VolumeLimitArgs,
     most_from,
 )
-from podium.releases.volume_predicates import (
+from podium.releases._volume_predicates import (
     CheckVolumeBinding,
     NoDiskConflict,
     NoVolumeZoneConflict,
     PodPassesBasicChecks,
 )
+from podium.releases.policy import PolicyProblems, read_policy_extenders, read_ratio, shape_problem
+from podium.releases.resource_priorities import (
+    BalancedResourceAllocation,
+    LeastRequestedPriority,
+    MostRequestedPriority,
+    RatioArgs,
+    RequestedToCapacityRatioPriority,
+    ResourceLimitsPriority,
+)
+from podium.releases.rules import V1_18, of_release
 
 
 class FirstInFirstOut(QueueSortPlugin):

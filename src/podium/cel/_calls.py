@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from podium.cel import types
-from podium.cel.syntax import Call, Expr, Literal, Select, is_index
-from podium.cel.types import DEVICE, STRING, Cost, Overload, Type, has_variable
-from podium.cel.values import (
+from podium.cel import _types as types
+from podium.cel._syntax import Call, Expr, Literal, Select, is_index
+from podium.cel._types import DEVICE, STRING, Cost, Overload, Type, has_variable
+from podium.cel._values import (
     KEY_TYPES,
     NONE,
     DomainMap,

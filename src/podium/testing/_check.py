@@ -25,7 +25,7 @@ from podium.framework.plugin import (
 from podium.framework.status import SUCCESS, Code, Status
 from podium.framework.suggested_change import Change, EventHint, RejectedPod
 from podium.model import Object
-from podium.testing.plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
+from podium.testing._plugin_run import ClusterChange, PluginResults, PluginRun, Samples, call
 
 MUST_DEFINE: dict[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from podium.answers.candidate_changes import Situation, candidate_changes, rejection, wins
+from podium.answers._candidate_changes import Situation, candidate_changes, rejection, wins
 from podium.cluster import Cluster
 from podium.config import KubeSchedulerConfiguration, Profile
 from podium.engine import Decision, Scheduler

@@ -16,9 +16,9 @@ import msgspec
 
 from podium.answers.search_space import load_optuna
 from podium.errors import InputError, os_problem
-from podium.sweep.inputs import Inputs
+from podium.sweep._inputs import Inputs
+from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
 from podium.sweep.running import Numbers, RunOutcome, SharedInputs, Workers
-from podium.sweep.spec import SEED, Goal, Point, SweepSpec, grid_size
 
 if TYPE_CHECKING:
     import polars

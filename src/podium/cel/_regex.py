@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple, NoReturn
 
-from podium.cel.values import EvalError
+from podium.cel._values import EvalError
 
 Ranges = list[tuple[str, str]]
 """First and last characters."""

@@ -24,7 +24,7 @@ from podium.errors import ConfigError, InputError, os_problem
 from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load, load_documents, with_changes_carried_out
 from podium.plugins import IN_TREE
-from podium.sweep.spec import SEED, Point, SweepSpec
+from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import TimelineEvents, read_timeline
 from podium.traces import Trace, read_trace
 from podium.traces.trace import event_line

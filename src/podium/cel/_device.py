@@ -7,15 +7,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from podium.cel import types as t
-from podium.cel.calls import CostLimitError, Run
-from podium.cel.checker import Checker, validate
+from podium.cel import _types as t
+from podium.cel._calls import CostLimitError, Run
+from podium.cel._checker import Checker, validate
+from podium.cel._parser import parse
+from podium.cel._planner import Planner
+from podium.cel._syntax import Call, Expr, Fold, ListLiteral, walk
+from podium.cel._types import BOOL, Library, Type, Wrapper, map_of
+from podium.cel._values import DomainMap, EvalError, QuantityValue, Semver, Value
 from podium.cel.functions import conversions, kubernetes, standard, strings
-from podium.cel.parser import parse
-from podium.cel.planner import Planner
-from podium.cel.syntax import Call, Expr, Fold, ListLiteral, walk
-from podium.cel.types import BOOL, Library, Type, Wrapper, map_of
-from podium.cel.values import DomainMap, EvalError, QuantityValue, Semver, Value
 from podium.errors import CelError
 
 

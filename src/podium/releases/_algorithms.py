@@ -29,8 +29,8 @@ from podium.framework import (
 )
 from podium.model import Pod
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
-from podium.releases.framework_v118 import FirstInFirstOut
-from podium.releases.node_priorities import (
+from podium.releases._framework_v118 import FirstInFirstOut
+from podium.releases._node_priorities import (
     EqualPriority,
     ImageLocalityPriority,
     NodeAffinityPriority,
@@ -38,16 +38,7 @@ from podium.releases.node_priorities import (
     NodePreferAvoidPodsPriority,
     TaintTolerationPriority,
 )
-from podium.releases.policy import (
-    Policy,
-    PredicatePolicy,
-    PriorityPolicy,
-    check_arguments,
-    fatal,
-    shape_problem,
-    weight_problems,
-)
-from podium.releases.predicates import (
+from podium.releases._predicates import (
     CheckNodeCondition,
     CheckNodeDiskPressure,
     CheckNodeLabelPresence,
@@ -63,24 +54,15 @@ from podium.releases.predicates import (
     PodFitsResources,
     PodToleratesNodeTaints,
 )
-from podium.releases.resource_priorities import (
-    BalancedResourceAllocation,
-    LeastRequestedPriority,
-    MostRequestedPriority,
-    RatioArgs,
-    RequestedToCapacityRatioPriority,
-    ResourceLimitsPriority,
-)
-from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, Rules, of_release
-from podium.releases.service_affinity import (
+from podium.releases._service_affinity import (
     CheckServiceAffinity,
     SelectorSpreadPriority,
     ServiceAffinityArgs,
     ServiceAntiAffinity,
     ServiceSpreadingPriority,
 )
-from podium.releases.topology import InterPodAffinityPriority, MatchInterPodAffinity
-from podium.releases.volume_limits import (
+from podium.releases._topology import InterPodAffinityPriority, MatchInterPodAffinity
+from podium.releases._volume_limits import (
     MOST_FROM_ENVIRONMENT,
     MaxAzureDiskVolumeCount,
     MaxCinderVolumeCount,
@@ -90,7 +72,7 @@ from podium.releases.volume_limits import (
     VolumeLimitArgs,
     most_from,
 )
-from podium.releases.volume_predicates import (
+from podium.releases._volume_predicates import (
     CheckVolumeBinding,
     LocalVolumeArgs,
     NoDiskConflict,
@@ -98,6 +80,24 @@ from podium.releases.volume_predicates import (
     NoVolumeZoneConflict,
     PodPassesBasicChecks,
 )
+from podium.releases.policy import (
+    Policy,
+    PredicatePolicy,
+    PriorityPolicy,
+    check_arguments,
+    fatal,
+    shape_problem,
+    weight_problems,
+)
+from podium.releases.resource_priorities import (
+    BalancedResourceAllocation,
+    LeastRequestedPriority,
+    MostRequestedPriority,
+    RatioArgs,
+    RequestedToCapacityRatioPriority,
+    ResourceLimitsPriority,
+)
+from podium.releases.rules import FIRST_DEFAULT_PRIORITIES, V1_8, V1_14, Rules, of_release
 
 PREDICATE_ORDER = (
     *("CheckNodeCondition", "CheckNodeUnschedulable", "GeneralPredicates", "HostName", "PodFitsHostPorts"),

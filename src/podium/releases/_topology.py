@@ -31,6 +31,7 @@ from podium.model.selectors import Selector, label_selector, required_node_affin
 from podium.plugins.inter_pod_affinity import InterPodAffinity, existing_terms, own_terms
 from podium.plugins.pod_topology_spread import topology_spread_fixes
 from podium.plugins.spread_constraints import HARD, SOFT
+from podium.releases._service_affinity import pod_selectors
 from podium.releases.rules import (
     AFFINITY_RULES,
     ANTI_AFFINITY_RULES,
@@ -40,7 +41,6 @@ from podium.releases.rules import (
     Reason,
     rejection,
 )
-from podium.releases.service_affinity import pod_selectors
 
 _KIND: TermKind = "required_anti_affinity"
 

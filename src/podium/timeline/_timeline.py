@@ -22,9 +22,9 @@ from podium.manifests import Objects, expand_workloads
 from podium.memory import collector_relaxed
 from podium.model import Object, PodDisruptionBudget, ResourceClaim
 from podium.timeline import controllers
+from podium.timeline._world import Surroundings, World
 from podium.timeline.events import AnyDue, ContinueDrain, TimedEvent, TimelineEvents, check_events, read_timeline
 from podium.timeline.result import History, Life, Sample, TimelineResult
-from podium.timeline.world import Surroundings, World
 
 FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 

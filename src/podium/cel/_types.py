@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple, TypeVar
 
-from podium.cel.values import Cidr, Ip, NamedFormat, Optional, QuantityValue, Semver, Url, Value
+from podium.cel._values import Cidr, Ip, NamedFormat, Optional, QuantityValue, Semver, Url, Value
 
 
 class Type(NamedTuple):

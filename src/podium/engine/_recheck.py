@@ -13,7 +13,7 @@ import numpy as np
 from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import ROW_ASPECTS, ChangeLog, Ints, LogReader
-from podium.engine.evaluation import Evaluation
+from podium.engine._evaluation import Evaluation
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import FilterResults
 from podium.errors import PluginError

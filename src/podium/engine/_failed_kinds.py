@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from podium.cluster import Cluster, NodeInfo, PodInfo
 from podium.cluster.columns import LogReader
+from podium.engine._evaluation import Evaluation
+from podium.engine._recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
 from podium.engine.decision import Decision, Diagnosis
-from podium.engine.evaluation import Evaluation
 from podium.engine.plan.plan import Plan
 from podium.engine.plan.results import filters_by_node
-from podium.engine.recheck import LowestPriorities, Nominations, RowChangeLog, is_fixed
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, Framework, Plugin, Status
 from podium.framework.status import checked_status
