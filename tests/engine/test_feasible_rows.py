@@ -145,7 +145,7 @@ def test_a_score_outside_the_bounds_is_an_error_of_its_plugin() -> None:
 
 
 def test_statuses_by_code_read_as_a_sorted_mapping() -> None:
-    statuses = NodeStatuses(np.array([0, 2, 1, 1]), [Status(Code.SUCCESS), FULL, TAINT], ["d", "c", "b", "a"])
+    statuses = NodeStatuses(np.array([0, 2, 1, 1]), [Status(Code.SUCCESS), FULL, TAINT], ("d", "c", "b", "a"))
 
     assert list(statuses.items()) == [("a", FULL), ("b", FULL), ("c", TAINT)]
     assert len(statuses) == 3
@@ -154,6 +154,6 @@ def test_statuses_by_code_read_as_a_sorted_mapping() -> None:
 
 
 def test_a_status_with_several_codes_is_counted_once_for_each_node() -> None:
-    statuses = NodeStatuses(np.array([1, 2, 2, 3]), [Status(Code.SUCCESS), FULL, TAINT, FULL], ["a", "b", "c", "d"])
+    statuses = NodeStatuses(np.array([1, 2, 2, 3]), [Status(Code.SUCCESS), FULL, TAINT, FULL], ("a", "b", "c", "d"))
 
     assert status_counts(statuses) == {FULL: 2, TAINT: 2} == status_counts(dict(statuses))

@@ -68,6 +68,7 @@ class Cluster:
         self._stranded: dict[str, dict[str, Pod]] = {}
         self._row_masks: RecentlyUsed[RowMask] = RecentlyUsed(self.MOST_ROW_MASKS)
         self._name_order: tuple[int, bool, Ints] = (-1, True, np.zeros(0, dtype=np.int64))
+        self._names_now: tuple[int, tuple[str, ...]] = (-1, ())
 
     def _set_up_logs(self) -> None:
         self.logs: dict[Aspect, ChangeLog] = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
@@ -146,6 +147,13 @@ class Cluster:
         """The labels of a namespace; none if the namespace object is not there."""
         found = self.store.of(Namespace).get(namespace)
         return {} if found is None else found.metadata.labels
+
+    @property
+    def names_now(self) -> tuple[str, ...]:
+        """The node name of each row, for who wants to keep them as they are now."""
+        if self._names_now[0] != self.node_set_version:
+            self._names_now = self.node_set_version, tuple(self.names)
+        return self._names_now[1]
 
     def name_order(self) -> Ints:
         """The place of each row when nodes are sorted by name."""
@@ -431,7 +439,7 @@ class Cluster:
         twin._free_rows = self._free_rows.copy()
         twin._stranded = {name: pods.copy() for name, pods in self._stranded.items()}
         twin._row_masks = RecentlyUsed(self.MOST_ROW_MASKS)
-        twin._name_order = self._name_order
+        twin._name_order, twin._names_now = self._name_order, self._names_now
         twin.moment = self.moment
         return twin
 

@@ -88,6 +88,8 @@ class ResourceStates:
     FEWEST = 1 << 12
     MOST_WAYS = 1 << 16
     MOST_AMOUNTS = 1 << 12
+    MOST_CHANGES = 8
+    """So many changes of a row are remembered as one way from state to state."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -96,8 +98,8 @@ class ResourceStates:
         self._dirty: set[int] = set()
         self._after: RecentlyUsed[int] = RecentlyUsed(self.MOST_WAYS)
         """The state that a change leads to from another state, as far as it was seen."""
-        self._change: tuple[int, Hashable] | None = None
-        """From which state and by which change the only dirty row came to be where it is, if that is known."""
+        self._way: tuple[Hashable, ...] | None = None
+        """From which state and by which changes the only dirty row came to be where it is, if that is known."""
         self._amounts: RecentlyUsed[NodeAmounts] = RecentlyUsed(self.MOST_AMOUNTS)
         self.examples: Ints = np.zeros(0, dtype=np.int64)
         """The row that was last seen in each state, whether it still is or not."""
@@ -110,18 +112,24 @@ class ResourceStates:
     def touch(self, row: int) -> None:
         """Note that the row's resources changed."""
         self._dirty.add(row)
-        self._change = None
+        self._way = None
 
     def change(self, row: int, change: Hashable) -> None:
         """Note that the row's resources changed, in a way that leads from the same state to the same state always."""
-        if self._dirty or row >= len(self._of_row):
+        way: tuple[Hashable, ...]
+        if not self._dirty and row < len(self._of_row):
+            way = self._of_row.item(row), change
+        elif self._way is not None and row in self._dirty and len(self._way) <= self.MOST_CHANGES:
+            # Several pods came to a node or left it, and nobody read its state in between.
+            way = *self._way, change
+            self._dirty.clear()
+        else:
             self.touch(row)
             return
-        way = self._of_row.item(row), change
         state: int | None = self._after[way]
         if state is None:
             self._dirty.add(row)
-            self._change = way
+            self._way = way
         else:
             self._of_row[row] = state
             self.examples[state] = row
@@ -137,7 +145,7 @@ class ResourceStates:
                 self._ids.clear()
                 self._after.clear()
                 self._amounts.clear()
-                self._change = None
+                self._way = None
                 self._dirty.update(range(size))
                 self.epoch += 1
             if len(self._dirty) == 1:
@@ -173,8 +181,8 @@ class ResourceStates:
         self._make_room()
         self._of_row[row] = state
         self.examples[state] = row
-        if self._change is not None:
-            self._after[self._change] = state
+        if self._way is not None:
+            self._after[self._way] = state
 
     def _read_many(self, rows: Ints) -> None:
         columns, ids = self._columns, self._ids

@@ -43,24 +43,6 @@ NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 class Evaluation:
     """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
 
-    __slots__ = (
-        "_nodes",
-        "absent",
-        "cluster",
-        "feasible",
-        "fresh",
-        "looked_at",
-        "narrowed_by",
-        "overruled",
-        "plan",
-        "pod",
-        "pre_filter_status",
-        "skipped",
-        "skipped_scores",
-        "state",
-        "stood_in_for",
-    )
-
     def __init__(self, plan: Plan, info: PodInfo, pod: Pod, cluster: Cluster) -> None:
         self.plan, self.pod, self.cluster = plan, pod, cluster
         self.state = CycleState(info, plan.state)
@@ -94,7 +76,7 @@ class Evaluation:
     @property
     def kept(self) -> tuple[str, ...]:
         """The plugins whose results were known from earlier pods."""
-        return tuple(sorted(self.plan.parts.keys() - self.fresh))
+        return tuple([name for name in self.plan.kept if name not in self.fresh]) if self.fresh else self.plan.kept
 
     # -- filtering -------------------------------------------------------------------------------------------------
 
@@ -224,12 +206,12 @@ class Evaluation:
             return None
         kept = self.plan.rejections(self.skipped) if self.looked_at is None else None
         if kept is not None:
-            return NodeStatuses(kept.codes.copy(), kept.statuses, self.cluster.names)
+            return NodeStatuses(kept.codes.copy(), kept.statuses, self.cluster.names_now, kept.rows_of)
         codes, statuses = np.zeros(self.cluster.columns.size, dtype=np.int64), [SUCCESS]
         for status, rows in self._rejections():
             codes[rows] = len(statuses)
             statuses.append(status)
-        return NodeStatuses(codes, statuses, self.cluster.names)
+        return NodeStatuses(codes, statuses, self.cluster.names_now)
 
     def _rejections(self) -> Iterator[tuple[Status, Ints]]:
         """What each filter rejected of the rows that none before it did, or of all where reasons are collected."""
@@ -273,8 +255,7 @@ class Evaluation:
     def only_on(self, row: int) -> Evaluation:
         """The same evaluation as if there were no other node than the one of a feasible row."""
         single = Evaluation.__new__(Evaluation)
-        for name in Evaluation.__slots__:
-            setattr(single, name, getattr(self, name))
+        vars(single).update(vars(self))
         single.absent, single.overruled, single.narrowed_by = None, {}, ()
         single.looked_at = np.array([row], dtype=np.int64)
         single.feasible = FeasibleRows(self.plan, self.cluster)

@@ -235,15 +235,23 @@ class FeasibleRows:
 class NodeStatuses(Mapping[str, Status]):
     """The status of each rejected node by name, sorted; kept as a code per row."""
 
-    __slots__ = ("_by_name", "_codes", "_count", "_names", "_statuses")
+    __slots__ = ("_by_name", "_codes", "_count", "_names", "_rows_of", "_statuses")
 
-    def __init__(self, codes: Ints, statuses: Sequence[Status], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        codes: Ints,
+        statuses: Sequence[Status],
+        names: tuple[str, ...],
+        rows_of: dict[Code, Ints] | None = None,
+    ) -> None:
         """Code k of a row stands for `statuses[k]`, 0 for a row that was not rejected; `names` has those of all rows.
 
+        `rows_of` is where `rows_of` keeps what it found, for other mappings whose rows have the same codes of statuses.
         Nobody may change the codes afterwards, nor any status that is there already.
         """
-        self._codes, self._statuses, self._names = codes, statuses, tuple(names)
+        self._codes, self._statuses, self._names = codes, statuses, names
         self._count = int(np.count_nonzero(codes))
+        self._rows_of: dict[Code, Ints] = {} if rows_of is None else rows_of
         self._by_name: dict[str, Status] | None = None
 
     def _read(self) -> dict[str, Status]:
@@ -277,8 +285,11 @@ class NodeStatuses(Mapping[str, Status]):
 
     def rows_of(self, code: Code) -> Ints:
         """The rows whose status has a code, in ascending order."""
-        has_code = np.array([status.code is code for status in self._statuses])
-        return np.flatnonzero(has_code[self._codes])
+        found = self._rows_of.get(code)
+        if found is None:
+            has_code = np.array([status.code is code for status in self._statuses])
+            found = self._rows_of[code] = np.flatnonzero(has_code[self._codes])
+        return found
 
 
 def status_counts(statuses: Mapping[str, Status]) -> Mapping[Status, int]:

@@ -136,18 +136,17 @@ class RowChangeLog:
 
     def catch_up(self) -> None:
         """Bring the log up to date; call it before reading it."""
-        shared = self._shared_versions()
-        if not (self._reader.is_behind or self._nominations.have_changed or shared != self._shared):
-            return
-        rows = self._reader.read()
+        rows, shared = self._reader.read(), self._shared_versions()
         if shared != self._shared:
             rows, self._shared = None, shared
-        nodes = self._nominations.take_changed()
+        nodes = self._nominations.take_changed() if self._nominations.have_changed else ()
         if rows is None:
             self.epoch += 1
             return
-        nominated = (row for row in map(self._cluster.rows.get, nodes) if row is not None)
-        for row in {*rows.tolist(), *nominated}:
+        changed = set(rows.tolist())
+        if nodes:
+            changed.update(row for row in map(self._cluster.rows.get, nodes) if row is not None)
+        for row in changed:
             self.log.append(row)
 
     def _shared_versions(self) -> tuple[int, int]:
@@ -165,18 +164,17 @@ class RowChangeLog:
 class RowChangeReader:
     """Reads which rows changed from where it stopped the last time; at first, all of them."""
 
-    __slots__ = ("_changes", "_epoch", "_reader")
+    __slots__ = ("_changes", "_cursor", "_epoch")
 
     def __init__(self, changes: RowChangeLog) -> None:
-        self._changes, self._reader, self._epoch = changes, LogReader([changes.log]), -1
+        self._changes, self._cursor, self._epoch = changes, -1, -1
 
     def read(self) -> set[int] | None:
         """The rows that changed since the last time; None for all."""
         changes = self._changes
         changes.catch_up()
-        rows = self._reader.read()
-        if self._epoch != changes.epoch:
-            rows, self._epoch = None, changes.epoch
+        rows = changes.log.since(self._cursor) if self._epoch == changes.epoch else None
+        self._cursor, self._epoch = changes.log.head, changes.epoch
         return None if rows is None else set(rows.tolist())
 
 
@@ -248,8 +246,9 @@ class _Steps(NamedTuple):
         changing = [step for step in steps if step.results is None]
         followers = [p for p in plan.outline.pre_filter if p.name not in skipped and _follows_pods(p)]
         kept = all(plan.filter_results(plugin) is not None for plugin in running)
-        by_resources = all(step.plugin.reads == Aspect.RESOURCES for step in changing)
-        return cls(steps, changing, followers, not followers and kept, by_resources)
+        are_independent = not followers and kept
+        by_resources = are_independent and all(step.plugin.reads == Aspect.RESOURCES for step in changing)
+        return cls(steps, changing, followers, are_independent, by_resources)
 
 
 class Recheck:
@@ -270,18 +269,16 @@ class Recheck:
         steps: _Steps | None = plan.memo.get(("steps", skipped))
         if steps is None:
             steps = plan.memo["steps", skipped] = _Steps.of(plan, skipped)
-        self._steps, self._changing, self._followers, self._goes_by_resources = (
-            steps.all,
-            steps.changing,
-            steps.followers,
-            steps.goes_by_resources,
-        )
-        self.rows_are_independent = steps.rows_are_independent
-        """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
+        self._steps = steps
 
-    def reads_resources_only(self, rows: Sequence[int]) -> bool:
-        """Whether what the filters say of these rows, whatever pods come or go, follows from the rows' resources."""
-        return self._goes_by_resources and self._plan.pass_by_row(np.array(rows, dtype=np.int64))
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
+        return self._steps.rows_are_independent
+
+    def reads_resources_only(self, row: int) -> bool:
+        """Whether what the filters say of a row, whatever pods come or go, follows from its resources."""
+        return self._steps.goes_by_resources and self._plan.passes_by_row(row)
 
     def state(self) -> CycleState:
         """A cycle state for one trial: what plugins change in it does not outlast the trial."""
@@ -296,7 +293,7 @@ class Recheck:
         """Take a pod off its node, and tell the plugins."""
         trial.take_off(placed)
         node = NodeInfo(self._cluster, placed.row)
-        for plugin in self._followers:
+        for plugin in self._steps.followers:
             _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
 
     def check(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status]:
@@ -332,9 +329,9 @@ class Recheck:
         return found
 
     def _tell_added(self, state: CycleState, placed: Placed) -> None:
-        if self._followers:
+        if self._steps.followers:
             node = NodeInfo(self._cluster, placed.row)
-            for plugin in self._followers:
+            for plugin in self._steps.followers:
                 _demand(plugin, "AddPod", plugin.add_pod(state, self._pod, placed.pod, node))
 
     def _filter(self, state: CycleState, listed: Sequence[int]) -> list[Status]:
@@ -342,7 +339,7 @@ class Recheck:
         rows: Ints = np.array(listed, dtype=np.int64)
         found = [SUCCESS] * len(rows)
         undecided = np.arange(len(rows))
-        for plugin, results in self._changing if self._plan.pass_by_row(rows) else self._steps:
+        for plugin, results in self._steps.changing if self._plan.pass_by_row(rows) else self._steps.all:
             if not len(undecided):
                 break
             if results is None:

@@ -17,7 +17,7 @@ from podium.engine._feasible_rows import Ranking, ScoredRows
 from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan.plan import Plan, Plans
-from podium.engine.preemption.search import Preemption, outlook
+from podium.engine.preemption.search import Preemption, Surroundings, outlook
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.release import Config as Config
 from podium.engine.select import First, Sampling, TieBreak, tie_break
@@ -122,7 +122,9 @@ class Scheduler:
             else None
         )
         self._nominated_pods_check = NominatedPodsCheck(self.nominations, changes)
-        self._preemption = Preemption(self.nominations, changes, self.extenders, self._tie_break, options.seed)
+        self._preemption = Preemption(
+            Surroundings(self.nominations, changes, self.extenders, self._tie_break, options.seed)
+        )
 
     def close(self) -> None:
         """Close connections to extenders."""
@@ -304,7 +306,8 @@ class Scheduler:
         """The decision with every number and reason that led to it; with `preempt`, what PostFilter makes of it."""
         key, names = evaluation.pod.key, self.cluster.names
         rejected = self._rejected(evaluation, extended)
-        feasible = tuple(sorted([names[row] for row in evaluation.feasible.rows.tolist()]))
+        rows = evaluation.feasible.rows.tolist() if evaluation.feasible.count else ()
+        feasible = tuple(sorted([names[row] for row in rows]))
         absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
         if absent is None and len(feasible) + len(rejected) < self.cluster.node_count:
             absent = Status.unresolvable()

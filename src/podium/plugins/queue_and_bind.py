@@ -96,9 +96,12 @@ class DefaultPreemption(PostFilterPlugin):
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         preemption: PreemptionSearch = state[PREEMPTION]
         result = preemption.attempt(self, statuses)
-        if not result.status.message:
+        status = result.status
+        message = status.message
+        if not message:
             return result
-        return result._replace(status=result.status._replace(reasons=(f"preemption: {result.status.message}",)))
+        said = Status(status.code, (f"preemption: {message}",), status.plugin)
+        return PostFilterResult(said, result.nominated_node, result.changes)
 
     def events_to_register(self) -> Sequence[EventHint]:
         return (EventHint("Pod", Action.DELETE, self.ends_preemption),)

@@ -11,7 +11,7 @@ from podium.cluster import Aspect, Cluster, NodeInfo, Nodes
 from podium.cluster.columns import ROW_ASPECTS, Codes, Ints, LogReader, is_any, lowest
 from podium.cluster.nodes import ResourceStates
 from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Results, ScoreResults
-from podium.framework import SUCCESS, ScorePlugin
+from podium.framework import SUCCESS, Code, ScorePlugin
 
 INFEASIBLE = -(1 << 60)
 """Less than any total, and small enough to be added up a few times."""
@@ -231,6 +231,8 @@ class Rejections:
         """Of every row: 0 if no filter rejects it."""
         self.statuses = [SUCCESS]
         """What the codes stand for. It only grows."""
+        self.rows_of: dict[Code, Ints] = {}
+        """The rows by the code of their status, as far as somebody looked for them; another one once they change."""
 
     @property
     def may_have_errors(self) -> bool:
@@ -249,10 +251,15 @@ class Rejections:
             self._find_all()
         else:
             for row in set(rows.tolist()):
-                self.codes[row] = self._find(row)
+                self._set(row, self._find(row))
         # Not before: a plugin that fails is to be asked again.
         self._reader.catch_up()
         self._versions = versions
+
+    def _set(self, row: int, code: int) -> None:
+        before, self.codes[row] = self.codes.item(row), code
+        if self.statuses[before].code is not self.statuses[code].code:
+            self.rows_of = {}
 
     def _find(self, row: int) -> int:
         if self._rows.values.item(row) <= INFEASIBLE // 2:
@@ -280,6 +287,7 @@ class Rejections:
         for results in self._filters:
             results.catch_up()
         self.codes = np.zeros(self._cluster.columns.size, dtype=np.int64)
+        self.rows_of = {}
         undecided = np.flatnonzero(self._cluster.columns.alive)
         for place, results in enumerate(self._filters):
             values = results.values[undecided]

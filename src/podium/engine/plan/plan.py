@@ -52,6 +52,8 @@ class Plan:
         self.outline, self.parts, self._cluster, self.behaviour = outline, parts, cluster, behaviour
         self.fresh = frozenset([name for name, part in parts.items() if part.is_fresh])
         """The plugins of which nothing was kept before this plan's first pod."""
+        self.kept = tuple(sorted(parts))
+        """The plugins of which results are kept."""
         self.state = state
         """What the parts' plugins left for their later extension points."""
         self._rows = rows
@@ -212,6 +214,10 @@ class Plan:
     def pass_by_row(self, rows: Ints) -> bool:
         """Whether the filters that read more than resources passed all of these rows when the plan last caught up."""
         return not len(rows) or lowest(self._rows.values[rows]) > INFEASIBLE // 2
+
+    def passes_by_row(self, row: int) -> bool:
+        """What `pass_by_row` says of one row."""
+        return self._rows.values.item(row) > INFEASIBLE // 2
 
     def _forget_feasible(self) -> None:
         self._feasible_in.clear()

@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from podium.cluster import Cluster
 from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints, is_any
 from podium.engine._evaluation import Evaluation
-from podium.engine._recheck import Nominations, Recheck, RowChangeLog, RowChangeReader, recheck_of
+from podium.engine._recheck import Nominations, RowChangeLog, RowChangeReader, recheck_of
 from podium.engine.decision import Decision, Eviction
 from podium.engine.preemption.choice import (
     CRITERIA,
@@ -37,6 +36,7 @@ from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterRes
 from podium.framework.plugin import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod, PodDisruptionBudget
+from podium.model.resources import PodResources
 from podium.model.selectors import NOTHING, Selector, label_selector
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 from podium.rules import Rules
@@ -54,10 +54,12 @@ class Budgets:
             if not selector.empty and not selector.nothing:
                 self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._by_namespace)
+
     def violating(self, pods: Iterable[Pod]) -> list[bool]:
         """Whether evicting each pod, after those before it, would violate a budget."""
-        if not self._by_namespace:
-            return [False for _ in pods]
         left: dict[str, int] = {}
         found = []
         for pod in pods:
@@ -96,13 +98,31 @@ UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING, GOOD = range(5)
 Kinds = NDArray[np.int8]
 
 
-def stop_at(kinds: Kinds, enough: int) -> int | None:
-    """How many rows are looked at until there are enough candidates, one of them good; None if there are not."""
-    places = (kinds >= VIOLATING).nonzero()[0]
-    if len(places) < max(enough, 1):
-        return None
-    first_good = first_of(GOOD, kinds)
-    return max(places.item(max(enough, 1) - 1), first_good) + 1 if first_good >= 0 else None
+class Window(NamedTuple):
+    """The rows that a search looks at, from the first one on."""
+
+    length: int | None
+    """How many rows it takes until there are enough candidates, one of them good; None if all are not enough."""
+    candidates: Ints
+    """The places of the candidates among these rows."""
+
+    @classmethod
+    def of(cls, kinds: Kinds, enough: int) -> Window:
+        candidates = (kinds >= VIOLATING).nonzero()[0]
+        first_good = first_of(GOOD, kinds)
+        if len(candidates) < enough or first_good < 0:
+            return cls(None, candidates)
+        last = candidates.item(enough - 1)
+        if first_good <= last:
+            return cls(last + 1, candidates[:enough])
+        return cls(first_good + 1, candidates[candidates <= first_good])
+
+
+def are_enough(kinds: Kinds, enough: int) -> bool:
+    """Whether the rows that are known to be candidates end a search."""
+    known = kinds.tobytes()
+    good = known.count(GOOD)
+    return good > 0 and good + known.count(VIOLATING) >= enough
 
 
 def first_of(kind: int, kinds: Kinds) -> int:
@@ -123,7 +143,7 @@ class KnownDryRuns:
         """Of every row that is not UNKNOWN, its DryRun."""
         self.kinds: Kinds = np.zeros(0, dtype=np.int8)
         """Of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
-        self.costs: Costs = np.zeros((len(CRITERIA), 0))
+        self.costs: Costs = np.zeros((0, len(CRITERIA)))
         """Of every row that is a candidate, its costs."""
         self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
         """By resource state and by what each pod that may go requests, in the order in which they are spared."""
@@ -134,7 +154,7 @@ class KnownDryRuns:
         if missing > 0:
             self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.object_)])
             self.kinds = np.concatenate([self.kinds, np.zeros(missing, dtype=np.int8)])
-            self.costs = np.concatenate([self.costs, np.zeros((len(CRITERIA), missing))], axis=1)
+            self.costs = np.concatenate([self.costs, np.zeros((missing, len(CRITERIA)))])
         if changed is None:
             self.kinds[:] = UNKNOWN
         elif changed:
@@ -145,7 +165,7 @@ class KnownDryRuns:
         self.outcomes[row] = outcome
         if type(outcome) is Candidate:
             self.kinds[row] = VIOLATING if outcome.pdb_violations else GOOD
-            self.costs[:, row] = outcome.costs
+            self.costs[row] = outcome.costs
         else:
             self.kinds[row] = WITHOUT_VICTIMS if outcome is NO_VICTIMS else REJECTED
 
@@ -161,12 +181,18 @@ class KnownDryRuns:
         self.kinds[rows] = np.where(kinds == WITHOUT_VICTIMS, kinds, UNKNOWN)
 
 
-class _Spared(NamedTuple):
-    """A pod to be spared if possible; the one with the lowest rank is the most important."""
+class _Order(NamedTuple):
+    """The pods of a row that may go, in the order in which they are spared if possible."""
 
-    placed: Placed
-    rank: int
-    is_violating: bool
+    pods: list[Placed]
+    protected: int
+    """How many of them, the first ones, are spared before all others, as their eviction would violate a budget."""
+    by_importance: list[Placed]
+    """All of them, the most important first."""
+
+    def resources(self) -> list[PodResources]:
+        """What each of them requests."""
+        return [placed.info.resources for placed in self.pods]
 
 
 class DryRuns:
@@ -176,97 +202,81 @@ class DryRuns:
     but before all others those whose eviction violates a budget.
     """
 
-    def __init__(
-        self, evaluation: Evaluation, policy: DefaultPreemption, nominations: Nominations, changes: RowChangeLog
-    ) -> None:
-        self._evaluation, self._policy, self._nominations, self._changes = evaluation, policy, nominations, changes
-        self._pod, self._cluster = evaluation.pod, evaluation.cluster
+    FEW_ROWS = 4
+    """So many rows of which nothing is known are tried whether it takes all of them or not."""
 
-    @cached_property
-    def recheck(self) -> Recheck:
+    def __init__(self, evaluation: Evaluation, policy: DefaultPreemption, shared: Surroundings) -> None:
+        self._pod, self._cluster, self._policy = evaluation.pod, evaluation.cluster, policy
+        self._changes, self._budgets = shared.changes, shared.budgets(evaluation.cluster)
+        self.recheck = recheck_of(evaluation, shared.nominations)
         """The filters, to be run in trials."""
-        return recheck_of(self._evaluation, self._nominations)
 
-    @cached_property
-    def _budgets(self) -> Budgets:
-        return Budgets(self._cluster)
-
-    def run(self, rows: Ints, kinds: Kinds, enough: int, memory: KnownDryRuns) -> tuple[int | None, Kinds]:
+    def run(self, rows: Ints, kinds: Kinds, enough: int, memory: KnownDryRuns) -> tuple[Window, Kinds]:
         """Note the outcome for the rows in order, `enough` at a time, until there are enough candidates.
 
-        How many rows it takes, None where all of them are not enough; and what is known of the rows now.
+        The rows that it takes, and what is known of all rows now.
         """
-        together = max(enough, 1)
+        if 0 < kinds.tobytes().count(UNKNOWN) <= self.FEW_ROWS and self.recheck.rows_are_independent:
+            self._look_at(rows[kinds == UNKNOWN].tolist(), self.FEW_ROWS, memory)
+            kinds = memory.kinds[rows]
         while True:
-            stop = stop_at(kinds, enough)
-            looked_at = len(rows) if stop is None else -(-stop // together) * together
+            window = Window.of(kinds, enough)
+            looked_at = len(rows) if window.length is None else -(-window.length // enough) * enough
             first = first_of(UNKNOWN, kinds[:looked_at])
             if first < 0:
-                return stop, kinds
-            batch = slice(first, min((first // together + 1) * together, looked_at))
+                return window, kinds
+            batch = slice(first, min((first // enough + 1) * enough, looked_at))
             # One by one, no more rows are tried than it takes.
             most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
             self._look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
             kinds = memory.kinds[rows]
 
     def _look_at(self, rows: list[int], most: int, memory: KnownDryRuns) -> None:
-        """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone."""
-        orders = {}
+        """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone.
+
+        Rows that are alike to the filters, and the pods that may go there, share what is found out.
+        """
+        untried: dict[Hashable, dict[int, _Order]] = {}
         for row in rows:
-            pods = self._potential(row)
-            if pods:
-                orders[row] = self._order(pods)
-            else:
+            order = self._order(row)
+            if order is None:
                 memory.note(row, NO_VICTIMS)
-        if not orders:
-            return
-        if self.recheck.rows_are_independent:
-            evicted = self._try_alike(orders, memory.by_state)
-        else:
-            evicted = {row: self._try({row: orders[row]})[row] for row in [*orders][:most]}
-        for row, found in evicted.items():
-            memory.note(row, self._outcome(row, orders[row], found))
+                continue
+            key = self._key(row, order)
+            evicted = memory.by_state[key]
+            if evicted is None:
+                untried.setdefault(key, {})[row] = order
+            else:
+                memory.note(row, self._outcome(row, order, evicted))
+        if not self.recheck.rows_are_independent:
+            for alone in [*untried.values()][:most]:
+                ((row, order),) = alone.items()
+                memory.note(row, self._outcome(row, order, self._try(alone)[row]))
+        elif untried:
+            tried = self._try(dict(next(iter(alike.items())) for alike in untried.values()))
+            for (key, alike), evicted in zip(untried.items(), tried.values(), strict=True):
+                if isinstance(key, tuple):
+                    memory.by_state[key] = evicted
+                for row, order in alike.items():
+                    memory.note(row, self._outcome(row, order, evicted))
 
-    def _try_alike(self, orders: dict[int, list[_Spared]], known: RecentlyUsed[Evicted]) -> dict[int, Evicted]:
-        """Who has to go on each row; rows that are alike to the filters, and the pods that may go there, share it."""
-        keys = self._keys(orders)
-        found: dict[Hashable, Evicted] = {key: known[key] for key in set(keys.values()) if known[key] is not None}
-        untried = {key: row for row, key in keys.items() if key not in found}
-        tried = self._try({row: orders[row] for row in untried.values()})
-        for key, row in untried.items():
-            found[key] = tried[row]
-            if key != row:
-                known[key] = tried[row]
-        return {row: found[key] for row, key in keys.items()}
-
-    def _keys(self, orders: Mapping[int, list[_Spared]]) -> dict[int, Hashable]:
-        """Of each row, what the outcome for it depends on: the row itself where that may be anything."""
+    def _key(self, row: int, order: _Order) -> Hashable:
+        """What the outcome for a row depends on: the row itself where that may be anything."""
         recheck, states = self.recheck, self._cluster.resource_states
-        if not recheck.reads_resources_only([*orders]):
-            return {row: row for row in orders}
-        of_row = states.read()
-        keys: dict[int, Hashable] = {}
-        for row, order in orders.items():
-            resources = [one.placed.info.resources for one in order]
-            keys[row] = row if recheck.has_nominated(row) else (states.epoch, of_row.item(row), *resources)
-        return keys
+        if not recheck.reads_resources_only(row) or recheck.has_nominated(row):
+            return row
+        return states.epoch, states.read().item(row), *order.resources()
 
-    def _try(self, orders: Mapping[int, list[_Spared]]) -> dict[int, Evicted]:
-        """Who has to go on each row, given the pods that may go there in the order in which they are spared."""
-        if not orders:
-            return {}
+    def _try(self, orders: Mapping[int, _Order]) -> dict[int, Evicted]:
+        """Who has to go on each row, in the order of the rows given."""
         with self._changes.trial() as trial:
             state, rows = self.recheck.state(), list(orders)
             for order in orders.values():
-                for one in order:
-                    self.recheck.take_off(trial, state, one.placed)
+                for placed in order.pods:
+                    self.recheck.take_off(trial, state, placed)
             checked = dict(zip(rows, self.recheck.check(trial, state, rows), strict=True))
-            found: dict[int, Evicted] = {row: status for row, status in checked.items() if status != SUCCESS}
-            return found | self._spare(trial, state, {row: orders[row] for row in rows if row not in found})
-
-    def _potential(self, row: int) -> list[Placed]:
-        placed_on = self._cluster.placed_on(row)
-        return [placed for placed in placed_on if self._policy.may_evict(placed.pod, self._pod)]
+            passing = {row: orders[row].pods for row, status in checked.items() if status == SUCCESS}
+            return checked | self._spare(trial, state, passing)
 
     def _by_importance(self, pods: list[Placed]) -> list[Placed]:
         if len(pods) == 1:
@@ -277,35 +287,45 @@ class DryRuns:
         keys = [(self._policy.importance(placed.pod), place) for placed, place in zip(pods, places, strict=True)]
         return [pods[index] for index in sorted(range(len(pods)), key=keys.__getitem__)]
 
-    def _order(self, pods: list[Placed]) -> list[_Spared]:
-        """In which order pods are spared: those protected by a budget first, each group by importance."""
+    def _order(self, row: int) -> _Order | None:
+        """The pods of a row that may go: those protected by a budget first, each group by importance; None for none."""
+        may_evict, preemptor = self._policy.may_evict, self._pod
+        pods = [placed for placed in self._cluster.placed_on(row) if may_evict(placed.pod, preemptor)]
+        if not pods:
+            return None
         ordered = self._by_importance(pods)
+        if not self._budgets:
+            return _Order(ordered, 0, ordered)
         violating = self._budgets.violating(placed.pod for placed in ordered)
-        spared = [_Spared(placed, rank, violating[rank]) for rank, placed in enumerate(ordered)]
-        return sorted(spared, key=lambda one: not one.is_violating)
+        protected = [placed for placed, is_violating in zip(ordered, violating, strict=True) if is_violating]
+        others = [placed for placed, is_violating in zip(ordered, violating, strict=True) if not is_violating]
+        return _Order(protected + others, len(protected), ordered)
 
-    def _spare(self, trial: PodTrial, state: CycleState, orders: dict[int, list[_Spared]]) -> dict[int, Evicted]:
+    def _spare(self, trial: PodTrial, state: CycleState, orders: dict[int, list[Placed]]) -> dict[int, Evicted]:
         """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
         evicted: dict[int, list[int]] = {row: [] for row in orders}
         for turn in range(max(map(len, orders.values()), default=0)):
             rows = [row for row, order in orders.items() if turn < len(order)]
             for row in rows:
-                self.recheck.put_back(trial, state, orders[row][turn].placed)
+                self.recheck.put_back(trial, state, orders[row][turn])
             for row, status in zip(rows, self.recheck.check(trial, state, rows), strict=True):
                 if status != SUCCESS:
-                    self.recheck.take_off(trial, state, orders[row][turn].placed)
+                    self.recheck.take_off(trial, state, orders[row][turn])
                     evicted[row].append(turn)
         return {row: tuple(places) for row, places in evicted.items()}
 
-    def _outcome(self, row: int, order: list[_Spared], evicted: Evicted) -> DryRun:
+    def _outcome(self, row: int, order: _Order, evicted: Evicted) -> DryRun:
         if isinstance(evicted, Status):
             return evicted
         name = self._cluster.names[row]
         if not evicted:
             # Something other than the filters rejected the node, so that evicting pods does not help.
             return Status.error(f'expected at least one victim pod on node "{name}"')
-        victims = sorted([order[place] for place in evicted], key=lambda one: one.rank)
-        return Candidate(name, tuple([one.placed.pod for one in victims]), sum([one.is_violating for one in victims]))
+        victims = [order.pods[place] for place in evicted]
+        violations = sum([place < order.protected for place in evicted]) if order.protected else 0
+        if violations:
+            victims.sort(key=order.by_importance.index)
+        return Candidate(name, tuple([placed.pod for placed in victims]), violations)
 
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -319,24 +339,39 @@ Found = tuple[Candidates | None, list[Status]]
 """The candidates, those that violate no budget first; or why each row is none."""
 
 
-class Search:
-    """One pod's search; plugins start it with `attempt`. It changes nothing: its caller carries the choice out.
+class Surroundings:
+    """What the searches of one scheduler share."""
 
-    `rng` draws where among the nodes the search begins, when it need not look at all of them.
-    """
+    MOST_KINDS = 256
 
     def __init__(
         self,
-        evaluation: Evaluation,
         nominations: Nominations,
+        changes: RowChangeLog,
         extenders: Sequence[Extender],
         tie_break: TieBreak,
-        rng: random.Random,
-        changes: RowChangeLog,
-        memories: RecentlyUsed[KnownDryRuns],
+        seed: int,
     ) -> None:
-        self._evaluation, self._nominations, self._extenders = evaluation, nominations, extenders
-        self._tie_break, self._rng, self._changes, self._memories = tie_break, rng, changes, memories
+        self.nominations, self.changes, self.extenders, self.tie_break = nominations, changes, extenders, tie_break
+        self.rng = random.Random(seed)
+        """Draws where among the nodes a search begins, when it need not look at all of them."""
+        self.memories: RecentlyUsed[KnownDryRuns] = RecentlyUsed(self.MOST_KINDS)
+        """By policy and kind of pod."""
+        self._budgets: tuple[int, Budgets] | None = None
+        """As of a version of the store."""
+
+    def budgets(self, cluster: Cluster) -> Budgets:
+        """The cluster's budgets, read once until one of its objects changes."""
+        if self._budgets is None or self._budgets[0] != cluster.store.version:
+            self._budgets = cluster.store.version, Budgets(cluster)
+        return self._budgets[1]
+
+
+class Search:
+    """One pod's search; plugins start it with `attempt`. It changes nothing: its caller carries the choice out."""
+
+    def __init__(self, evaluation: Evaluation, shared: Surroundings) -> None:
+        self._evaluation, self._shared = evaluation, shared
         self.candidates: tuple[Candidate, ...] = ()
         """The nodes where evicting pods helps, as the plugin chose among them."""
         self.chosen: Candidate | None = None
@@ -345,8 +380,8 @@ class Search:
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
         """Find the best node; `statuses` says of every node why the pod does not fit."""
-        pod, cluster = self._evaluation.pod, self._evaluation.cluster
-        nominated = self._nominations.node_of(pod)
+        pod, cluster, shared = self._evaluation.pod, self._evaluation.cluster, self._shared
+        nominated = shared.nominations.node_of(pod)
         reason = why_not_eligible(pod, nominated, policy, statuses, cluster)
         if reason:
             return PostFilterResult(Status.unschedulable(reason), KEEP)
@@ -354,14 +389,14 @@ class Search:
         if found is None:
             return self._none_found(rejected, cluster.node_count)
         try:
-            agreed = ask_extenders(self._extenders, pod, found.listed, cluster)
+            agreed = ask_extenders(shared.extenders, pod, found.listed, cluster)
         except ExtenderError as error:
             return PostFilterResult(Status.error(str(error)), KEEP)
         if not agreed:
             return PostFilterResult(Status.unschedulable(NO_CANDIDATE), KEEP)
         self.candidates = tuple(agreed)
         candidates = found if agreed is found.listed else Candidates.of(agreed, cluster)
-        self.chosen, self.chosen_by = pick(candidates, self._tie_break, cluster)
+        self.chosen, self.chosen_by = pick(candidates, shared.tie_break, cluster)
         return PostFilterResult(self._success(self.chosen), self.chosen.node)
 
     def _success(self, chosen: Candidate) -> Status:
@@ -374,10 +409,10 @@ class Search:
         """Find candidates among the rows, and remember what was found out about each row."""
         if not len(rows):
             return None, []
-        evaluation, enough = self._evaluation, policy.enough_candidates(len(rows))
-        runs = DryRuns(evaluation, policy, self._nominations, self._changes)
-        memory = self._memories.get_or_make(
-            (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._changes)
+        evaluation, enough = self._evaluation, max(policy.enough_candidates(len(rows)), 1)
+        runs = DryRuns(evaluation, policy, self._shared)
+        memory = self._shared.memories.get_or_make(
+            (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._shared.changes)
         )
         memory.catch_up(evaluation.cluster.columns.capacity)
         if not runs.recheck.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
@@ -387,35 +422,33 @@ class Search:
         if own_row >= 0:
             # Where the pod is nominated itself it does not meet itself, but others of its kind do.
             with memory.forgetting(own_row):
-                return self._look(runs, rows, enough, memory, max(enough, 1))
-        return self._look(runs, rows, enough, memory, max(enough, 1))
+                return self._look(runs, rows, enough, memory, enough)
+        return self._look(runs, rows, enough, memory, enough)
 
     def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
         """Look at the rows from a random one on. Rows are tried `together`."""
         # The draw is taken back only where the search looks at all rows, which it does not if enough are known.
-        kinds = memory.kinds[rows]
-        before = None if stop_at(kinds, enough) else self._rng.getstate()
-        offset = self._rng.randrange(len(rows))
+        kinds, rng = memory.kinds[rows], self._shared.rng
+        before = None if are_enough(kinds, enough) else rng.getstate()
+        offset = rng.randrange(len(rows))
         others, kinds = np.concatenate((rows[offset:], rows[:offset])), np.concatenate((kinds[offset:], kinds[:offset]))
         if first_of(WITHOUT_VICTIMS, kinds) >= 0:
             has_victims = kinds != WITHOUT_VICTIMS
             others, kinds = others[has_victims], kinds[has_victims]
-        stop, kinds = runs.run(others, kinds, enough, memory)
-        kinds = kinds[:stop]
+        (length, places), kinds = runs.run(others, kinds, enough, memory)
         if (
-            stop is None
+            length is None
             and before is not None
             and (len(others) < len(rows) or not is_any(kinds[:together] >= VIOLATING))
         ):
             # All rows were looked at, wherever the search began: it need not be repeated for pods of the same kind.
-            self._rng.setstate(before)
-        places = (kinds == GOOD).nonzero()[0]
-        if first_of(VIOLATING, kinds) >= 0:
-            places = np.concatenate((places, (kinds == VIOLATING).nonzero()[0]))
+            rng.setstate(before)
         if not len(places):
             return None, [NO_VICTIMS] * (len(rows) - len(others)) + memory.outcomes[others].tolist()
+        if first_of(VIOLATING, kinds[:length]) >= 0:
+            places = places[np.argsort(kinds[places] != GOOD, kind="stable")]
         found = others[places]
-        return Candidates(memory.outcomes[found].tolist(), found, memory.costs[:, found]), []
+        return Candidates(memory.outcomes[found].tolist(), found, memory.costs[found]), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
         """Why evicting pods helps nowhere, in the words of a pod that fits nowhere."""
@@ -473,26 +506,15 @@ def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework
 class Preemption:
     """Preemption for the pods of one scheduler. The same seed gives the same choices."""
 
-    MOST_KINDS = 256
-
-    def __init__(
-        self,
-        nominations: Nominations,
-        changes: RowChangeLog,
-        extenders: Sequence[Extender],
-        tie_break: TieBreak,
-        seed: int,
-    ) -> None:
-        self._nominations, self._changes, self._extenders = nominations, changes, extenders
-        self._tie_break, self._rng = tie_break, random.Random(seed)
-        self._memories: RecentlyUsed[KnownDryRuns] = RecentlyUsed(self.MOST_KINDS)
+    def __init__(self, shared: Surroundings) -> None:
+        self._shared = shared
 
     def save(self) -> Any:
         """What the next search depends on, to be given to `restore`."""
-        return self._rng.getstate()
+        return self._shared.rng.getstate()
 
     def restore(self, saved: Any) -> None:
-        self._rng.setstate(saved)
+        self._shared.rng.setstate(saved)
 
     def attempt(
         self, rejected: Mapping[str, Status], absent: Status | None, evaluation: Evaluation, framework: Framework
@@ -504,9 +526,7 @@ class Preemption:
         if not framework.post_filter:
             return {"clears_nomination": True}
         cluster, pod = evaluation.cluster, evaluation.pod
-        search = Search(
-            evaluation, self._nominations, self._extenders, self._tie_break, self._rng, self._changes, self._memories
-        )
+        search = Search(evaluation, self._shared)
         state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
         statuses = rejected
         if len(statuses) < cluster.node_count and cluster.rules.counts_absent_nodes:
@@ -535,11 +555,12 @@ class Preemption:
 
         What plugins wanted changed, such as claims that are to give back their devices, is changed there as well.
         """
+        nominations = self._shared.nominations
         if decision.nominated is not None:
-            self._nominations.clear_lower(decision.nominated, pod.priority)
-            self._nominations.nominate(pod, decision.nominated)
+            nominations.clear_lower(decision.nominated, pod.priority)
+            nominations.nominate(pod, decision.nominated)
         elif decision.clears_nomination or decision.error or not decision.node_count:
-            self._nominations.nominate(pod, "")
+            nominations.nominate(pod, "")
         if cluster is None:
             return
         for change in decision.changes:
