@@ -159,9 +159,8 @@ def _decide_all(decide: Callable[[Pod], str | None], pods: list[Pod], placed: li
 
 
 def _preempt(scheduler: Scheduler, pod: Pod) -> str | None:
-    """Make room for the pod, then schedule it again as the queue would: it is nominated to where room was made."""
-    decision = scheduler.place(pod, preempt=True)
-    return scheduler.schedule(pod) if decision.nominated else decision.node
+    """Make room for the pod, and schedule it again as the queue would: it is nominated to where room was made."""
+    return scheduler.schedule(pod, preempt=True)
 
 
 def main() -> None:

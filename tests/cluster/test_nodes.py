@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from builders import ZONE, make_node, make_pod
+from cluster.facts import resources_by_state
 from podium.cluster import Cluster, Nodes
-from podium.cluster.nodes import FoundNodes, Representatives
+from podium.cluster.nodes import FoundNodes, Representatives, ResourceStates
 from podium.model import Taint
 from podium.model.selectors import NodeMatcher, NodeTerm, Requirement
 
@@ -121,3 +123,32 @@ def test_every_distinct_value_of_a_label_is_judged_once() -> None:
     assert CLUSTER.nodes.by_label("disk", size).tolist() == [3, -1, 3]
     assert SOME.by_label("unheard-of", size).tolist() == [-1, -1]
     assert judged == ["ssd", "hdd", None, None]
+
+
+CHANGES = {
+    "one pod": ["a"],
+    "two alike": ["a", "a"],
+    "two different ones": ["a", "b"],
+    "the other way round": ["b", "a"],
+    "one that comes and goes": ["a", "-a"],
+    "more than are remembered as one way": ["a"] * (ResourceStates.MOST_CHANGES + 3),
+}
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_states_after_changes_that_nobody_looked_at_in_between(changes: list[str]) -> None:
+    """The second time, the way from state to state is known: it must lead to where the first one did."""
+    nodes = [make_node(f"n{i}", cpu="64") for i in range(3)]
+    cluster = Cluster.from_objects(nodes)
+    pods = {kind: make_pod(kind, requests={"cpu": cpu}) for kind, cpu in {"a": "1", "b": "2"}.items()}
+    cluster.resource_states.read()
+    for row in range(3):
+        for number, change in enumerate(changes if row else [*changes, "b"]):
+            pod = replace(pods[change[-1]], metadata=replace(pods[change[-1]].metadata, name=f"p{row}-{number}"))
+            if change == "-a":
+                cluster.remove(replace(pod, metadata=replace(pod.metadata, name=f"p{row}-{number - 1}")))
+            else:
+                cluster.assume(pod, f"n{row}")
+        assert all(len(resources) == 1 for resources in resources_by_state(cluster).values())
+    states = cluster.resource_states.read().tolist()
+    assert states[1] == states[2] != states[0]

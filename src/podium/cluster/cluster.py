@@ -244,7 +244,19 @@ class Cluster:
 
         Gives the claims that changed as they were before, for who wants to undo it with `update`.
         """
-        self.remove(pod)
+        self._remove_pod(pod.key)
+        return self._release(pod)
+
+    def end_all(self, keys: Iterable[str]) -> None:
+        """Remove pods for good, by namespace/name; one that is not there is no error."""
+        for key in keys:
+            found = self.find_pod(key)
+            if found is not None:
+                self._remove_pod(key)
+                self._release(found[0])
+
+    def _release(self, pod: Pod) -> list[ResourceClaim]:
+        """Take the devices back from claims that only this pod used; the claims as they were before."""
         if not self.store.has_any(ResourceClaim):
             return []
         released = releases(pod, self.store)

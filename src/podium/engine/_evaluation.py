@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from msgspec.structs import replace
@@ -254,13 +255,16 @@ class Evaluation:
 
     def only_on(self, row: int) -> Evaluation:
         """The same evaluation as if there were no other node than the one of a feasible row."""
-        single = Evaluation.__new__(Evaluation)
-        vars(single).update(vars(self))
-        single.absent, single.overruled, single.narrowed_by = None, {}, ()
-        single.looked_at = np.array([row], dtype=np.int64)
-        single.feasible = FeasibleRows(self.plan, self.cluster)
-        single.feasible.keep(single.looked_at)
+        single = copy(self)
+        single.narrow_to(row)
         return single
+
+    def narrow_to(self, row: int) -> None:
+        """Go on as if there were no other node than the one of a feasible row."""
+        self.absent, self.overruled, self.narrowed_by = None, {}, ()
+        self.looked_at = np.array([row], dtype=np.int64)
+        self.feasible = FeasibleRows(self.plan, self.cluster)
+        self.feasible.keep(self.looked_at)
 
     # -- scoring ---------------------------------------------------------------------------------------------------
 

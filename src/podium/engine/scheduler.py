@@ -17,7 +17,7 @@ from podium.engine._feasible_rows import Ranking, ScoredRows
 from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan.plan import Plan, Plans
-from podium.engine.preemption.search import Preemption, Surroundings, outlook
+from podium.engine.preemption.search import CLEAR, Preempted, Preemption, Surroundings, outlook
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.release import Config as Config
 from podium.engine.select import First, Sampling, TieBreak, tie_break
@@ -170,16 +170,20 @@ class Scheduler:
             if bind:
                 self._settle(evaluation, decision.node)
         elif preempt:
-            self._preemption.carry_out(pod, decision, self.cluster if evict else None)
+            clears = decision.clears_nomination or decision.error or not decision.node_count
+            nominated = CLEAR if decision.nominated is None and clears else decision.nominated
+            cluster = self.cluster if evict else None
+            self._preemption.carry_out(pod, nominated, decision.victims, decision.changes, cluster)
         return decision
 
-    def schedule(self, pod: Pod) -> str | None:
+    def schedule(self, pod: Pod, *, preempt: bool = False) -> str | None:
         """Decide the pod and put it on its node: what `place` does, without collecting reasons.
 
-        None if the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
+        With `preempt`, a pod that fits nowhere takes the place of others, if evicting them makes room for it. None if
+        the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
         """
         with PLUGIN_FAULTS:
-            evaluation, row = self._find(pod)
+            evaluation, row = self._find_or_make_room(pod) if preempt else self._find(pod)
             if evaluation is None or row is None:
                 return None
             status = self._put(evaluation, row)
@@ -308,9 +312,7 @@ class Scheduler:
         rejected = self._rejected(evaluation, extended)
         rows = evaluation.feasible.rows.tolist() if evaluation.feasible.count else ()
         feasible = tuple(sorted([names[row] for row in rows]))
-        absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
-        if absent is None and len(feasible) + len(rejected) < self.cluster.node_count:
-            absent = Status.unresolvable()
+        absent = self._absent(evaluation, len(feasible) + len(rejected))
         found: dict[str, Any] = {
             "feasible": feasible,
             "rejected": rejected,
@@ -325,8 +327,7 @@ class Scheduler:
             "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
         }
         if not feasible and preempt:
-            framework = self.framework_of(evaluation.pod)
-            found |= self._preemption.attempt(rejected, absent, evaluation, framework)
+            found |= self._post_filter(evaluation, rejected, absent).fields()
         if not feasible:
             return Decision(key, None, **found)
         if len(feasible) == 1 and not self.setup.behaviour.scores_single_node:
@@ -334,6 +335,28 @@ class Scheduler:
         else:
             chosen = self._choose(evaluation, extended)
         return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
+
+    def _find_or_make_room(self, pod: Pod) -> tuple[Evaluation | None, int | None]:
+        """The row to take, if need be once pods there are evicted; None if that helps nowhere."""
+        evaluation, extended = self._evaluate(pod, everywhere=True)
+        row = None if evaluation is None else self._select(evaluation, extended)
+        if evaluation is None or row is not None:
+            return evaluation, row
+        rejected = self._rejected(evaluation, extended)
+        found = self._post_filter(evaluation, rejected, self._absent(evaluation, len(rejected)))
+        victims = [victim.key for victim in found.victims]
+        self._preemption.carry_out(pod, found.nominated, victims, found.changes, self.cluster)
+        return self._find(pod) if found.nominated else (evaluation, None)
+
+    def _post_filter(self, evaluation: Evaluation, rejected: Mapping[str, Status], absent: Status | None) -> Preempted:
+        return self._preemption.attempt(rejected, absent, evaluation, self.framework_of(evaluation.pod))
+
+    def _absent(self, evaluation: Evaluation, looked_at: int) -> Status | None:
+        """The status of the nodes that no filter looked at; None if there are none."""
+        absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
+        if absent is None and looked_at < self.cluster.node_count:
+            absent = Status.unresolvable()
+        return absent
 
     def _rejected(self, evaluation: Evaluation, extended: ExtenderRound) -> Mapping[str, Status]:
         """Why nodes were rejected; by PreFilter as well, in releases that note that for every node."""
@@ -476,6 +499,9 @@ class Scheduler:
         row = self.cluster.rows.get(node_name)
         if row is None or not evaluation.feasible.has(row):
             return None
+        if not self.extenders:
+            evaluation.narrow_to(row)
+            return evaluation
         single = evaluation.only_on(row)
         extended.filter(single)
         return single if single.feasible.count else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine._recheck import Recheck
 from podium.engine.plan.plan import Plan
+from podium.engine.preemption.search import GOOD, REJECTED, UNKNOWN, VIOLATING, Window, are_enough
 from podium.model import Object, Pod
 
 
@@ -170,6 +172,25 @@ def test_what_is_remembered_of_nodes_is_forgotten_when_they_change() -> None:
             scheduler.cluster.remove(make_pod("low-3"))
 
 
+@pytest.mark.parametrize(
+    ("kinds", "enough", "expected"),
+    [
+        pytest.param([GOOD, GOOD, GOOD], 2, (2, [0, 1]), id="enough good ones"),
+        pytest.param([REJECTED, GOOD, UNKNOWN, GOOD, GOOD], 2, (4, [1, 3]), id="rows between them"),
+        pytest.param([VIOLATING, VIOLATING, GOOD, GOOD], 1, (3, [0, 1, 2]), id="until one is good"),
+        pytest.param([VIOLATING, VIOLATING], 1, (None, [0, 1]), id="none is good"),
+        pytest.param([GOOD, REJECTED], 2, (None, [0]), id="not enough"),
+        pytest.param([], 1, (None, []), id="no rows"),
+    ],
+)
+def test_how_many_rows_a_search_looks_at(kinds: list[int], enough: int, expected: tuple[int | None, list[int]]) -> None:
+    known = np.array(kinds, dtype=np.int8)
+    length, candidates = Window.of(known, enough)
+
+    assert (length, candidates.tolist()) == expected
+    assert are_enough(known, enough) == (length is not None)
+
+
 lives = st.lists(
     st.tuples(
         st.sampled_from(("preempt", "preempt", "preempt", "retry", "remove", "budget", "node")),
@@ -188,6 +209,37 @@ full_nodes = st.lists(
 )
 
 
+def nodes_with_pods(nodes: list[list[tuple[str, int, bool]]]) -> list[Object]:
+    objects: list[Object] = [make_node(f"n{i}", cpu="2", labels={HOSTNAME: f"n{i}"}) for i in range(len(nodes))]
+    for i, pods in enumerate(nodes):
+        for k, (cpu, priority, is_app) in enumerate(pods):
+            labels = APP if is_app else FREE
+            objects.append(running(f"p{i}-{k}", f"n{i}", cpu=cpu, priority=50 * priority, labels=labels))
+    return objects
+
+
+@settings(max_examples=30)
+@given(full_nodes, st.lists(st.tuples(st.sampled_from(tuple(KINDS)), st.sampled_from(("1", "2"))), max_size=10))
+def test_schedule_with_preemption_does_what_place_and_another_attempt_do(
+    nodes: list[list[tuple[str, int, bool]]], pods: list[tuple[str, str]]
+) -> None:
+    objects = [*nodes_with_pods(nodes), budget("pdb", APP, allowed=1)]
+    fast, slow = scheduler_on(objects), scheduler_on(objects)
+    for number, (kind, cpu) in enumerate(pods):
+        pod = preemptor(f"new-{number}", cpu=cpu, priority=60, **KINDS[kind])
+
+        node = fast.schedule(pod, preempt=True)
+
+        decision = slow.place(pod, preempt=True)
+        assert node == (slow.schedule(pod) if decision.nominated else decision.node)
+        assert where(fast.cluster) == where(slow.cluster)
+        assert fast.nominations.nodes() == slow.nominations.nodes()
+
+
+def where(cluster: Cluster) -> dict[str, str]:
+    return {pod.key: node for pod, node in cluster.placed()}
+
+
 @settings(max_examples=30)
 @given(full_nodes, lives)
 @example(  # two nodes that are equally full, of which only one has pods enough that may go
@@ -197,12 +249,7 @@ full_nodes = st.lists(
 def test_what_is_kept_gives_what_trying_every_node_anew_gives(
     nodes: list[list[tuple[str, int, bool]]], life: list[tuple[str, str, str, int, int]]
 ) -> None:
-    objects: list[Object] = [make_node(f"n{i}", cpu="2", labels={HOSTNAME: f"n{i}"}) for i in range(len(nodes))]
-    for i, pods in enumerate(nodes):
-        for k, (cpu, priority, is_app) in enumerate(pods):
-            labels = APP if is_app else FREE
-            objects.append(running(f"p{i}-{k}", f"n{i}", cpu=cpu, priority=50 * priority, labels=labels))
-    scheduler, waiting = scheduler_on(objects), list[Pod]()
+    scheduler, waiting = scheduler_on(nodes_with_pods(nodes)), list[Pod]()
     cluster = scheduler.cluster
     for number, (what, kind, cpu, priority, which) in enumerate(life):
         if what == "remove":

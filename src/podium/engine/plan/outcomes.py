@@ -237,7 +237,7 @@ class Rejections:
     @property
     def may_have_errors(self) -> bool:
         """Whether a filter was seen to fail."""
-        return any(results.may_have_errors for results in self._filters)
+        return _may_fail(self._filters, ())[0]
 
     def catch_up(self) -> None:
         """Bring `codes` up to date with the cluster."""

@@ -111,29 +111,33 @@ Costs = NDArray[np.float64]
 class Candidates(NamedTuple):
     """The nodes to choose from, with their rows and costs as columns."""
 
-    listed: list[Candidate]
     rows: Ints
     costs: Costs
+    by_row: NDArray[np.object_] | Mapping[int, Candidate]
 
     @classmethod
     def of(cls, listed: list[Candidate], cluster: Cluster) -> Candidates:
-        """Candidates as they were found or as extenders want them; at least one."""
-        rows = np.array([cluster.rows[candidate.node] for candidate in listed], dtype=np.int64)
-        return cls(listed, rows, np.array([candidate.costs for candidate in listed]))
+        """Candidates as extenders want them; at least one."""
+        by_row = {cluster.rows[candidate.node]: candidate for candidate in listed}
+        return cls(np.array([*by_row], dtype=np.int64), np.array([one.costs for one in by_row.values()]), by_row)
+
+    def listed(self) -> list[Candidate]:
+        return [self.by_row[row] for row in self.rows.tolist()]
 
 
 def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple[Candidate, str]:
     """The best candidate, and what made it better than the others."""
-    listed, rows, costs = candidates
-    if len(listed) == 1:
-        return listed[0], ONLY_ONE
+    rows, costs, by_row = candidates
+    if len(rows) == 1:
+        return by_row[rows.item(0)], ONLY_ONE
     places = _cheapest(costs)
     if len(places) > 1:
-        row = tie_break.choose(np.sort(rows[places]), cluster)
-        return listed[int((rows == row).argmax())], TIE
+        tied = rows[places]
+        tied.sort()
+        return by_row[tie_break.choose(tied, cluster)], TIE
     best, second = costs[np.lexsort(costs.T[::-1])[:2]].tolist()
     criterion = next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)
-    return listed[int(places[0])], criterion
+    return by_row[rows.item(places.item(0))], criterion
 
 
 def _cheapest(costs: Costs) -> Ints:
@@ -155,7 +159,7 @@ def ask_extenders(
 ) -> list[Candidate]:
     """The candidates that the extenders agree to, with the victims they want; raises ExtenderError."""
     asked = [extender for extender in extenders if extender.supports_preemption and extender.is_interested(pod)]
-    if not asked or not candidates:
+    if not asked:
         return candidates
     pods_by_node = {name: cluster.pods_on(row) for name, row in cluster.rows.items()}
     victims = {one.node: Victims(list(one.victims), one.pdb_violations) for one in candidates}

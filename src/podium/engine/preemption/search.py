@@ -39,7 +39,6 @@ from podium.model import Pod, PodDisruptionBudget
 from podium.model.resources import PodResources
 from podium.model.selectors import NOTHING, Selector, label_selector
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
-from podium.rules import Rules
 
 
 class Budgets:
@@ -148,8 +147,11 @@ class KnownDryRuns:
         self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
         """By resource state and by what each pod that may go requests, in the order in which they are spared."""
 
-    def catch_up(self, size: int) -> None:
-        """Forget the rows that changed, and make room for as many as there are."""
+    def catch_up(self, size: int) -> set[int]:
+        """Forget the rows that changed, and make room for as many as there are.
+
+        The rows that were forgotten, unless that is all of them.
+        """
         changed, missing = self._changed.read(), size - len(self.kinds)
         if missing > 0:
             self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.object_)])
@@ -157,8 +159,10 @@ class KnownDryRuns:
             self.costs = np.concatenate([self.costs, np.zeros((missing, len(CRITERIA)))])
         if changed is None:
             self.kinds[:] = UNKNOWN
-        elif changed:
-            self.kinds[[*changed]] = UNKNOWN
+            return set()
+        for row in changed:
+            self.kinds[row] = UNKNOWN
+        return changed
 
     def note(self, row: int, outcome: DryRun) -> None:
         """Note the outcome for a row."""
@@ -202,9 +206,6 @@ class DryRuns:
     but before all others those whose eviction violates a budget.
     """
 
-    FEW_ROWS = 4
-    """So many rows of which nothing is known are tried whether it takes all of them or not."""
-
     def __init__(self, evaluation: Evaluation, policy: DefaultPreemption, shared: Surroundings) -> None:
         self._pod, self._cluster, self._policy = evaluation.pod, evaluation.cluster, policy
         self._changes, self._budgets = shared.changes, shared.budgets(evaluation.cluster)
@@ -216,9 +217,6 @@ class DryRuns:
 
         The rows that it takes, and what is known of all rows now.
         """
-        if 0 < kinds.tobytes().count(UNKNOWN) <= self.FEW_ROWS and self.recheck.rows_are_independent:
-            self._look_at(rows[kinds == UNKNOWN].tolist(), self.FEW_ROWS, memory)
-            kinds = memory.kinds[rows]
         while True:
             window = Window.of(kinds, enough)
             looked_at = len(rows) if window.length is None else -(-window.length // enough) * enough
@@ -228,10 +226,10 @@ class DryRuns:
             batch = slice(first, min((first // enough + 1) * enough, looked_at))
             # One by one, no more rows are tried than it takes.
             most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
-            self._look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
+            self.look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
             kinds = memory.kinds[rows]
 
-    def _look_at(self, rows: list[int], most: int, memory: KnownDryRuns) -> None:
+    def look_at(self, rows: Iterable[int], most: int, memory: KnownDryRuns) -> None:
         """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone.
 
         Rows that are alike to the filters, and the pods that may go there, share what is found out.
@@ -331,6 +329,8 @@ class DryRuns:
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_CANDIDATE = "no candidate node for preemption"
 
+FEW_ROWS = 4
+
 KEEP, CLEAR = None, ""
 """What a result without a node says about the pod's nomination so far."""
 
@@ -372,11 +372,15 @@ class Search:
 
     def __init__(self, evaluation: Evaluation, shared: Surroundings) -> None:
         self._evaluation, self._shared = evaluation, shared
-        self.candidates: tuple[Candidate, ...] = ()
-        """The nodes where evicting pods helps, as the plugin chose among them."""
+        self._candidates: Candidates | None = None
         self.chosen: Candidate | None = None
         self.chosen_by = ""
         """What made the chosen candidate better than the others."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The nodes where evicting pods helps, as the plugin chose among them; until the cluster changes."""
+        return () if self._candidates is None else tuple(self._candidates.listed())
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
         """Find the best node; `statuses` says of every node why the pod does not fit."""
@@ -388,15 +392,16 @@ class Search:
         found, rejected = self._find(policy, potential_rows(statuses, cluster), cluster.rows.get(nominated, -1))
         if found is None:
             return self._none_found(rejected, cluster.node_count)
-        try:
-            agreed = ask_extenders(shared.extenders, pod, found.listed, cluster)
-        except ExtenderError as error:
-            return PostFilterResult(Status.error(str(error)), KEEP)
-        if not agreed:
-            return PostFilterResult(Status.unschedulable(NO_CANDIDATE), KEEP)
-        self.candidates = tuple(agreed)
-        candidates = found if agreed is found.listed else Candidates.of(agreed, cluster)
-        self.chosen, self.chosen_by = pick(candidates, shared.tie_break, cluster)
+        if shared.extenders:
+            try:
+                agreed = ask_extenders(shared.extenders, pod, found.listed(), cluster)
+            except ExtenderError as error:
+                return PostFilterResult(Status.error(str(error)), KEEP)
+            if not agreed:
+                return PostFilterResult(Status.unschedulable(NO_CANDIDATE), KEEP)
+            found = Candidates.of(agreed, cluster)
+        self._candidates = found
+        self.chosen, self.chosen_by = pick(found, shared.tie_break, cluster)
         return PostFilterResult(self._success(self.chosen), self.chosen.node)
 
     def _success(self, chosen: Candidate) -> Status:
@@ -414,7 +419,10 @@ class Search:
         memory = self._shared.memories.get_or_make(
             (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._shared.changes)
         )
-        memory.catch_up(evaluation.cluster.columns.capacity)
+        changed = memory.catch_up(evaluation.cluster.columns.capacity)
+        if len(changed) <= FEW_ROWS and runs.recheck.rows_are_independent:
+            # Sooner or later they have to be tried, and then it takes another look at all rows.
+            runs.look_at(changed, FEW_ROWS, memory)
         if not runs.recheck.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
             # Whatever else is known is from when rows were independent, and what is found now holds for now only.
             with memory.forgetting(slice(None)):
@@ -448,7 +456,7 @@ class Search:
         if first_of(VIOLATING, kinds[:length]) >= 0:
             places = places[np.argsort(kinds[places] != GOOD, kind="stable")]
         found = others[places]
-        return Candidates(memory.outcomes[found].tolist(), found, memory.costs[found]), []
+        return Candidates(found, memory.costs[found], memory.outcomes), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
         """Why evicting pods helps nowhere, in the words of a pod that fits nowhere."""
@@ -503,6 +511,31 @@ def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework
     return Eviction(nodes, len(helpful) - len(nodes))
 
 
+class Preempted(NamedTuple):
+    """What PostFilter makes of a pod that fits nowhere."""
+
+    message: str
+    """What its plugins said."""
+    nominated: str | None = KEEP
+    """The node where evicting the victims makes room; "" to take a nomination back, None to leave it as it is."""
+    victims: tuple[Pod, ...] = ()
+    """The pods to delete; where the release spares them, not those that are terminating."""
+    changes: tuple[ObjectChange, ...] = ()
+    search: Search | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a decision that say so."""
+        return {
+            "post_filter_message": self.message,
+            "nominated": self.nominated or None,
+            "clears_nomination": self.nominated == CLEAR,
+            "victims": tuple(sorted(victim.key for victim in self.victims)),
+            "changes": self.changes,
+            "candidates": self.search.candidates if self.search else (),
+            "chosen_by": self.search.chosen_by if self.search else "",
+        }
+
+
 class Preemption:
     """Preemption for the pods of one scheduler. The same seed gives the same choices."""
 
@@ -518,54 +551,47 @@ class Preemption:
 
     def attempt(
         self, rejected: Mapping[str, Status], absent: Status | None, evaluation: Evaluation, framework: Framework
-    ) -> dict[str, Any]:
-        """What PostFilter makes of a pod that fits nowhere, as fields of the decision.
+    ) -> Preempted:
+        """What PostFilter makes of a pod that fits nowhere.
 
         `rejected` says why each node does not fit, `absent` why those do not that no filter looked at.
         """
         if not framework.post_filter:
-            return {"clears_nomination": True}
+            return Preempted("", CLEAR)
         cluster, pod = evaluation.cluster, evaluation.pod
         search = Search(evaluation, self._shared)
-        state = CycleState(evaluation.state.info, evaluation.state | {PREEMPTION: search})
+        state = CycleState(evaluation.state.info, evaluation.state)
+        state[PREEMPTION] = search
         statuses = rejected
         if len(statuses) < cluster.node_count and cluster.rules.counts_absent_nodes:
             others = absent or Status.unresolvable()
             statuses = {name: rejected.get(name, others) for name in cluster.rows}
         result = run_post_filter(framework, state, pod, statuses)
         chosen = search.chosen if search.chosen and search.chosen.node == result.nominated_node else None
-        return {
-            "post_filter_message": result.status.message,
-            "nominated": result.nominated_node or None,
-            "clears_nomination": result.nominated_node == "",
-            "victims": self._deleted(chosen, cluster.rules) if chosen else (),
-            "changes": result.changes,
-            "candidates": search.candidates,
-            "chosen_by": search.chosen_by,
-        }
+        victims = chosen.victims if chosen else ()
+        if cluster.rules.spares_terminating_victims:
+            victims = tuple([victim for victim in victims if not victim.terminating])
+        return Preempted(result.status.message, result.nominated_node, victims, result.changes, search)
 
-    @staticmethod
-    def _deleted(chosen: Candidate, rules: Rules) -> tuple[str, ...]:
-        """The victims that are deleted; where the release spares them, not those that are terminating."""
-        deleted = [pod for pod in chosen.victims if not (pod.terminating and rules.spares_terminating_victims)]
-        return tuple(sorted(pod.key for pod in deleted))
-
-    def carry_out(self, pod: Pod, decision: Decision, cluster: Cluster | None) -> None:
+    def carry_out(
+        self,
+        pod: Pod,
+        nominated: str | None,
+        victims: Iterable[str],
+        changes: Iterable[ObjectChange],
+        cluster: Cluster | None,
+    ) -> None:
         """Nominate the pod and clear the nominations it overrides; given a cluster, remove the victims from it.
 
         What plugins wanted changed, such as claims that are to give back their devices, is changed there as well.
         """
         nominations = self._shared.nominations
-        if decision.nominated is not None:
-            nominations.clear_lower(decision.nominated, pod.priority)
-            nominations.nominate(pod, decision.nominated)
-        elif decision.clears_nomination or decision.error or not decision.node_count:
-            nominations.nominate(pod, "")
+        if nominated:
+            nominations.clear_lower(nominated, pod.priority)
+        if nominated is not None:
+            nominations.nominate(pod, nominated)
         if cluster is None:
             return
-        for change in decision.changes:
+        for change in changes:
             cluster.remove(change.before) if change.after is None else cluster.update(change.after)
-        for key in decision.victims:
-            found = cluster.find_pod(key)
-            if found is not None:
-                cluster.end(found[0])
+        cluster.end_all(victims)

@@ -347,8 +347,8 @@ class DynamicResources(
     REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
     REASON_LEFT_OVER = "cannot schedule extended resource claim"
     REASON_NOT_FITTING = "cannot fit resource"
-    REASON_NO_CLAIMS = "no new claims to deallocate"
-    REASON_NO_HELP = "still not schedulable"
+    NO_CLAIMS = PostFilterResult(Status.unschedulable("no new claims to deallocate"))
+    NO_HELP = PostFilterResult(Status.unschedulable("still not schedulable"))
     REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
     REASON_DELETED = "deletion of ResourceClaim completed"
     REASON_NO_STATE = "not found"
@@ -461,7 +461,7 @@ class DynamicResources(
             return PostFilterResult(Status.unschedulable(self.REASON_DELETED), changes=(change,))
         if self.release_rules.dynamic_resources_is_silent:
             return PostFilterResult(Status.unschedulable())
-        return PostFilterResult(Status.unschedulable(self.REASON_NO_HELP if devices else self.REASON_NO_CLAIMS))
+        return self.NO_HELP if devices else self.NO_CLAIMS
 
     # -- scoring ---------------------------------------------------------------------------------------------------
 
