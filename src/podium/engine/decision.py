@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.engine._evaluation import Evaluation
 from podium.engine._feasible_rows import status_counts
-from podium.engine.preemption.choice import Candidate
+from podium.engine.preemption.dry_runs import Candidate
 from podium.engine.release import FIT_ERROR, FitError
 from podium.framework import Code, Status
 from podium.framework.plugin import ObjectChange

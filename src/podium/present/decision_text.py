@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from podium.engine.decision import Decision, Eviction, Scored, lead, not_looked_at, ranking, runner_up, scored, why
-from podium.engine.preemption.choice import Candidate
+from podium.engine.preemption.dry_runs import Candidate
 from podium.framework.suggested_change import Obstacle
 from podium.plugins.dynamic_resources import DynamicResources
 from podium.present.text import Column, Line, fitting, styled, table, table_with_text, wrapped

@@ -17,7 +17,8 @@ from engine.preempting import (
     small,
 )
 from podium.cluster import Cluster
-from podium.engine.preemption.choice import CRITERIA, Candidate, ask_extenders
+from podium.engine.preemption.dry_runs import CRITERIA, Candidate
+from podium.engine.preemption.search import ask_extenders
 from podium.errors import ExtenderError
 from podium.extenders import Victims
 from podium.model import Pod

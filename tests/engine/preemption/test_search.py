@@ -36,7 +36,7 @@ from podium.cluster import Cluster
 from podium.engine import Decision, Scheduler
 from podium.engine._recheck import Recheck
 from podium.engine.plan.plan import Plan
-from podium.engine.preemption.search import GOOD, REJECTED, UNKNOWN, VIOLATING, Window, are_enough
+from podium.engine.preemption.dry_runs import GOOD, REJECTED, UNKNOWN, VIOLATING, Window, are_enough
 from podium.model import Object, Pod
 
 

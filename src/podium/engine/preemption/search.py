@@ -1,339 +1,178 @@
-"""The search for a node where evicting pods makes room for a pod, the victims there, and carrying the eviction
-out.
+"""The search for a node where evicting pods makes room for a pod: which nodes are tried, which of them is taken by
+kube-scheduler's criteria, and carrying the eviction out.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.cluster import Cluster
-from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints, is_any
 from podium.engine._evaluation import Evaluation
-from podium.engine._recheck import Nominations, RowChangeLog, RowChangeReader, recheck_of
+from podium.engine._feasible_rows import NodeStatuses
+from podium.engine._recheck import Nominations, RowChangeLog
 from podium.engine.decision import Decision, Eviction
-from podium.engine.preemption.choice import (
+from podium.engine.preemption.dry_runs import (
     CRITERIA,
+    GOOD,
+    NO_VICTIMS,
+    VIOLATING,
+    WITHOUT_VICTIMS,
+    Budgets,
     Candidate,
-    Candidates,
     Costs,
-    ask_extenders,
-    pick,
-    potential_rows,
-    why_not_eligible,
+    DryRuns,
+    KnownDryRuns,
+    are_enough,
+    first_of,
 )
 from podium.engine.select import TieBreak
-from podium.errors import ExtenderError, SelectorError
-from podium.extenders import Extender
+from podium.errors import ExtenderError
+from podium.extenders import Extender, Victims
 from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterResult, Status
 from podium.framework.plugin import ObjectChange
 from podium.memory import RecentlyUsed
-from podium.model import Pod, PodDisruptionBudget
-from podium.model.resources import PodResources
-from podium.model.selectors import NOTHING, Selector, label_selector
+from podium.model import Pod
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 
+NEVER = "not eligible due to preemptionPolicy=Never."
 
-class Budgets:
-    """The budgets of a cluster, with the disruptions they allow now."""
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._stops = cluster.rules.budgets_stop_at_first_violation
-        """Whether a pod counts for no further budget once it violates one; which one that is, is chance upstream."""
-        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        for budget in cluster.store.of(PodDisruptionBudget):
-            selector = _selector(budget)
-            if not selector.empty and not selector.nothing:
-                self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._by_namespace)
-
-    def violating(self, pods: Iterable[Pod]) -> list[bool]:
-        """Whether evicting each pod, after those before it, would violate a budget."""
-        left: dict[str, int] = {}
-        found = []
-        for pod in pods:
-            is_violating = False
-            for budget, selector in self._by_namespace.get(pod.namespace, ()) if pod.metadata.labels else ():
-                # A pod among the disrupted ones is accounted for: the API server lowered the allowance for it.
-                if pod.name in budget.status.disrupted_pods or not selector.matches(pod.metadata.labels):
-                    continue
-                left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
-                is_violating = is_violating or left[budget.key] < 0
-                if is_violating and self._stops:
-                    break
-            found.append(is_violating)
-        return found
+DISRUPTION_TARGET, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
 
 
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    """What the budget is about; a selector that Kubernetes would refuse is about nothing."""
-    try:
-        return label_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING
+def why_not_eligible(
+    pod: Pod, nominated_node: str, policy: DefaultPreemption, statuses: Mapping[str, Status], cluster: Cluster
+) -> str:
+    """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter saw."""
+    if pod.spec.preemption_policy == "Never":
+        return NEVER
+    row = cluster.rows.get(nominated_node)
+    if row is None:
+        return ""
+    status = statuses.get(nominated_node)
+    if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    # Room is being made for the pod already: it should wait for that, and not make more of it elsewhere.
+    is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else is_terminating
+    if any(policy.may_evict(other, pod) and is_going(other) for other in cluster.pods_on(row)):
+        return TERMINATING
+    return ""
 
 
-NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+def is_terminating(pod: Pod) -> bool:
+    """Whether the pod is going, for whatever reason."""
+    return pod.terminating
 
 
-DryRun = Candidate | Status
-"""The pods of a node that have to go, or why that does not help."""
-
-Evicted = tuple[int, ...] | Status
-"""The same for nodes that are alike: pods go by their place in the order in which they are spared."""
-
-UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING, GOOD = range(5)
-"""What is known of a row: nothing; no pod there may go; evicting pods does not help; a candidate, and which sort."""
-Kinds = NDArray[np.int8]
+def is_being_preempted(pod: Pod) -> bool:
+    """Whether the pod is going because the scheduler preempted it."""
+    if not pod.terminating:
+        return False
+    condition = next((c for c in pod.status.conditions if c.type == DISRUPTION_TARGET), None)
+    return condition is not None and condition.status == "True" and condition.reason == PREEMPTED
 
 
-class Window(NamedTuple):
-    """The rows that a search looks at, from the first one on."""
+def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> Ints:
+    """The rows where pods that go might help; not those rejected for what no eviction changes."""
+    if isinstance(statuses, NodeStatuses):
+        return statuses.rows_of(Code.UNSCHEDULABLE)
+    rows = cluster.rows
+    helped = [rows[name] for name, status in statuses.items() if status.code is Code.UNSCHEDULABLE]
+    return np.array(sorted(helped), dtype=np.int64)
 
-    length: int | None
-    """How many rows it takes until there are enough candidates, one of them good; None if all are not enough."""
-    candidates: Ints
-    """The places of the candidates among these rows."""
+
+ONLY_ONE = "only candidate"
+
+TIE = "tie among equals"
+
+
+class Candidates(NamedTuple):
+    """The nodes to choose from, with their rows and costs as columns."""
+
+    rows: Ints
+    costs: Costs
+    by_row: NDArray[np.object_] | Mapping[int, Candidate]
 
     @classmethod
-    def of(cls, kinds: Kinds, enough: int) -> Window:
-        candidates = (kinds >= VIOLATING).nonzero()[0]
-        first_good = first_of(GOOD, kinds)
-        if len(candidates) < enough or first_good < 0:
-            return cls(None, candidates)
-        last = candidates.item(enough - 1)
-        if first_good <= last:
-            return cls(last + 1, candidates[:enough])
-        return cls(first_good + 1, candidates[candidates <= first_good])
+    def of(cls, listed: list[Candidate], cluster: Cluster) -> Candidates:
+        """Candidates as extenders want them; at least one."""
+        by_row = {cluster.rows[candidate.node]: candidate for candidate in listed}
+        return cls(np.array([*by_row], dtype=np.int64), np.array([one.costs for one in by_row.values()]), by_row)
+
+    def listed(self) -> list[Candidate]:
+        return [self.by_row[row] for row in self.rows.tolist()]
 
 
-def are_enough(kinds: Kinds, enough: int) -> bool:
-    """Whether the rows that are known to be candidates end a search."""
-    known = kinds.tobytes()
-    good = known.count(GOOD)
-    return good > 0 and good + known.count(VIOLATING) >= enough
+def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple[Candidate, str]:
+    """The best candidate, and what made it better than the others."""
+    rows, costs, by_row = candidates
+    if len(rows) == 1:
+        return by_row[rows.item(0)], ONLY_ONE
+    places = _cheapest(costs)
+    if len(places) > 1:
+        tied = rows[places]
+        tied.sort()
+        return by_row[tie_break.choose(tied, cluster)], TIE
+    best, second = costs[np.lexsort(costs.T[::-1])[:2]].tolist()
+    criterion = next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)
+    return by_row[rows.item(places.item(0))], criterion
 
 
-def first_of(kind: int, kinds: Kinds) -> int:
-    """The first place of a kind; -1 if there is none. Bytes are looked through in less time than an array takes."""
-    return kinds.tobytes().find(kind)
+def _cheapest(costs: Costs) -> Ints:
+    """The places of the candidates that no other one is better than."""
+    places = np.arange(len(costs))
+    # Bytes are compared in less time than arrays take.
+    if costs.tobytes() == costs[0].tobytes() * len(costs):
+        return places
+    for column in costs.T:
+        values = column[places]
+        least = values.item(values.argmin())
+        if least != values.item(values.argmax()):
+            places = places[values == least]
+    return places
 
 
-class KnownDryRuns:
-    """The outcomes for rows that did not change since, for pods of one kind, as columns to search and choose by."""
-
-    __slots__ = ("_changed", "by_state", "costs", "kinds", "outcomes")
-
-    MOST_STATES = 1 << 12
-
-    def __init__(self, changes: RowChangeLog) -> None:
-        self._changed = RowChangeReader(changes)
-        self.outcomes: NDArray[np.object_] = np.zeros(0, dtype=np.object_)
-        """Of every row that is not UNKNOWN, its DryRun."""
-        self.kinds: Kinds = np.zeros(0, dtype=np.int8)
-        """Of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
-        self.costs: Costs = np.zeros((0, len(CRITERIA)))
-        """Of every row that is a candidate, its costs."""
-        self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
-        """By resource state and by what each pod that may go requests, in the order in which they are spared."""
-
-    def catch_up(self, size: int) -> set[int]:
-        """Forget the rows that changed, and make room for as many as there are.
-
-        The rows that were forgotten, unless that is all of them.
-        """
-        changed, missing = self._changed.read(), size - len(self.kinds)
-        if missing > 0:
-            self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.object_)])
-            self.kinds = np.concatenate([self.kinds, np.zeros(missing, dtype=np.int8)])
-            self.costs = np.concatenate([self.costs, np.zeros((missing, len(CRITERIA)))])
-        if changed is None:
-            self.kinds[:] = UNKNOWN
-            return set()
-        for row in changed:
-            self.kinds[row] = UNKNOWN
-        return changed
-
-    def note(self, row: int, outcome: DryRun) -> None:
-        """Note the outcome for a row."""
-        self.outcomes[row] = outcome
-        if type(outcome) is Candidate:
-            self.kinds[row] = VIOLATING if outcome.pdb_violations else GOOD
-            self.costs[row] = outcome.costs
-        else:
-            self.kinds[row] = WITHOUT_VICTIMS if outcome is NO_VICTIMS else REJECTED
-
-    @contextmanager
-    def forgetting(self, rows: slice | int) -> Iterator[None]:
-        """Outcomes for these rows are not known from before, nor kept afterwards; except that no pod there may go."""
-        self._forget(rows)
-        yield
-        self._forget(rows)
-
-    def _forget(self, rows: slice | int) -> None:
-        kinds = self.kinds[rows]
-        self.kinds[rows] = np.where(kinds == WITHOUT_VICTIMS, kinds, UNKNOWN)
-
-
-class _Order(NamedTuple):
-    """The pods of a row that may go, in the order in which they are spared if possible."""
-
-    pods: list[Placed]
-    protected: int
-    """How many of them, the first ones, are spared before all others, as their eviction would violate a budget."""
-    by_importance: list[Placed]
-    """All of them, the most important first."""
-
-    def resources(self) -> list[PodResources]:
-        """What each of them requests."""
-        return [placed.info.resources for placed in self.pods]
-
-
-class DryRuns:
-    """Finds the victims on rows for one pod.
-
-    All pods that may go are taken off; if the pod fits then, as many as possible come back, the most important first,
-    but before all others those whose eviction violates a budget.
-    """
-
-    def __init__(self, evaluation: Evaluation, policy: DefaultPreemption, shared: Surroundings) -> None:
-        self._pod, self._cluster, self._policy = evaluation.pod, evaluation.cluster, policy
-        self._changes, self._budgets = shared.changes, shared.budgets(evaluation.cluster)
-        self.recheck = recheck_of(evaluation, shared.nominations)
-        """The filters, to be run in trials."""
-
-    def run(self, rows: Ints, kinds: Kinds, enough: int, memory: KnownDryRuns) -> tuple[Window, Kinds]:
-        """Note the outcome for the rows in order, `enough` at a time, until there are enough candidates.
-
-        The rows that it takes, and what is known of all rows now.
-        """
-        while True:
-            window = Window.of(kinds, enough)
-            looked_at = len(rows) if window.length is None else -(-window.length // enough) * enough
-            first = first_of(UNKNOWN, kinds[:looked_at])
-            if first < 0:
-                return window, kinds
-            batch = slice(first, min((first // enough + 1) * enough, looked_at))
-            # One by one, no more rows are tried than it takes.
-            most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
-            self.look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
-            kinds = memory.kinds[rows]
-
-    def look_at(self, rows: Iterable[int], most: int, memory: KnownDryRuns) -> None:
-        """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone.
-
-        Rows that are alike to the filters, and the pods that may go there, share what is found out.
-        """
-        untried: dict[Hashable, dict[int, _Order]] = {}
-        for row in rows:
-            order = self._order(row)
-            if order is None:
-                memory.note(row, NO_VICTIMS)
+def ask_extenders(
+    extenders: Sequence[Extender], pod: Pod, candidates: list[Candidate], cluster: Cluster
+) -> list[Candidate]:
+    """The candidates that the extenders agree to, with the victims they want; raises ExtenderError."""
+    asked = [extender for extender in extenders if extender.supports_preemption and extender.is_interested(pod)]
+    if not asked:
+        return candidates
+    pods_by_node = {name: cluster.pods_on(row) for name, row in cluster.rows.items()}
+    victims = {one.node: Victims(list(one.victims), one.pdb_violations) for one in candidates}
+    for extender in asked:
+        try:
+            answer = extender.preempt(pod, victims, pods_by_node)
+        except ExtenderError:
+            if extender.ignorable:
                 continue
-            key = self._key(row, order)
-            evicted = memory.by_state[key]
-            if evicted is None:
-                untried.setdefault(key, {})[row] = order
-            else:
-                memory.note(row, self._outcome(row, order, evicted))
-        if not self.recheck.rows_are_independent:
-            for alone in [*untried.values()][:most]:
-                ((row, order),) = alone.items()
-                memory.note(row, self._outcome(row, order, self._try(alone)[row]))
-        elif untried:
-            tried = self._try(dict(next(iter(alike.items())) for alike in untried.values()))
-            for (key, alike), evicted in zip(untried.items(), tried.values(), strict=True):
-                if isinstance(key, tuple):
-                    memory.by_state[key] = evicted
-                for row, order in alike.items():
-                    memory.note(row, self._outcome(row, order, evicted))
-
-    def _key(self, row: int, order: _Order) -> Hashable:
-        """What the outcome for a row depends on: the row itself where that may be anything."""
-        recheck, states = self.recheck, self._cluster.resource_states
-        if not recheck.reads_resources_only(row) or recheck.has_nominated(row):
-            return row
-        return states.epoch, states.read().item(row), *order.resources()
-
-    def _try(self, orders: Mapping[int, _Order]) -> dict[int, Evicted]:
-        """Who has to go on each row, in the order of the rows given."""
-        with self._changes.trial() as trial:
-            state, rows = self.recheck.state(), list(orders)
-            for order in orders.values():
-                for placed in order.pods:
-                    self.recheck.take_off(trial, state, placed)
-            checked = dict(zip(rows, self.recheck.check(trial, state, rows), strict=True))
-            passing = {row: orders[row].pods for row, status in checked.items() if status == SUCCESS}
-            return checked | self._spare(trial, state, passing)
-
-    def _by_importance(self, pods: list[Placed]) -> list[Placed]:
-        if len(pods) == 1:
-            return pods
-        # Of pods that are alike the first comes first. But kube-scheduler takes the time twice to compare pods that
-        # have not started, finds the second reading later, and so puts the last of them first.
-        places = [place if placed.pod.status.start_time else -place for place, placed in enumerate(pods)]
-        keys = [(self._policy.importance(placed.pod), place) for placed, place in zip(pods, places, strict=True)]
-        return [pods[index] for index in sorted(range(len(pods)), key=keys.__getitem__)]
-
-    def _order(self, row: int) -> _Order | None:
-        """The pods of a row that may go: those protected by a budget first, each group by importance; None for none."""
-        may_evict, preemptor = self._policy.may_evict, self._pod
-        pods = [placed for placed in self._cluster.placed_on(row) if may_evict(placed.pod, preemptor)]
-        if not pods:
-            return None
-        ordered = self._by_importance(pods)
-        if not self._budgets:
-            return _Order(ordered, 0, ordered)
-        violating = self._budgets.violating(placed.pod for placed in ordered)
-        protected = [placed for placed, is_violating in zip(ordered, violating, strict=True) if is_violating]
-        others = [placed for placed, is_violating in zip(ordered, violating, strict=True) if not is_violating]
-        return _Order(protected + others, len(protected), ordered)
-
-    def _spare(self, trial: PodTrial, state: CycleState, orders: dict[int, list[Placed]]) -> dict[int, Evicted]:
-        """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
-        evicted: dict[int, list[int]] = {row: [] for row in orders}
-        for turn in range(max(map(len, orders.values()), default=0)):
-            rows = [row for row, order in orders.items() if turn < len(order)]
-            for row in rows:
-                self.recheck.put_back(trial, state, orders[row][turn])
-            for row, status in zip(rows, self.recheck.check(trial, state, rows), strict=True):
-                if status != SUCCESS:
-                    self.recheck.take_off(trial, state, orders[row][turn])
-                    evicted[row].append(turn)
-        return {row: tuple(places) for row, places in evicted.items()}
-
-    def _outcome(self, row: int, order: _Order, evicted: Evicted) -> DryRun:
-        if isinstance(evicted, Status):
-            return evicted
-        name = self._cluster.names[row]
-        if not evicted:
-            # Something other than the filters rejected the node, so that evicting pods does not help.
-            return Status.error(f'expected at least one victim pod on node "{name}"')
-        victims = [order.pods[place] for place in evicted]
-        violations = sum([place < order.protected for place in evicted]) if order.protected else 0
-        if violations:
-            victims.sort(key=order.by_importance.index)
-        return Candidate(name, tuple([placed.pod for placed in victims]), violations)
+            raise
+        empty = [node for node, found in answer.items() if not found.pods]
+        if empty and not extender.ignorable:
+            raise ExtenderError(extender.name, f'expected at least one victim pod on node "{empty[0]}"')
+        victims = {node: found for node, found in answer.items() if found.pods}
+        if not victims:
+            break
+    return [Candidate(node, tuple(found.pods), found.pdb_violations) for node, found in victims.items()]
 
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
 NO_CANDIDATE = "no candidate node for preemption"
 
 FEW_ROWS = 4
 
 KEEP, CLEAR = None, ""
 """What a result without a node says about the pod's nomination so far."""
-
 
 Found = tuple[Candidates | None, list[Status]]
 """The candidates, those that violate no budget first; or why each row is none."""
@@ -415,11 +254,12 @@ class Search:
         if not len(rows):
             return None, []
         evaluation, enough = self._evaluation, max(policy.enough_candidates(len(rows)), 1)
-        runs = DryRuns(evaluation, policy, self._shared)
-        memory = self._shared.memories.get_or_make(
-            (policy, evaluation.state.info.signature), lambda: KnownDryRuns(self._shared.changes)
+        shared, cluster = self._shared, evaluation.cluster
+        runs = DryRuns(evaluation, policy, shared.nominations, shared.changes, shared.budgets(cluster))
+        memory = shared.memories.get_or_make(
+            (policy, evaluation.state.info.signature), lambda: KnownDryRuns(shared.changes)
         )
-        changed = memory.catch_up(evaluation.cluster.columns.capacity)
+        changed = memory.catch_up(cluster.columns.capacity)
         if len(changed) <= FEW_ROWS and runs.recheck.rows_are_independent:
             # Sooner or later they have to be tried, and then it takes another look at all rows.
             runs.look_at(changed, FEW_ROWS, memory)

@@ -1,0 +1,353 @@
+"""Dry runs: who would have to go on each node so that a pod fits there, and what is known of that from pods before."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.cluster import Cluster
+from podium.cluster.cluster import Placed, PodTrial
+from podium.cluster.columns import Ints
+from podium.engine._evaluation import Evaluation
+from podium.engine._recheck import Nominations, RowChangeLog, RowChangeReader, recheck_of
+from podium.errors import SelectorError
+from podium.framework import SUCCESS, CycleState, Status
+from podium.memory import RecentlyUsed
+from podium.model import Pod, PodDisruptionBudget
+from podium.model.resources import PodResources
+from podium.model.selectors import NOTHING, Selector, label_selector
+from podium.plugins.queue_and_bind import DefaultPreemption, start_time
+
+
+class Budgets:
+    """The budgets of a cluster, with the disruptions they allow now."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._stops = cluster.rules.budgets_stop_at_first_violation
+        """Whether a pod counts for no further budget once it violates one; which one that is, is chance upstream."""
+        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
+        for budget in cluster.store.of(PodDisruptionBudget):
+            selector = _selector(budget)
+            if not selector.empty and not selector.nothing:
+                self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._by_namespace)
+
+    def violating(self, pods: Iterable[Pod]) -> list[bool]:
+        """Whether evicting each pod, after those before it, would violate a budget."""
+        left: dict[str, int] = {}
+        found = []
+        for pod in pods:
+            is_violating = False
+            for budget, selector in self._by_namespace.get(pod.namespace, ()) if pod.metadata.labels else ():
+                # A pod among the disrupted ones is accounted for: the API server lowered the allowance for it.
+                if pod.name in budget.status.disrupted_pods or not selector.matches(pod.metadata.labels):
+                    continue
+                left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
+                is_violating = is_violating or left[budget.key] < 0
+                if is_violating and self._stops:
+                    break
+            found.append(is_violating)
+        return found
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    """What the budget is about; a selector that Kubernetes would refuse is about nothing."""
+    try:
+        return label_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING
+
+
+BELOW_ALL_PRIORITIES = 2**31
+"""Added to every priority that is summed up, so that fewer victims of a negative priority are better than more."""
+
+CRITERIA = (
+    "fewest violations of PodDisruptionBudgets",
+    "lowest priority of the most important victim",
+    "lowest sum of the victims' priorities",
+    "fewest victims",
+    "latest start of the most important victims",
+)
+"""What makes a candidate better than others, in order."""
+
+
+class Candidate(NamedTuple):
+    """A node, and the pods that have to go there, the most important first."""
+
+    node: str
+    victims: tuple[Pod, ...]
+    pdb_violations: int = 0
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """One number per criterion: the candidate with the smallest is the best."""
+        priorities = [victim.priority for victim in self.victims]
+        highest = max(priorities)
+        started = [start_time(victim) for victim, own in zip(self.victims, priorities, strict=True) if own == highest]
+        return (
+            self.pdb_violations,
+            priorities[0],
+            sum(priorities) + len(priorities) * BELOW_ALL_PRIORITIES,
+            len(priorities),
+            -min(started),
+        )
+
+
+Costs = NDArray[np.float64]
+"""[candidate, criterion]"""
+
+NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+
+DryRun = Candidate | Status
+"""The pods of a node that have to go, or why that does not help."""
+
+Evicted = tuple[int, ...] | Status
+"""The same for nodes that are alike: pods go by their place in the order in which they are spared."""
+
+UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING, GOOD = range(5)
+"""What is known of a row: nothing; no pod there may go; evicting pods does not help; a candidate, and which sort."""
+
+Kinds = NDArray[np.int8]
+
+
+class Window(NamedTuple):
+    """The rows that a search looks at, from the first one on."""
+
+    length: int | None
+    """How many rows it takes until there are enough candidates, one of them good; None if all are not enough."""
+    candidates: Ints
+    """The places of the candidates among these rows."""
+
+    @classmethod
+    def of(cls, kinds: Kinds, enough: int) -> Window:
+        candidates = (kinds >= VIOLATING).nonzero()[0]
+        first_good = first_of(GOOD, kinds)
+        if len(candidates) < enough or first_good < 0:
+            return cls(None, candidates)
+        last = candidates.item(enough - 1)
+        if first_good <= last:
+            return cls(last + 1, candidates[:enough])
+        return cls(first_good + 1, candidates[candidates <= first_good])
+
+
+def are_enough(kinds: Kinds, enough: int) -> bool:
+    """Whether the rows that are known to be candidates end a search."""
+    known = kinds.tobytes()
+    good = known.count(GOOD)
+    return good > 0 and good + known.count(VIOLATING) >= enough
+
+
+def first_of(kind: int, kinds: Kinds) -> int:
+    """The first place of a kind; -1 if there is none. Bytes are looked through in less time than an array takes."""
+    return kinds.tobytes().find(kind)
+
+
+class KnownDryRuns:
+    """The outcomes for rows that did not change since, for pods of one kind, as columns to search and choose by."""
+
+    __slots__ = ("_changed", "by_state", "costs", "kinds", "outcomes")
+
+    MOST_STATES = 1 << 12
+
+    def __init__(self, changes: RowChangeLog) -> None:
+        self._changed = RowChangeReader(changes)
+        self.outcomes: NDArray[np.object_] = np.zeros(0, dtype=np.object_)
+        """Of every row that is not UNKNOWN, its DryRun."""
+        self.kinds: Kinds = np.zeros(0, dtype=np.int8)
+        """Of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
+        self.costs: Costs = np.zeros((0, len(CRITERIA)))
+        """Of every row that is a candidate, its costs."""
+        self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
+        """By resource state and by what each pod that may go requests, in the order in which they are spared."""
+
+    def catch_up(self, size: int) -> set[int]:
+        """Forget the rows that changed, and make room for as many as there are.
+
+        The rows that were forgotten, unless that is all of them.
+        """
+        changed, missing = self._changed.read(), size - len(self.kinds)
+        if missing > 0:
+            self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.object_)])
+            self.kinds = np.concatenate([self.kinds, np.zeros(missing, dtype=np.int8)])
+            self.costs = np.concatenate([self.costs, np.zeros((missing, len(CRITERIA)))])
+        if changed is None:
+            self.kinds[:] = UNKNOWN
+            return set()
+        for row in changed:
+            self.kinds[row] = UNKNOWN
+        return changed
+
+    def note(self, row: int, outcome: DryRun) -> None:
+        """Note the outcome for a row."""
+        self.outcomes[row] = outcome
+        if type(outcome) is Candidate:
+            self.kinds[row] = VIOLATING if outcome.pdb_violations else GOOD
+            self.costs[row] = outcome.costs
+        else:
+            self.kinds[row] = WITHOUT_VICTIMS if outcome is NO_VICTIMS else REJECTED
+
+    @contextmanager
+    def forgetting(self, rows: slice | int) -> Iterator[None]:
+        """Outcomes for these rows are not known from before, nor kept afterwards; except that no pod there may go."""
+        self._forget(rows)
+        yield
+        self._forget(rows)
+
+    def _forget(self, rows: slice | int) -> None:
+        kinds = self.kinds[rows]
+        self.kinds[rows] = np.where(kinds == WITHOUT_VICTIMS, kinds, UNKNOWN)
+
+
+class _Order(NamedTuple):
+    """The pods of a row that may go, in the order in which they are spared if possible."""
+
+    pods: list[Placed]
+    protected: int
+    """How many of them, the first ones, are spared before all others, as their eviction would violate a budget."""
+    by_importance: list[Placed]
+    """All of them, the most important first."""
+
+    def resources(self) -> list[PodResources]:
+        """What each of them requests."""
+        return [placed.info.resources for placed in self.pods]
+
+
+class DryRuns:
+    """Finds the victims on rows for one pod.
+
+    All pods that may go are taken off; if the pod fits then, as many as possible come back, the most important first,
+    but before all others those whose eviction violates a budget.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        policy: DefaultPreemption,
+        nominations: Nominations,
+        changes: RowChangeLog,
+        budgets: Budgets,
+    ) -> None:
+        self._pod, self._cluster, self._policy = evaluation.pod, evaluation.cluster, policy
+        self._changes, self._budgets = changes, budgets
+        self.recheck = recheck_of(evaluation, nominations)
+        """The filters, to be run in trials."""
+
+    def run(self, rows: Ints, kinds: Kinds, enough: int, memory: KnownDryRuns) -> tuple[Window, Kinds]:
+        """Note the outcome for the rows in order, `enough` at a time, until there are enough candidates.
+
+        The rows that it takes, and what is known of all rows now.
+        """
+        while True:
+            window = Window.of(kinds, enough)
+            looked_at = len(rows) if window.length is None else -(-window.length // enough) * enough
+            first = first_of(UNKNOWN, kinds[:looked_at])
+            if first < 0:
+                return window, kinds
+            batch = slice(first, min((first // enough + 1) * enough, looked_at))
+            # One by one, no more rows are tried than it takes.
+            most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
+            self.look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
+            kinds = memory.kinds[rows]
+
+    def look_at(self, rows: Iterable[int], most: int, memory: KnownDryRuns) -> None:
+        """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone.
+
+        Rows that are alike to the filters, and the pods that may go there, share what is found out.
+        """
+        untried: dict[Hashable, dict[int, _Order]] = {}
+        for row in rows:
+            order = self._order(row)
+            if order is None:
+                memory.note(row, NO_VICTIMS)
+                continue
+            key = self._key(row, order)
+            evicted = memory.by_state[key]
+            if evicted is None:
+                untried.setdefault(key, {})[row] = order
+            else:
+                memory.note(row, self._outcome(row, order, evicted))
+        if not self.recheck.rows_are_independent:
+            for alone in [*untried.values()][:most]:
+                ((row, order),) = alone.items()
+                memory.note(row, self._outcome(row, order, self._try(alone)[row]))
+        elif untried:
+            tried = self._try(dict(next(iter(alike.items())) for alike in untried.values()))
+            for (key, alike), evicted in zip(untried.items(), tried.values(), strict=True):
+                if isinstance(key, tuple):
+                    memory.by_state[key] = evicted
+                for row, order in alike.items():
+                    memory.note(row, self._outcome(row, order, evicted))
+
+    def _key(self, row: int, order: _Order) -> Hashable:
+        """What the outcome for a row depends on: the row itself where that may be anything."""
+        recheck, states = self.recheck, self._cluster.resource_states
+        if not recheck.reads_resources_only(row) or recheck.has_nominated(row):
+            return row
+        return states.epoch, states.read().item(row), *order.resources()
+
+    def _try(self, orders: Mapping[int, _Order]) -> dict[int, Evicted]:
+        """Who has to go on each row, in the order of the rows given."""
+        with self._changes.trial() as trial:
+            state, rows = self.recheck.state(), list(orders)
+            for order in orders.values():
+                for placed in order.pods:
+                    self.recheck.take_off(trial, state, placed)
+            checked = dict(zip(rows, self.recheck.check(trial, state, rows), strict=True))
+            passing = {row: orders[row].pods for row, status in checked.items() if status == SUCCESS}
+            return checked | self._spare(trial, state, passing)
+
+    def _by_importance(self, pods: list[Placed]) -> list[Placed]:
+        if len(pods) == 1:
+            return pods
+        # Of pods that are alike the first comes first. But kube-scheduler takes the time twice to compare pods that
+        # have not started, finds the second reading later, and so puts the last of them first.
+        places = [place if placed.pod.status.start_time else -place for place, placed in enumerate(pods)]
+        keys = [(self._policy.importance(placed.pod), place) for placed, place in zip(pods, places, strict=True)]
+        return [pods[index] for index in sorted(range(len(pods)), key=keys.__getitem__)]
+
+    def _order(self, row: int) -> _Order | None:
+        """The pods of a row that may go: those protected by a budget first, each group by importance; None for none."""
+        may_evict, preemptor = self._policy.may_evict, self._pod
+        pods = [placed for placed in self._cluster.placed_on(row) if may_evict(placed.pod, preemptor)]
+        if not pods:
+            return None
+        ordered = self._by_importance(pods)
+        if not self._budgets:
+            return _Order(ordered, 0, ordered)
+        violating = self._budgets.violating(placed.pod for placed in ordered)
+        protected = [placed for placed, is_violating in zip(ordered, violating, strict=True) if is_violating]
+        others = [placed for placed, is_violating in zip(ordered, violating, strict=True) if not is_violating]
+        return _Order(protected + others, len(protected), ordered)
+
+    def _spare(self, trial: PodTrial, state: CycleState, orders: dict[int, list[Placed]]) -> dict[int, Evicted]:
+        """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
+        evicted: dict[int, list[int]] = {row: [] for row in orders}
+        for turn in range(max(map(len, orders.values()), default=0)):
+            rows = [row for row, order in orders.items() if turn < len(order)]
+            for row in rows:
+                self.recheck.put_back(trial, state, orders[row][turn])
+            for row, status in zip(rows, self.recheck.check(trial, state, rows), strict=True):
+                if status != SUCCESS:
+                    self.recheck.take_off(trial, state, orders[row][turn])
+                    evicted[row].append(turn)
+        return {row: tuple(places) for row, places in evicted.items()}
+
+    def _outcome(self, row: int, order: _Order, evicted: Evicted) -> DryRun:
+        if isinstance(evicted, Status):
+            return evicted
+        name = self._cluster.names[row]
+        if not evicted:
+            # Something other than the filters rejected the node, so that evicting pods does not help.
+            return Status.error(f'expected at least one victim pod on node "{name}"')
+        victims = [order.pods[place] for place in evicted]
+        violations = sum([place < order.protected for place in evicted]) if order.protected else 0
+        if violations:
+            victims.sort(key=order.by_importance.index)
+        return Candidate(name, tuple([placed.pod for placed in victims]), violations)
