@@ -263,12 +263,7 @@ def _non_zero_without_sidecars(asks: _PodAsks, name: str) -> int:
     sidecars: _Amounts = {}
     initialising = 0
     for ask in asks.init_containers:
-        step = _amounts(ask.requests)
-        if ask.sidecar:
-            _add(sidecars, step)
-            step = sidecars
-        else:
-            _add(step, sidecars)
+        step = _beside_sidecars(ask, _amounts(ask.requests), sidecars)
         initialising = max(initialising, _units(name, step.get(name, default)))
     return max(running, initialising) + _units(name, _amounts(asks.overhead).get(name, Fraction(0)))
 
@@ -338,17 +333,24 @@ def _container_requests(
     sidecars: _Amounts = {}
     initialising: _Amounts = {}
     for ask in asks.init_containers:
-        # An init container runs next to the sidecars started before it; a sidecar stays.
-        step = {**non_missing, **use(ask)}
+        amounts = {**non_missing, **use(ask)}
         if ask.sidecar:
-            _add(running, step)
-            _add(sidecars, step)
-            step = sidecars
-        else:
-            _add(step, sidecars)
-        _raise_to(initialising, step)
+            _add(running, amounts)
+        _raise_to(initialising, _beside_sidecars(ask, amounts, sidecars))
     _raise_to(running, initialising)
     return running
+
+
+def _beside_sidecars(ask: _Ask, amounts: _Amounts, sidecars: _Amounts) -> _Amounts:
+    """What runs in the step that starts an init container: it and the sidecars started before it.
+
+    A sidecar stays, so it is added to `sidecars`.
+    """
+    if ask.sidecar:
+        _add(sidecars, amounts)
+        return sidecars
+    _add(amounts, sidecars)
+    return amounts
 
 
 def _use_spec(ask: _Ask) -> _Amounts:
