@@ -35,6 +35,7 @@ from podium.model import (
     TopologySpreadConstraint,
     Volume,
 )
+from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import format_quantity, stored_resources
 from podium.model.resources import pod_requests
 from podium.model.selectors import with_label_keys_merged
@@ -71,7 +72,6 @@ def each(items: list[T], change: Callable[[T], T]) -> list[T]:
     return changed or items
 
 
-DEFAULT_SCHEDULER = "default-scheduler"
 DEFAULT_GRACE_PERIOD_SECONDS = 30
 
 _HUGE_PAGES = "hugepages-"
@@ -102,7 +102,7 @@ def default_spec(spec: PodSpec) -> PodSpec:
     if spec.volumes and (volumes := each(deciding_volumes(spec.volumes), _volume)) is not spec.volumes:
         changes["volumes"] = volumes
     if not spec.scheduler_name:
-        changes["scheduler_name"] = DEFAULT_SCHEDULER
+        changes["scheduler_name"] = DEFAULT_SCHEDULER_NAME
     if spec.termination_grace_period_seconds is None:
         changes["termination_grace_period_seconds"] = DEFAULT_GRACE_PERIOD_SECONDS
     return replace(spec, **changes) if changes else spec

@@ -291,6 +291,7 @@ class Objects(Sequence[Object]):
             ignored=self.ignored,
             scheduler_config=self.scheduler_config,
             namespace=self.namespace,
+            unknown=self.unknown,
             applied=self.applied if applied is None else applied,
         )
 

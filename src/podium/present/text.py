@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import textwrap
@@ -16,7 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from podium.wording import csv_cell
+from podium.wording import csv_text
 
 API_VERSION = "podium/v1"
 """The version of the documents that `-o json` and `-o yaml` write; docs/output.md says what is in them."""
@@ -32,11 +30,7 @@ def to_yaml(document: Mapping[str, Any]) -> str:
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Rows separated by line breaks, the header first; None is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
-    return text.getvalue().rstrip("\n")
+    return csv_text(header, rows).rstrip("\n")
 
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)

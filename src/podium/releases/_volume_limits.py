@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha1
 
@@ -39,12 +39,12 @@ class VolumeLimitArgs:
 
     most: int | None = None
 
-
-def most_from(environment: str | None) -> int | None:
-    """The limit KUBE_MAX_PD_VOLS gives; None when it is not a positive number."""
-    text = environment or ""
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
-    return number if number > 0 else None
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> VolumeLimitArgs:
+        """The limit KUBE_MAX_PD_VOLS gives; it counts if it is a positive number."""
+        text = env.get(MOST_FROM_ENVIRONMENT) or ""
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
+        return cls(most=number if number > 0 else None)
 
 
 class MaxVolumeCount(VolumePredicate):

@@ -32,6 +32,7 @@ from podium.plugins.storage.claims import (
     BIND_COMPLETED,
     WAIT_FOR_FIRST_CONSUMER,
     ForPodsWithVolumes,
+    is_bound_to,
 )
 from podium.releases.rules import (
     DISK_CONFLICT,
@@ -385,18 +386,11 @@ def _best_volume(
             continue
         if volume.spec.volume_mode != claim.spec.volume_mode or _capacity(volume) < _size(claim):
             continue
-        if _is_bound_to(volume, claim):
+        if is_bound_to(volume, claim):
             return volume if _reaches(volume, node) else None
         if _is_available(volume, claim) and _reaches(volume, node):
             best = volume if best is None or _capacity(volume) < _capacity(best) else best
     return best
-
-
-def _is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    reference = volume.spec.claim_ref
-    if reference is None or (reference.namespace, reference.name) != (claim.namespace, claim.name):
-        return False
-    return reference.uid in ("", claim.metadata.uid)
 
 
 def _is_available(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -31,13 +31,13 @@ from podium.engine.preemption.choice import (
     why_not_eligible,
 )
 from podium.engine.select import TieBreak
-from podium.errors import ExtenderError, SelectorError
+from podium.errors import ExtenderError
 from podium.extenders import Extender
 from podium.framework import SUCCESS, Code, CycleState, Framework, PostFilterResult, Status
 from podium.framework.plugin import ObjectChange
 from podium.memory import RecentlyUsed
 from podium.model import Pod, PodDisruptionBudget
-from podium.model.selectors import NOTHING, Selector, label_selector
+from podium.model.selectors import Selector, accepted_selector
 from podium.plugins.queue_and_bind import PREEMPTION, DefaultPreemption
 from podium.rules import Rules
 
@@ -50,7 +50,7 @@ class Budgets:
         """Whether a pod counts for no further budget once it violates one; which one that is, is chance upstream."""
         self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
         for budget in cluster.store.of(PodDisruptionBudget):
-            selector = _selector(budget)
+            selector = accepted_selector(budget.spec.selector)
             if not selector.empty and not selector.nothing:
                 self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
 
@@ -72,14 +72,6 @@ class Budgets:
                     break
             found.append(is_violating)
         return found
-
-
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    """What the budget is about; a selector that Kubernetes would refuse is about nothing."""
-    try:
-        return label_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING
 
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
