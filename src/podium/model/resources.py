@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
+from hashlib import sha1
 from typing import NamedTuple
 
 from podium.errors import QuantityError
@@ -28,8 +29,12 @@ ALWAYS = "Always"
 DEFAULT_REQUESTS: Mapping[str, Fraction] = {CPU: Fraction(1, 10), MEMORY: Fraction(200 * 1024 * 1024)}
 """What scoring counts for a container that does not say: 100m of cpu, 200Mi of memory."""
 
-_HUGE_PAGES_PREFIX = "hugepages-"
-_SCALAR_PREFIXES = (_HUGE_PAGES_PREFIX, "attachable-volumes-")
+HUGE_PAGES = "hugepages-"
+"""What the names of huge pages begin with."""
+ATTACHABLE_VOLUMES = "attachable-volumes-"
+"""What the names begin with under which a node says how many volumes it takes."""
+_SCALAR_PREFIXES = (HUGE_PAGES, ATTACHABLE_VOLUMES)
+_CSI_LIMIT, _LONGEST_KEY = f"{ATTACHABLE_VOLUMES}csi-", 63
 
 _Amounts = dict[str, Fraction]
 _Items = tuple[tuple[str, Quantity], ...]
@@ -55,6 +60,14 @@ class PodResources:
     """What NodeResourcesFit's scorer adds for an incoming pod; holds every resource named, tracked or not."""
     balanced_requests: dict[str, int]
     """What NodeResourcesBalancedAllocation adds for an incoming pod; holds every resource named, tracked or not."""
+
+
+@lru_cache(maxsize=1024)
+def csi_limit_key(driver: str) -> str:
+    """The resource by which a node says how many volumes of a CSI driver it takes; a long name is cut and hashed."""
+    if len(_CSI_LIMIT) + len(driver) < _LONGEST_KEY:
+        return _CSI_LIMIT + driver
+    return _CSI_LIMIT + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
@@ -126,7 +139,7 @@ def _is_tracked(name: str) -> bool:
 
 def _is_pod_level(name: str, rules: Rules) -> bool:
     """Whether a pod can request the resource as a whole, over the heads of its containers."""
-    return name in (CPU, MEMORY) or (rules.pod_level_huge_pages and name.startswith(_HUGE_PAGES_PREFIX))
+    return name in (CPU, MEMORY) or (rules.pod_level_huge_pages and name.startswith(HUGE_PAGES))
 
 
 def _units(name: str, amount: Fraction) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podium.model.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY
 from podium.wording import csv_text
 
 API_VERSION = "podium/v1"
@@ -34,7 +34,6 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
-_HUGE_PAGES = "hugepages-"
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -42,7 +41,7 @@ def amount(resource: str, number: int) -> str:
     """An amount in scheduler units (milli-cpu, bytes, units) with at most one decimal: `2.5`, `31.3Gi`, `110`."""
     if resource == CPU:
         return _short(number / 1000)
-    if resource in _BYTES or resource.startswith(_HUGE_PAGES):
+    if resource in _BYTES or resource.startswith(HUGE_PAGES):
         size, unit = float(number), 0
         while abs(size) >= 1024 and unit < len(_UNITS) - 1:
             size, unit = size / 1024, unit + 1
