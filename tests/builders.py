@@ -73,12 +73,15 @@ def make_pod(
     image: str = "app",
     ports: Iterable[Fields] = (),
     owner: Fields | None = None,
+    mirror: bool = False,
     deleted: bool = False,
     phase: str = "",
     **spec: Any,
 ) -> Pod:
-    """A pod of one container, on `node` if that is given."""
+    """A pod of one container, on `node` if that is given; `mirror` is what the kubelet makes for a static pod."""
     metadata: Fields = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
+    if mirror:
+        metadata["annotations"] = {"kubernetes.io/config.mirror": "x"}
     if owner:
         metadata["ownerReferences"] = [{"controller": True, **owner}]
     if deleted:

@@ -295,19 +295,15 @@ def brought_along(objects: Objects, others: Objects) -> list[Object]:
 
     Its pods and nodes are left out, and its claims and volumes where there are such already: those may be bound.
     """
-    taken = {_identity(obj) for obj in objects if isinstance(obj, PersistentVolumeClaim | PersistentVolume)}
-    return [obj for obj in others if not isinstance(obj, Pod | Node) and _identity(obj) not in taken]
+    taken = {obj.identity for obj in objects if isinstance(obj, PersistentVolumeClaim | PersistentVolume)}
+    return [obj for obj in others if not isinstance(obj, Pod | Node) and obj.identity not in taken]
 
 
 def with_those_of(objects: Objects, others: Objects) -> Objects:
     """The objects together with what a file of workloads brings along."""
     new = brought_along(objects, others)
-    replaced = set(map(_identity, new))
-    return objects.replaced([*(obj for obj in objects if _identity(obj) not in replaced), *new], ())
-
-
-def _identity(obj: Object) -> tuple[str, str, str]:
-    return type(obj).__name__, obj.namespace, obj.name
+    replaced = {obj.identity for obj in new}
+    return objects.replaced([*(obj for obj in objects if obj.identity not in replaced), *new], ())
 
 
 def as_more_of(pod: Pod, objects: Objects, profile: str | None) -> Pod:

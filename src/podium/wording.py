@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import takewhile
@@ -45,6 +46,17 @@ def _shared_beginning(one: str, other: str) -> int:
 def did_you_mean(names: Sequence[str]) -> str:
     """`; did you mean a, b or c?`; nothing if there are no names."""
     return f"; did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV, the header first, each with its line break; None is an empty cell."""
+    import csv  # here, because most runs write none, and every module imports this one
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+    return text.getvalue()
 
 
 def csv_cell(value: object) -> object:

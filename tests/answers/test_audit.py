@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from builders import ZONE, make_node, make_object, make_pod, with_args
+from builders import ZONE, make_node, make_pod, with_args
 from cli.running import node, pod, run, written
 from podium.answers import Audited, Finding, audit
 from podium.answers.audit import NAMES
@@ -83,13 +83,7 @@ def test_a_pod_that_fits_nowhere_has_no_best_node() -> None:
 
 def test_pods_that_go_with_their_node_are_only_asked_whether_they_fit() -> None:
     daemon: dict[str, Any] = {"owner": {"kind": "DaemonSet", "name": "agent"}}
-    static = make_object(
-        "Pod",
-        "static",
-        namespace="default",
-        annotations={"kubernetes.io/config.mirror": "x"},
-        spec={"nodeName": "busy", "containers": [{"name": "main", "image": "app"}]},
-    )
+    static = make_pod("static", node="busy", mirror=True)
     others = [make_pod(f"w{number}", node="busy", **CPU) for number in range(2)]
     nodes = [make_node("busy"), make_node("free"), make_node("off", unschedulable=True)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from answers.losing import SET, TOLERATE_ALL, budget, drained, failed, fates, nodes, web
-from builders import ZONE, affinity, make_object, make_pod, pod_term
+from builders import ZONE, affinity, make_pod, pod_term
 from cli.running import node, pod, run, written
 from podium.answers import drain, fail
 from podium.cluster import Cluster
@@ -32,18 +32,10 @@ def test_a_pod_with_a_controller_goes_elsewhere_when_its_node_fails() -> None:
     assert "a1" not in found.cluster.rows
 
 
-MIRROR = make_object(
-    "Pod",
-    "p",
-    namespace="default",
-    annotations={"kubernetes.io/config.mirror": "x"},
-    spec={"nodeName": "a1", "containers": [{"name": "main", "image": "app"}]},
-)
-assert isinstance(MIRROR, Pod)
 FATES: dict[str, tuple[Pod, str, str]] = {
     "of a DaemonSet": (make_pod("p", node="a1", owner={"kind": "DaemonSet", "name": "agent"}), "stays", "stays"),
     "of a static pod": (make_pod("p", node="a1", owner={"kind": "Node", "name": "a1"}), "stays", "stays"),
-    "mirror of a static pod": (MIRROR, "stays", "stays"),
+    "mirror of a static pod": (make_pod("p", node="a1", mirror=True), "stays", "stays"),
     "without a controller": (make_pod("p", node="a1"), "lost", "lost"),
     "on its way out": (make_pod("p", node="a1", owner=SET, deleted=True), "terminating", "terminating"),
     "of a Job": (make_pod("p", node="a1", owner={"kind": "Job", "name": "j"}), "moves", "moves"),

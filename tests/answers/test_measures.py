@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders import ZONE, make_node, make_object, make_pod
+from builders import ZONE, make_node, make_pod
 from podium.answers.measures import (
     NODE,
     evenness,
@@ -39,13 +39,7 @@ def cluster(*pods: Object, nodes: str = "a1 a2 b1 b2") -> Cluster:
 
 def test_a_node_is_in_use_once_it_has_more_than_what_goes_with_it() -> None:
     daemon = make_pod("agent-x", node="a1", owner=DAEMON)
-    mirror = make_object(
-        "Pod",
-        "proxy-a2",
-        namespace="kube-system",
-        annotations={"kubernetes.io/config.mirror": "x"},
-        spec={"nodeName": "a2", "containers": [{"name": "main", "image": "proxy"}]},
-    )
+    mirror = make_pod("proxy-a2", namespace="kube-system", node="a2", mirror=True)
 
     assert nodes_in_use(cluster(daemon, mirror)) == 0
     assert nodes_in_use(cluster(daemon, web("w", "a1"))) == 1

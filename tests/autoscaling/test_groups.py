@@ -36,6 +36,9 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
     assert not settings.ignore_mirror_pods_utilization
 
 
+LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"value": "lots"}}}]}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -77,6 +80,11 @@ def test_the_defaults_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
             "groups.0.template.spec.taints.0.effect: is 'Maybe'; use NoSchedule, PreferNoSchedule, NoExecute",
         ),
         ({"groups": [group(resourceSlices=[{"devices": []}])]}, "groups.0.resourceSlices.0.driver: needs a text"),
+        (
+            {"groups": [group(resourceSlices="gpus")]},
+            "groups.0.resourceSlices: needs a list of specs of ResourceSlices",
+        ),
+        ({"groups": [group(resourceSlices=[LOTS])]}, "groups.0.resourceSlices: 'lots' is not a quantity"),
         ({"groups": [group(bootTime=1e300)]}, "it needs a duration such as 10m or 90s, up to ten years"),
         ({"scaleDownUnneededTime": "-5m"}, "scaleDownUnneededTime: is '-5m'; it needs a duration"),
         ({"scaleDownUtilizationThreshold": "half"}, "scaleDownUtilizationThreshold: is 'half'; it needs a number"),

@@ -124,6 +124,39 @@ def test_a_random_choice_is_the_same_for_a_seed(tmp_path: Path) -> None:
     assert happened(again, "scale-up")[0][2] == chosen[3][0]
 
 
+def test_a_new_node_does_not_take_the_name_of_another(tmp_path: Path) -> None:
+    there = [CLOSED, member("pool-1", unschedulable=True)]
+    result = scaled(tmp_path, group(), there=there, events=[arrival(0, task("p"))])
+    assert [record[3] for record in happened(result, "bind")] == ["pool-2"]
+
+
+RESOURCE = {"apiVersion": "resource.k8s.io/v1"}
+GPU_CLASS = {**RESOURCE, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}
+ONE_GPU = {
+    **RESOURCE,
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "one-gpu", "namespace": "default"},
+    "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}},
+}
+
+
+def test_devices_come_and_go_with_the_nodes_of_their_group(tmp_path: Path) -> None:
+    """A node has one device, so that two pods that want one each get a node each."""
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    events = [arrival(0, task(name, resourceClaims=claims), lifetime=100) for name in "pq"]
+    pool = group(resourceSlices=[{"driver": "gpu.example.com", "devices": [{"name": "d0"}]}])
+    result = scaled(tmp_path, pool, there=[CLOSED, GPU_CLASS, ONE_GPU], events=events, until=1000)
+    assert happened(result, "scale-up") == [(0, "scale-up", "pool", 2, 2)]
+    assert sorted(record[3] for record in happened(result, "bind")) == ["pool-1", "pool-2"]
+    slices = [record for record in happened(result, "add", "delete") if record[2] == "ResourceSlice"]
+    assert slices == [
+        (60, "add", "ResourceSlice", "pool-1-0"),
+        (60, "add", "ResourceSlice", "pool-2-0"),
+        (760, "delete", "ResourceSlice", "pool-1-0"),
+        (760, "delete", "ResourceSlice", "pool-2-0"),
+    ]
+
+
 def test_young_pods_can_be_made_to_wait(tmp_path: Path) -> None:
     result = scaled(tmp_path, group(), events=[arrival(5, task("p"))], newPodScaleUpDelay="30s", until=100)
     assert happened(result, "scale-up") == [(40, "scale-up", "pool", 1, 1)]

@@ -220,6 +220,14 @@ def test_empty_nodes_go_together(tmp_path: Path) -> None:
     assert [record[0] for record in happened(result, "scale-down")] == [600, 600, 600]
 
 
+@pytest.mark.parametrize(("most", "times"), [(30, [600, 600]), (1, [600, 1210])])
+def test_only_so_many_nodes_with_pods_are_looked_at(tmp_path: Path, most: int, times: list[int]) -> None:
+    there = [member(name) for name in "abc"] + [owned("p0", "a"), owned("p1", "b"), owned("p2", "c", 2)]
+    settings: dict[str, Any] = {"scaleDownNonEmptyCandidatesCount": most, "maxDrainParallelism": 5}
+    result = scaled(tmp_path, group(), there=there, **settings)
+    assert [record[0] for record in happened(result, "scale-down")] == times
+
+
 def test_a_node_that_is_needed_again_begins_anew(tmp_path: Path) -> None:
     events = [arrival(300, task("busy", 3), 60)]
     result = scaled(tmp_path, group(), there=[member("a")], events=events)

@@ -36,11 +36,6 @@ class SaysNothing(FilterPlugin):
         pass
 
 
-class KeptNothing(SaysNothing):
-    name = "KeptNothing"
-    reads = Aspect.RESOURCES
-
-
 class Fraction(ScorePlugin):
     name = "Fraction"
 
@@ -55,26 +50,11 @@ class SmallNumbers(ScorePlugin):
         return np.arange(len(nodes), dtype=np.int32)
 
 
-class KeptSmallNumbers(SmallNumbers):
-    name = "KeptSmallNumbers"
-    reads = Aspect.LABELS
-
-
-class StateSmallNumbers(SmallNumbers):
-    name = "StateSmallNumbers"
-    reads = Aspect.RESOURCES
-
-
 class ShortVerdict(FilterPlugin):
     name = "ShortVerdict"
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         return Verdict.reject(nodes.unschedulable[1:], "node(s) were cordoned")
-
-
-class KeptShortVerdict(ShortVerdict):
-    name = "KeptShortVerdict"
-    reads = Aspect.TAINTS
 
 
 class Every(FilterPlugin):
@@ -101,29 +81,35 @@ NUMBERS = "int64 array, one number for each node"
 
 
 @pytest.mark.parametrize(
-    ("plugin", "point", "message"),
+    ("broken", "reads", "problem"),
     [
-        (BrokenFilter, "filter", "plugin 'BrokenFilter' failed: ZeroDivisionError: no share left"),
-        (BrokenScore, "score", "plugin 'BrokenScore' failed: KeyError: 'n1'"),
-        (SaysNothing, "filter", "plugin 'SaysNothing' returns None from filter_node: return a Status"),
-        (KeptNothing, "filter", "plugin 'KeptNothing' returns None from filter_node: return a Status"),
-        (Fraction, "score", "plugin 'Fraction' returns 3.7 from score_node: return an int"),
-        (SmallNumbers, "score", f"plugin 'SmallNumbers' returns int32[2] from score: return an {NUMBERS}"),
-        (KeptSmallNumbers, "score", f"plugin 'KeptSmallNumbers' returns int32[2] from score: return an {NUMBERS}"),
-        (StateSmallNumbers, "score", f"plugin 'StateSmallNumbers' returns int32[2] from score: return an {NUMBERS}"),
-        (ShortVerdict, "filter", f"plugin 'ShortVerdict' returns bool[1] from filter: return an {NUMBERS}"),
-        (KeptShortVerdict, "filter", f"plugin 'KeptShortVerdict' returns bool[1] from filter: return an {NUMBERS}"),
+        (BrokenFilter, None, "failed: ZeroDivisionError: no share left"),
+        (BrokenScore, None, "failed: KeyError: 'n1'"),
+        (SaysNothing, None, "returns None from filter_node: return a Status"),
+        (SaysNothing, Aspect.RESOURCES, "returns None from filter_node: return a Status"),
+        (Fraction, None, "returns 3.7 from score_node: return an int"),
+        (SmallNumbers, None, f"returns int32[2] from score: return an {NUMBERS}"),
+        (SmallNumbers, Aspect.LABELS, f"returns int32[2] from score: return an {NUMBERS}"),
+        (SmallNumbers, Aspect.RESOURCES, f"returns int32[2] from score: return an {NUMBERS}"),
+        (ShortVerdict, None, f"returns bool[1] from filter: return an {NUMBERS}"),
+        (ShortVerdict, Aspect.TAINTS, f"returns bool[1] from filter: return an {NUMBERS}"),
     ],
 )
-def test_a_broken_plugin_is_named(plugin: type[FilterPlugin | ScorePlugin], point: str, message: str) -> None:
-    profile = {"schedulerName": "default-scheduler", "plugins": {point: {"enabled": [{"name": plugin.name}]}}}
+def test_a_broken_plugin_is_named(
+    broken: type[FilterPlugin | ScorePlugin], reads: Aspect | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its results are kept by what it `reads`, or not."""
+    monkeypatch.setattr(broken, "reads", reads)
+    point = "filter" if issubclass(broken, FilterPlugin) else "score"
+    profile = {"schedulerName": "default-scheduler", "plugins": {point: {"enabled": [{"name": broken.name}]}}}
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
+    message = f"plugin {broken.name!r} {problem}"
     cluster = Cluster.from_objects([make_node("n1"), make_node("n2")])
-    scheduler = Scheduler(cluster, config, registry=Registry([*IN_TREE.values(), plugin]))
+    scheduler = Scheduler(cluster, config, registry=Registry([*IN_TREE.values(), broken]))
     for _ in range(2):
         assert scheduler.decide(make_pod("p")).error == message
     with pytest.raises(PluginError) as raised:

@@ -329,38 +329,7 @@ def test_importing_does_not_load_the_http_client() -> None:
 
 def test_a_pod_in_full(loopback: Loopback, extender: MakeExtender) -> None:
     """What the API server fills in is written out, and empty is kept apart from absent."""
-    document = {
-        "metadata": {"name": "p", "namespace": "d", "uid": "u"},
-        "spec": {
-            "containers": [
-                {
-                    "name": "c",
-                    "ports": [{"containerPort": 80}],
-                    "resources": {"requests": {"cpu": 0.5, "memory": "1Gi"}},
-                }
-            ],
-            "priority": 0,
-            "nodeSelector": {},
-            "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 0}],
-            "affinity": {
-                "podAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "zone"}]
-                }
-            },
-        },
-    }
-    loopback.answer("filter", None)
-    extender().filter(msgspec.convert(document, Pod), [])
-    spec = loopback.requests[0].document["Pod"]["spec"]
-    assert spec == {
-        "schedulerName": "default-scheduler",
-        "containers": [
-            {
-                "name": "c",
-                "ports": [{"containerPort": 80, "protocol": "TCP"}],
-                "resources": {"requests": {"cpu": "0.5", "memory": "1Gi"}},
-            }
-        ],
+    as_given = {
         "priority": 0,
         "nodeSelector": {},
         "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 0}],
@@ -369,4 +338,26 @@ def test_a_pod_in_full(loopback: Loopback, extender: MakeExtender) -> None:
                 "requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}, "topologyKey": "zone"}]
             }
         },
+    }
+    container = {
+        "name": "c",
+        "ports": [{"containerPort": 80}],
+        "resources": {"requests": {"cpu": 0.5, "memory": "1Gi"}},
+    }
+    document = {
+        "metadata": {"name": "p", "namespace": "d", "uid": "u"},
+        "spec": {"containers": [container], **as_given},
+    }
+    loopback.answer("filter", None)
+    extender().filter(msgspec.convert(document, Pod), [])
+    assert loopback.requests[0].document["Pod"]["spec"] == {
+        "schedulerName": "default-scheduler",
+        "containers": [
+            {
+                "name": "c",
+                "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                "resources": {"requests": {"cpu": "0.5", "memory": "1Gi"}},
+            }
+        ],
+        **as_given,
     }

@@ -32,10 +32,12 @@ MERGE = "application/merge-patch+json"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
+Starters = Mapping[str, Callable[[ControlPlane], Process]]
+"""How to start each scheduler, by its name."""
+
+
 @contextmanager
-def scheduled_by(
-    name: str, schedulers: Mapping[str, Callable[[ControlPlane], Process]] = SCHEDULERS
-) -> Iterator[ControlPlane]:
+def scheduled_by(name: str, schedulers: Starters = SCHEDULERS) -> Iterator[ControlPlane]:
     """A control plane whose pods this scheduler places."""
     with control_plane() as plane:
         for number, zone in enumerate(("one", "two", "three")):
@@ -50,6 +52,16 @@ def scheduled_by(
         process.stop()
         assert "Traceback" not in process.output, process.output[-3000:]
         assert "unexpected" not in process.output, process.output[-3000:]
+
+
+def same_with_both(live_through: Callable[[ControlPlane], Fields], schedulers: Starters = SCHEDULERS) -> Fields:
+    """What comes of living through something; an AssertionError unless it is the same with either scheduler."""
+    found = {}
+    for name in schedulers:
+        with scheduled_by(name, schedulers) as plane:
+            found[name] = live_through(plane)
+    assert found["podium"] == found["kube-scheduler"]
+    return found["podium"]
 
 
 def names_of(plane: ControlPlane) -> dict[str, str]:
@@ -136,15 +148,11 @@ def release(plane: ControlPlane, name: str, claim: str) -> None:
 
 
 def test_devices_are_written_as_kube_scheduler_writes_them() -> None:
-    found = {}
-    for name in SCHEDULERS:
-        with scheduled_by(name) as plane:
-            found[name] = live_through_devices(plane)
+    found = same_with_both(live_through_devices)
 
-    assert found["podium"] == found["kube-scheduler"]
-    large = found["podium"]["claims"]["large"]
+    large = found["claims"]["large"]
     assert [each["uid"] for each in large[-1]["reservedFor"]] == ["first", "second"]
-    assert found["podium"]["claims"]["small"][-1]["allocation"]["devices"]["config"] == [
+    assert found["claims"]["small"][-1]["allocation"]["devices"]["config"] == [
         {"source": "FromClass", "opaque": {"driver": DRIVER, "parameters": {"mode": "shared"}}},
         {"source": "FromClaim", "opaque": OWN["opaque"]},
     ]
@@ -260,13 +268,9 @@ def status_of(plane: ControlPlane, claim: str) -> Fields:
 
 
 def test_devices_that_have_to_get_ready_are_waited_for_as_kube_scheduler_does() -> None:
-    found = {}
-    for name in IMPATIENT:
-        with scheduled_by(name, IMPATIENT) as plane:
-            found[name] = live_through_binding_conditions(plane)
+    found = same_with_both(live_through_binding_conditions, IMPATIENT)
 
-    assert found["podium"] == found["kube-scheduler"]
-    failures = [note for reason, note in found["podium"]["notes"]["late"] if reason == "FailedScheduling"]
+    failures = [note for reason, note in found["notes"]["late"] if reason == "FailedScheduling"]
     assert 'running PreBind plugin "DynamicResources": device binding timeout: context deadline exceeded' in failures
 
 
@@ -286,14 +290,10 @@ def live_through_deallocation(plane: ControlPlane) -> Fields:
 
 
 def test_a_claim_that_keeps_its_pod_from_every_node_is_deallocated_as_kube_scheduler_does() -> None:
-    found = {}
-    for name in SCHEDULERS:
-        with scheduled_by(name) as plane:
-            found[name] = live_through_deallocation(plane)
+    found = same_with_both(live_through_deallocation)
 
-    assert found["podium"] == found["kube-scheduler"]
-    assert found["podium"]["node"] == "n0"
-    assert any("deallocation of ResourceClaim completed" in note for _, note in found["podium"]["notes"])
+    assert found["node"] == "n0"
+    assert any("deallocation of ResourceClaim completed" in note for _, note in found["notes"])
 
 
 # -- volumes ---------------------------------------------------------------------------------------------------------
@@ -375,11 +375,7 @@ def live_through_volumes(plane: ControlPlane) -> Fields:
 
 
 def test_volumes_are_written_as_kube_scheduler_writes_them() -> None:
-    found = {}
-    for name in SCHEDULERS:
-        with scheduled_by(name) as plane:
-            found[name] = live_through_volumes(plane)
+    found = same_with_both(live_through_volumes)
 
-    assert found["podium"] == found["kube-scheduler"]
-    assert found["podium"]["claim annotations"]["volume.kubernetes.io/selected-node"] == "n2"
-    assert found["podium"]["nodes"] == {"static": "n1", "dynamic": "n2"}
+    assert found["claim annotations"]["volume.kubernetes.io/selected-node"] == "n2"
+    assert found["nodes"] == {"static": "n1", "dynamic": "n2"}

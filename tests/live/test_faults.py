@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from live.cluster_objects import NODES, PODS, node, pod
-from live.control_plane import ControlPlane, FaultProxy
+from live.control_plane import ControlPlane, FaultProxy, Process
 from live.many_objects import create_all, overfull_nodes, wait_for_bound
 from live.schedulers import Podium, configuration, wait_until
 
@@ -72,21 +72,14 @@ def test_the_api_server_is_killed_and_comes_back(fresh_plane: ControlPlane) -> N
         check(fresh_plane, MANY)
 
 
-def test_the_api_server_is_frozen(fresh_plane: ControlPlane) -> None:
+@pytest.mark.parametrize(("name", "seconds"), [("api_server", 30), ("etcd", 20)])
+def test_a_process_of_the_control_plane_is_frozen(name: str, seconds: float, fresh_plane: ControlPlane) -> None:
+    process: Process = getattr(fresh_plane, name)
     with running(fresh_plane):
         create_pods(fresh_plane)
-        fresh_plane.api_server.send(signal.SIGSTOP)
-        time.sleep(30)
-        fresh_plane.api_server.send(signal.SIGCONT)
-        check(fresh_plane, POD_COUNT)
-
-
-def test_etcd_is_stopped(fresh_plane: ControlPlane) -> None:
-    with running(fresh_plane):
-        create_pods(fresh_plane)
-        fresh_plane.etcd.send(signal.SIGSTOP)
-        time.sleep(20)
-        fresh_plane.etcd.send(signal.SIGCONT)
+        process.send(signal.SIGSTOP)
+        time.sleep(seconds)
+        process.send(signal.SIGCONT)
         check(fresh_plane, POD_COUNT)
 
 

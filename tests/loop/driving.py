@@ -38,6 +38,11 @@ def with_plugins(*plugins: type[Plugin]) -> dict[str, Any]:
     }
 
 
+def nominated(pod: Pod, node: str) -> Pod:
+    """The pod with a node it is nominated to, as the API server reports it."""
+    return replace(pod, status=replace(pod.status, nominated_node_name=node))
+
+
 class Driver:
     """Carries out what a loop says: pods are bound, evicted pods are gone at once, nominations are noted."""
 
@@ -87,7 +92,7 @@ class Driver:
             self.delete(instruction.before) if instruction.after is None else self.update(instruction.after)
         elif isinstance(instruction, Nominate):
             current = self.loop.pods[instruction.pod.key]
-            self.update(replace(current, status=replace(current.status, nominated_node_name=instruction.node)))
+            self.update(nominated(current, instruction.node))
 
 
 def in_words(instruction: Instruction) -> str:

@@ -24,11 +24,13 @@ from podium.framework import (
 )
 from podium.framework.plugin import QueuedPod as Ordered
 from podium.framework.status import SUCCESS
+from podium.framework.suggested_change import ANYTHING
 from podium.loop import SchedulingQueue
 from podium.loop.queued_pod import QueuedPod
 from podium.model import Pod
 
 NODE_ADDED = ClusterEvent("Node", Action.ADD, None, make_node("new"))
+MAYBE_ANYTHING = ClusterEvent(ANYTHING, Action.UPDATE, None, None)
 POD_GONE = ClusterEvent("Pod", Action.DELETE, make_pod("gone", node="n"), None)
 
 
@@ -114,6 +116,24 @@ def test_a_pod_that_changes_keeps_its_place_but_is_the_new_one() -> None:
     assert queued is not None
     assert queued.pod is new
     assert len(queue) == 1
+
+
+def test_a_pod_that_changes_while_it_backs_off_goes_on_doing_so() -> None:
+    queue, old, new = make_queue(), make_pod(), make_pod(labels={"a": "b"})
+    queue.add(old, 0.0)
+    fail(queue, 0.0)
+    queue.update(old, new, 0.5)
+    assert place(queue) == "backoff"
+    queue.flush(2.0)
+    queued = queue.pop()
+    assert queued is not None
+    assert queued.pod is new
+
+
+def test_a_pod_that_changes_and_is_not_known_comes_into_the_queue() -> None:
+    queue = make_queue()
+    queue.update(make_pod(), make_pod(labels={"a": "b"}), 0.0)
+    assert names(queue) == ["pod"]
 
 
 def test_a_pod_that_is_gone_is_not_tried() -> None:
@@ -255,6 +275,7 @@ class Silent(FilterPlugin):
         (("NodeAffinity", "NodeResourcesFit"), POD_GONE, True),
         (("Never",), NODE_ADDED, False),
         (("Never", "Silent"), NODE_ADDED, True),
+        (("Never",), MAYBE_ANYTHING, True),
         (("Silent",), POD_GONE, True),
         (("Nodes",), NODE_ADDED, True),
         (("Nodes",), POD_GONE, False),

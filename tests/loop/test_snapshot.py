@@ -10,7 +10,7 @@ import pytest
 from bench.hour import hour_events, hour_nodes
 from builders import make_node, make_pod
 from cluster.facts import facts
-from loop.driving import Driver, with_plugins
+from loop.driving import Driver, nominated, with_plugins
 from loop.test_cycle import Pairs
 from podium.errors import InputError
 from podium.loop import LoopSnapshot, resume, take_snapshot
@@ -84,6 +84,17 @@ def test_a_loop_remembers_nominations_backoffs_and_who_rejected_whom() -> None:
     assert other.delete(driver.pod("low")).work(at=1.0) == driver.delete(driver.pod("low")).work(at=1.0) != []
     # The row of the node that is gone is taken over alike.
     assert other.add(make_node("c")).loop.cluster.names == driver.add(make_node("c")).loop.cluster.names
+
+
+def test_a_nomination_that_was_taken_back_is_not_read_from_the_status_again() -> None:
+    driver = Driver([make_node("a", cpu="1"), make_pod("low", node="a", requests={"cpu": "1"})])
+    gates = [{"name": "later"}]
+    driver.add(nominated(make_pod("mid", priority=5, requests={"cpu": "1"}, scheduling_gates=gates), "a"))
+    driver.add(make_pod("high", priority=9, requests={"cpu": "1"}))
+    driver.loop.run_one(0.0)
+    twin = resume(take_snapshot(driver.loop), tie_break="first")
+    assert twin.pods["default/mid"].status.nominated_node_name == "a"
+    assert not twin.scheduler.nominations.node_of(driver.pod("mid"))
 
 
 def vars_of(queued: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from podium.errors import InputError
 from podium.manifests import load
+from podium.model import Node
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 CONTAINER = {"name": "c", "image": "i"}
@@ -435,6 +436,14 @@ def test_what_changes_nothing_for_the_scheduler_is_warned_of(obj: dict[str, Any]
     assert warning.startswith(f"{file}: ")
     assert problem in warning
     assert warning.endswith("; the API server would refuse it")
+
+
+def test_other_objects_of_the_same_input_come_with_the_same_unknown_names(tmp_path: Path) -> None:
+    objects = load(written(tmp_path, NODE, next(iter(DOUBTED.values()))[0]))
+
+    changed = objects.replaced(objects.of(Node))
+
+    assert changed.unknown == objects.unknown != ()
 
 
 def test_taints_and_tolerations_of_devices_have_rules_of_their_own(tmp_path: Path) -> None:

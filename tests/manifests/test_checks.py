@@ -13,6 +13,13 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+def refused(document: dict[str, Any], kind: type[InputError]) -> str:
+    """What is said of a document that is refused for an error of this kind."""
+    with pytest.raises(kind) as error:
+        load(document)
+    return str(error.value)
+
+
 def pod(**spec: Any) -> dict[str, Any]:
     return doc("Pod", "web", spec=spec)
 
@@ -78,10 +85,7 @@ def constraint(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_refuses_quantities(document: dict[str, Any], where: str, problem: str) -> None:
-    with pytest.raises(QuantityError) as error:
-        load(document)
-
-    assert str(error.value).startswith(f"input: {where}: {problem}")
+    assert refused(document, QuantityError).startswith(f"input: {where}: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -125,10 +129,7 @@ def test_refuses_quantities(document: dict[str, Any], where: str, problem: str) 
     ],
 )
 def test_refuses_selectors(document: dict[str, Any], field: str, problem: str) -> None:
-    with pytest.raises(SelectorError) as error:
-        load(document)
-
-    assert str(error.value).startswith(f"input: Pod default/web: spec.{field}: {problem}")
+    assert refused(document, SelectorError).startswith(f"input: Pod default/web: spec.{field}: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -146,10 +147,7 @@ def test_refuses_selectors(document: dict[str, Any], field: str, problem: str) -
     ],
 )
 def test_refuses_what_would_mislead_scheduling(document: dict[str, Any], problem: str) -> None:
-    with pytest.raises(InputError) as error:
-        load(document)
-
-    assert str(error.value) == f"input: Pod default/web: spec.{problem}"
+    assert refused(document, InputError) == f"input: Pod default/web: spec.{problem}"
 
 
 @pytest.mark.parametrize(

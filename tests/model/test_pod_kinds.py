@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from builders import make_object, make_pod
+from builders import make_pod
 from podium.model import Pod
 from podium.model.pod import belongs_to_node, has_objects_of_its_own, is_static
-
-
-def mirror() -> Pod:
-    pod = make_object("Pod", "p", annotations={"kubernetes.io/config.mirror": "x"}, spec={"containers": []})
-    assert isinstance(pod, Pod)
-    return pod
 
 
 def owned_by(kind: str) -> Pod:
@@ -26,7 +20,7 @@ PODS: dict[str, tuple[Pod, bool, bool]] = {
     "of a ReplicaSet": (owned_by("ReplicaSet"), False, False),
     "of a DaemonSet": (owned_by("DaemonSet"), True, False),
     "of a Node": (owned_by("Node"), True, True),
-    "mirror": (mirror(), True, True),
+    "mirror": (make_pod(mirror=True), True, True),
 }
 
 

@@ -11,7 +11,10 @@ import pytest
 
 from bench.hour import hour_events, hour_nodes
 from builders import make_node, make_object, make_pod
+from loop.driving import with_plugins
+from loop.test_cycle import Pairs
 from podium.errors import InputError
+from podium.manifests import load
 from podium.model import Object
 from podium.timeline import Surroundings, Timeline, TimelineResult
 
@@ -74,6 +77,15 @@ def test_times_that_cannot_pass_are_refused(times: Fields) -> None:
         Surroundings(**times)
 
 
+@pytest.mark.parametrize("field", ["status.startTime", "metadata.creationTimestamp"])
+def test_a_time_that_is_none_is_refused(field: str) -> None:
+    part, name = field.split(".")
+    item = pod("p", nodeName="a")
+    item[part] = {**item.get(part, {}), name: "yesterday"}
+    with pytest.raises(InputError, match=f"pod default/p: {field} 'yesterday' is not a time; write it like 2026-"):
+        simulate([make_node("a"), *load(item)], at(0, "add", pod("q")))
+
+
 # -- pods come and go --------------------------------------------------------------------------------------------------
 
 
@@ -100,6 +112,12 @@ def test_pods_run_for_their_lifetime_and_make_room() -> None:
 def test_a_pod_without_a_lifetime_runs_until_it_is_deleted() -> None:
     result = simulate([make_node("a")], at(0, "add", pod("p")), at(50, "delete", pod("p")), at(60, "add", pod("q")))
     assert story(result, "bind", "delete") == ["0 bind p a", "50 delete p", "60 bind q a"]
+
+
+def test_an_event_may_say_that_a_pod_is_done() -> None:
+    done = {**pod("p"), "status": {"phase": "Succeeded"}}
+    result = simulate([make_node("a", cpu="1")], at(0, "add", pod("p")), at(5, "add", pod("q")), at(10, "update", done))
+    assert story(result, "bind", "finish") == ["0 bind p a", "10 finish p a", "10 bind q a"]
 
 
 def test_a_pod_that_was_told_to_end_before_the_beginning_ends() -> None:
@@ -331,6 +349,17 @@ def test_a_drain_that_is_blocked_for_good_does_not_go_on_for_ever() -> None:
     assert result.end < 1000
 
 
+def test_a_drain_goes_on_once_the_budget_is_gone() -> None:
+    protected = [make_node("a"), *load([budget("p", "p", maxUnavailable=0)])]
+    events = [
+        at(0, "add", pod("p")),
+        at(10, "drain", node("a")),
+        at(22, "delete", budget("p", "p")),
+        at(30, "add", pod("end", cpu="0")),
+    ]
+    assert story(simulate(protected, *events), "evict") == ["25 evict p a drain"]
+
+
 def test_a_budget_without_numbers_allows_what_its_status_says() -> None:
     events = [
         at(0, "add", budget("web", "web", status={"disruptionsAllowed": 1})),
@@ -350,6 +379,32 @@ def test_preemption_sees_budgets_as_they_are_now() -> None:
     ]
     nodes = [make_node("a", cpu="1"), make_node("b", cpu="1")]
     assert story(simulate(nodes, *events), "evict") == ["10 evict bare b preempted"]
+
+
+# -- waiting at Permit -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "becomes"),
+    [
+        ("delete", ["20 bind p a", "20 lost p a"]),
+        ("drain", ["20 bind p a"]),
+        ("fail", ["20 bind p a", "320 evict p a taint"]),
+    ],
+)
+def test_what_happens_to_a_node_concerns_a_pod_only_once_it_is_bound(verb: str, becomes: list[str]) -> None:
+    """The pod waits at Permit when its node is taken away, until a second one comes."""
+    events = [
+        at(0, "add", pod("p")),
+        at(10, verb, node("a")),
+        at(20, "add", node("b")),
+        at(20, "add", pod("second", cpu="0")),
+    ]
+    result = simulate([make_node("a", cpu="1")], *events, **with_plugins(Pairs))
+    assert [line for line in story(result, "wait", "bind", "lost", "evict") if " p " in line] == [
+        "0 wait p a",
+        *becomes,
+    ]
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------------

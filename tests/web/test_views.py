@@ -11,7 +11,7 @@ import pytest
 from builders import make_node, make_pod
 from podium.config import parse_config
 from podium.engine import Scheduler
-from podium.manifests import load
+from podium.manifests import Objects, load
 from podium.model import Object
 from podium.plugins import IN_TREE
 from podium.present.explanation import explain_pod
@@ -19,6 +19,7 @@ from podium.web import _questions as questions
 from podium.web._questions import ScoreSettings
 from podium.web._views import Views
 from podium.web.what_if import Subject, served_subject, turned
+from storage_objects import make_claim, make_class, make_volume, pod_with, uses
 from web.calling import Caller
 
 
@@ -290,38 +291,15 @@ def test_points_of_volumes_are_the_mean_of_their_classes() -> None:
     args: dict[str, Any] = {"kind": "VolumeBindingArgs", "apiVersion": "kubescheduler.config.k8s.io/v1", "shape": shape}
     kind = {"apiVersion": args["apiVersion"], "kind": "KubeSchedulerConfiguration"}
     config = {**kind, "profiles": [{"pluginConfig": [{"name": "VolumeBinding", "args": args}]}]}
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": "default"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "local",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": "pv"},
-        "spec": {
-            "capacity": {"storage": "4Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "local",
-            "local": {"path": "/data"},
-        },
-        "status": {"phase": "Available"},
-    }
-    storage_class = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "local"},
-        "provisioner": "kubernetes.io/no-provisioner",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    pod = make_pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-    built = [as_document(each) for each in (make_node("m"), make_node("n"), pod)]
-    views = Views(served_subject(load([*built, claim, volume, storage_class]), config, IN_TREE))
+    objects = [
+        make_node("m"),
+        make_node("n"),
+        pod_with(uses("data"), name="web"),
+        make_claim("data", storage_class="local"),
+        make_volume("pv", "4Gi", storage_class="local", local={"path": "/data"}),
+        make_class("local", "kubernetes.io/no-provisioner"),
+    ]
+    views = Views(served_subject(Objects(objects), config, IN_TREE))
 
     (first, _) = formulas_of(views, "default/web", "VolumeBinding")
 

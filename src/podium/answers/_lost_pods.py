@@ -12,7 +12,7 @@ from podium.answers._replicas import as_template, place, with_claims
 from podium.cluster import Cluster
 from podium.engine import Scheduler
 from podium.engine.simulation import in_queue_order
-from podium.errors import InputError, SelectorError
+from podium.errors import InputError
 from podium.model import (
     Deployment,
     PersistentVolumeClaim,
@@ -24,7 +24,7 @@ from podium.model import (
 )
 from podium.model.objects import int_or_percent
 from podium.model.pod import belongs_to_node
-from podium.model.selectors import NOTHING, Selector, label_selector
+from podium.model.selectors import Selector, accepted_selector
 from podium.plugins.storage.claims import BIND_COMPLETED, claim_name
 
 SEVERAL = "more than one PodDisruptionBudget covers it, which the eviction API does not support"
@@ -61,7 +61,8 @@ class BudgetHealth:
 
     def __init__(self, cluster: Cluster) -> None:
         self._budgets = {
-            budget.key: _Budget(budget, _selector(budget)) for budget in cluster.store.of(PodDisruptionBudget)
+            budget.key: _Budget(budget, accepted_selector(budget.spec.selector))
+            for budget in cluster.store.of(PodDisruptionBudget)
         }
         pods = [*(pod for pod, _ in cluster.placed()), *cluster.pending.values()]
         self._covered = {key: [pod for pod in pods if budget.covers(pod)] for key, budget in self._budgets.items()}
@@ -153,14 +154,6 @@ def _scaled(value: int | str, of: int, budget: str) -> int:
         return int_or_percent(value, of, up=True)
     except InputError as error:
         raise error.at(f"PodDisruptionBudget {budget}") from None
-
-
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    """What the budget is about; a selector that Kubernetes would refuse is about nothing."""
-    try:
-        return label_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ class RuleTrials:
     def causes(self, pod: Pod, node: str | None) -> Iterator[Difference]:
         """The differences each of which alone sends the pod to another node than this, on the cluster as it is."""
         for difference in self._differences:
-            if _node_of(self._with(difference), pod) != node:
+            if node_of(self._with(difference), pod) != node:
                 yield difference
 
     def _with(self, difference: Difference) -> Scheduler:
@@ -72,7 +72,8 @@ class RuleTrials:
             made.close()
 
 
-def _node_of(scheduler: Scheduler, pod: Pod) -> str | None:
+def node_of(scheduler: Scheduler, pod: Pod) -> str | None:
+    """Where the pod goes; None where it goes nowhere, or where deciding it fails."""
     try:
         return scheduler.attempt(pod).node
     except (InputError, PluginError, ExtenderError):

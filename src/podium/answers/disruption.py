@@ -217,12 +217,7 @@ def drain(
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     waiting = [each for name in nodes for each in _evictable(cluster, name)]
     with closing(Scheduler(cluster, settings)) as scheduler:
-        recreation = Recreation(
-            scheduler,
-            preempt=settings.preempt,
-            on_gone=lambda pod: impact.gone(pod, cluster),
-            on_decided=on_decided,
-        )
+        recreation = impact.recreation(scheduler, on_decided, preempt=settings.preempt)
         while True:
             left = len(waiting)
             waiting = list(_evict(waiting, recreation, impact.budgets))
@@ -249,12 +244,7 @@ def fail(
     impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
     others = [other for name in nodes for other in _unmoved(cluster, name)]
     with closing(Scheduler(cluster, settings)) as scheduler:
-        recreation = Recreation(
-            scheduler,
-            preempt=settings.preempt,
-            on_gone=lambda pod: impact.gone(pod, cluster),
-            on_decided=on_decided,
-        )
+        recreation = impact.recreation(scheduler, on_decided, preempt=settings.preempt)
         lose(recreation, nodes)
         pods = [*_fates(recreation, nodes), *others]
     return Disruption("fail", tuple(nodes), tuple(pods), impact.found(cluster), cluster)
@@ -291,6 +281,13 @@ class Impact:
         self.budgets, self._at_first = budgets, cluster
         self._before: dict[str, Health] = {}
         self._worst: dict[str, Health] = {}
+
+    def recreation(self, scheduler: Scheduler, on_decided: Callable[[], object], *, preempt: bool) -> Recreation:
+        """Makes pods anew in the scheduler's cluster; those that go are watched."""
+        cluster = scheduler.cluster
+        return Recreation(
+            scheduler, preempt=preempt, on_gone=lambda pod: self.gone(pod, cluster), on_decided=on_decided
+        )
 
     def gone(self, pod: Pod, cluster: Cluster) -> None:
         """A pod has left its node."""

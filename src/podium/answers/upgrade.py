@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, Unpack
 from msgspec.structs import replace
 
 from podium.answers._replicas import put_back
-from podium.answers.compare import Comparison, Way, compare, telling_differences, with_one_rule
+from podium.answers.compare import Comparison, Way, compare, node_of, telling_differences, with_one_rule
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapePoint
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
-from podium.errors import ConfigError, ExtenderError, InputError, PluginError
+from podium.errors import ConfigError, InputError
 from podium.framework import Registry
 from podium.manifests import workload_of
 from podium.model import Node, Pod
@@ -395,7 +395,7 @@ class _Trial:
         with closing(self._scheduler(side, best)) as scheduler:
             for key in keys:
                 best.rows = []
-                node = self._alone(key, lambda pod: _attempt(scheduler, pod))
+                node = self._alone(key, lambda pod: node_of(scheduler, pod))
                 names = self.cluster.names
                 found[key] = (
                     frozenset() if node is None else frozenset(names[row] for row in best.rows) or frozenset((node,))
@@ -436,13 +436,6 @@ def pool_of(node: Node) -> str:
     """The pool of a node, by the labels that providers give it."""
     labels = node.metadata.labels
     return next((labels[label] for label in POOL_LABELS if label in labels), NO_POOL)
-
-
-def _attempt(scheduler: Scheduler, pod: Pod) -> str | None:
-    try:
-        return scheduler.attempt(pod).node
-    except (InputError, PluginError, ExtenderError):
-        return None
 
 
 def _kind(before: Best, after: Best) -> ChangeKind | None:

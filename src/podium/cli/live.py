@@ -261,10 +261,11 @@ def shadow(
 
     from podium.cli.inputs import choose_release, registry_with
     from podium.live.shadow import run_shadow
+    from podium.model.pod import DEFAULT_SCHEDULER_NAME
     from podium.wording import counted
 
     registry, chosen = registry_with(deciding.plugins), choose_release(deciding, ())
-    settings = read_settings(config, registry, chosen, "default-scheduler")
+    settings = read_settings(config, registry, chosen, DEFAULT_SCHEDULER_NAME)
     access = find(kubeconfig, context)
     log_to_stderr(verbose=False)
     with _appended(log) as file:

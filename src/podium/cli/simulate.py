@@ -100,7 +100,7 @@ def _scaled(objects: Objects, bound: Bound | None) -> Objects:
         return objects
     if not objects.of(HorizontalPodAutoscaler):
         warn(f"--hpa {bound}: no HorizontalPodAutoscaler in the input, so nothing is scaled")
-    read = {(type(obj).__name__, obj.namespace, obj.name) for obj in objects if isinstance(obj, SCALED)}
+    read = {obj.identity for obj in objects if isinstance(obj, SCALED)}
     for autoscaler in objects.of(HorizontalPodAutoscaler):
         target = autoscaler.spec.scale_target_ref
         if (target.kind, autoscaler.namespace, target.name) not in read:

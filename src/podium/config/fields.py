@@ -8,9 +8,11 @@ import json
 import re
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 from podium.model.quantity import INT64
+
+T = TypeVar("T")
 
 SECOND: Final = 1_000_000_000
 """Durations are whole nanoseconds."""
@@ -123,22 +125,22 @@ class Fields:
         """Whether the field is there to be taken, and not null."""
         return self._left.get(name) is not None
 
-    def optional_string(self, name: str) -> str | None:
+    def _optional(self, name: str, kind: type[T], wanted: str) -> T | None:
+        """The field if it is of the kind; else what was `wanted` there is reported."""
         value = self.take(name)
-        if value is None or isinstance(value, str):
+        if value is None or isinstance(value, kind):
             return value
-        self.problems.wrong_type(self._at(name), "a string")
+        self.problems.wrong_type(self._at(name), wanted)
         return None
+
+    def optional_string(self, name: str) -> str | None:
+        return self._optional(name, str, "a string")
 
     def string(self, name: str) -> str:
         return self.optional_string(name) or ""
 
     def optional_boolean(self, name: str) -> bool | None:
-        value = self.take(name)
-        if value is None or isinstance(value, bool):
-            return value
-        self.problems.wrong_type(self._at(name), "true or false")
-        return None
+        return self._optional(name, bool, "true or false")
 
     def boolean(self, name: str) -> bool:
         return self.optional_boolean(name) or False
@@ -195,11 +197,7 @@ class Fields:
             return b""
 
     def optional_list(self, name: str) -> list[object] | None:
-        value = self.take(name)
-        if value is None or isinstance(value, list):
-            return value
-        self.problems.wrong_type(self._at(name), "a list")
-        return None
+        return self._optional(name, list, "a list")
 
     def strings(self, name: str) -> list[str]:
         texts = []

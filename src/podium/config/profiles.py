@@ -11,6 +11,7 @@ from typing import NamedTuple
 from podium.config.fields import Fields, Problems, quote
 from podium.config.plugin_args import NodeResourcesFitArgs, check_args, check_fit_args, read_args, readers
 from podium.config.types import EXTENSION_POINTS, KnownPlugins, PluginRef, Profile
+from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import MAX_INT64, int64
 from podium.rules import Rules
 
@@ -241,8 +242,6 @@ def _weights(point: str, sets: PluginSets, known: KnownPlugins, path: str, probl
         total += highest
     return weights
 
-
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 """Version v1 refuses their names even in pluginConfig."""

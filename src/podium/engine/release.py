@@ -18,9 +18,9 @@ from podium.errors import ConfigError, InputError
 from podium.extenders import Extender
 from podium.framework import Registry
 from podium.model import CSIStorageCapacity, DeviceClass, Node, Object, PersistentVolumeClaim
+from podium.model.objects import BETA_STORAGE_CLASS
 from podium.plugins import IN_TREE
 from podium.plugins.dynamic_resources.extended_resources import backed_by
-from podium.plugins.storage.claims import BETA_STORAGE_CLASS
 from podium.rules import NEWEST, NEWEST_RULES, RELEASE_NAMES, VERSIONS, Rules, release_order, rules_of, short_name
 
 if TYPE_CHECKING:

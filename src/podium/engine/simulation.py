@@ -15,7 +15,8 @@ from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests import workload_of
 from podium.memory import collector_relaxed
 from podium.model import CSINode, PersistentVolumeClaim, Pod, StorageClass
-from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, BindableVolumes, claim_name, class_of_claim
+from podium.model.objects import storage_class_of
+from podium.plugins.storage.claims import SELECTED_NODE, STORAGE, BindableVolumes, claim_name
 from podium.plugins.storage.csi_migration import DRIVERS
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _placed_claim(
     claim: PersistentVolumeClaim, pod: Pod, node: str, cluster: Cluster, volumes: BindableVolumes
 ) -> PlacedClaim:
     size = str(claim.spec.resources.requests.get(STORAGE, ""))
-    storage_class = class_of_claim(claim)
+    storage_class = storage_class_of(claim)
     about = (claim.key, pod.key, size, storage_class)
     if claim.spec.volume_name:
         return PlacedClaim(*about, "bound", claim.spec.volume_name)

@@ -13,6 +13,7 @@ import msgspec
 from podium.live._client import GONE, PAGE, ApiClient, ApiError
 from podium.live.kubeconfig import Access
 from podium.manifests import Objects
+from podium.manifests.apply import LAST_APPLIED
 from podium.manifests.checks import check
 from podium.manifests.decode import CLUSTER_SCOPED, GROUP_OF, Entry, decode
 from podium.manifests.defaults import StoredPods, default_object
@@ -167,7 +168,6 @@ def read_cluster(
         return asyncio.run(read())
 
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """What kubectl leaves on objects: a copy of all that was in a manifest, which nobody expects in a dump."""
 
 

@@ -22,13 +22,13 @@ from podium.live._client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, ApiErro
 from podium.live.reading import RESOURCES, resource_of
 from podium.live.reflector import Backoff, Reflectors
 from podium.loop.queued_pod import Assumed
-from podium.model import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from podium.model import CSINode, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from podium.model.meta import JsonObject
 from podium.model.selectors import NodeMatcher
 from podium.plugins.queue_and_bind import DefaultPreemption
-from podium.plugins.storage.claims import BIND_COMPLETED, SELECTED_NODE, affinity_terms
-from podium.plugins.storage.csi_migration import in_tree_plugin, translate_affinity
-from podium.plugins.storage.volume_binding import MIGRATED_PLUGINS, Stored, VolumeBinding
+from podium.plugins.storage.claims import SELECTED_NODE, affinity_terms, is_fully_bound
+from podium.plugins.storage.csi_migration import in_tree_plugin, migrated_plugins, translate_affinity
+from podium.plugins.storage.volume_binding import Stored, VolumeBinding
 
 logger = logging.getLogger("podium.live")
 
@@ -304,18 +304,13 @@ class VolumeWrites:
     def _check_reach(self, volume: PersistentVolume, node: Node) -> None:
         """VolumesError if a volume cannot be used on a node."""
         plugin, affinity = in_tree_plugin(volume.spec), volume.spec.node_affinity
-        csi_node = self._reflectors.known("CSINode", node.name)
-        if plugin and csi_node and plugin in csi_node.object.metadata.annotations.get(MIGRATED_PLUGINS, "").split(","):
+        known = self._reflectors.known("CSINode", node.name)
+        if plugin and known and isinstance(known.object, CSINode) and plugin in migrated_plugins(known.object):
             affinity = translate_affinity(volume)
         terms = affinity_terms(affinity)
         if terms is not None and not NodeMatcher((), terms).matches(node.metadata.labels, node.name):
             problem = f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}"'
             raise VolumesError(f"binding volumes: {problem}: no matching NodeSelectorTerms")
-
-
-def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume, and whoever binds claims is done."""
-    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 NOTE_LIMIT = 1024

@@ -108,7 +108,7 @@ def scaled_to_bounds(objects: Iterable[Object], bound: str) -> dict[tuple[str, s
     By kind, namespace and name. A workload of no replicas stays so: its autoscaler is switched off.
     """
     objects = list(objects)
-    workloads = {_identity(obj): obj for obj in objects if isinstance(obj, SCALED)}
+    workloads = {obj.identity: obj for obj in objects if isinstance(obj, SCALED)}
     scaled: dict[tuple[str, str, str], Object] = {}
     for autoscaler in objects:
         if not isinstance(autoscaler, HorizontalPodAutoscaler):
@@ -120,16 +120,12 @@ def scaled_to_bounds(objects: Iterable[Object], bound: str) -> dict[tuple[str, s
         least = 1 if autoscaler.spec.min_replicas is None else autoscaler.spec.min_replicas
         wanted = autoscaler.spec.max_replicas if bound == "max" else least
         if wanted != workload.spec.replicas:
-            scaled[_identity(workload)] = scaled_workload(workload, wanted)
+            scaled[workload.identity] = scaled_workload(workload, wanted)
     return scaled
 
 
 def scaled_workload(workload: Scaled, replicas: int) -> Scaled:
     return replace(workload, spec=replace(workload.spec, replicas=replicas))
-
-
-def _identity(obj: Object) -> tuple[str, str, str]:
-    return type(obj).__name__, obj.namespace, obj.name
 
 
 # -- what is stored ------------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ from podium.model.objects import (
     int_or_percent,
 )
 from podium.model.quantity import check_quantity, parse_quantity
+from podium.model.resources import HUGE_PAGES
 from podium.model.selectors import label_selector
 
 _PERCENTAGE = re.compile(r"[0-9]+%")
@@ -82,7 +83,6 @@ _LAST_PORT = 65535
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _SHOWN = 70
 """How much is shown of a name that is wrong."""
-_HUGE_PAGES = "hugepages-"
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DEVICE_EFFECTS = ("NoSchedule", "NoExecute", "None")
@@ -195,7 +195,7 @@ def doubt_container(container: Container) -> None:
         for name in amounts:
             _check_resource_name(name, f"resources.{field}")
     for name, request in requests.items():
-        if name.startswith(_HUGE_PAGES) or not extended_resource_errors(name):
+        if name.startswith(HUGE_PAGES) or not extended_resource_errors(name):
             _check_exact_limit(name, request, limits.get(name))
 
 
@@ -203,8 +203,8 @@ def _check_resource_name(name: str, where: str) -> None:
     """InputError for what is neither a standard resource of containers, nor qualified with a domain."""
     _require(name, where)
     _refuse(name, qualified_name_errors, where)
-    if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
-        known = f"{', '.join(_STANDARD)}, {_HUGE_PAGES}<size>"
+    if "/" not in name and name not in _STANDARD and not name.startswith(HUGE_PAGES):
+        known = f"{', '.join(_STANDARD)}, {HUGE_PAGES}<size>"
         raise InputError(f"{name!r} is unknown; use {known}, or a name with a domain such as example.com/{name}", where)
     if "/" in name and NATIVE_DOMAIN not in name:
         _refuse(name, extended_resource_errors, where)

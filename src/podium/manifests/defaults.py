@@ -35,8 +35,9 @@ from podium.model import (
     TopologySpreadConstraint,
     Volume,
 )
+from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import format_quantity, stored_resources
-from podium.model.resources import pod_requests
+from podium.model.resources import HUGE_PAGES, pod_requests
 from podium.model.selectors import with_label_keys_merged
 
 T = TypeVar("T")
@@ -71,10 +72,8 @@ def each(items: list[T], change: Callable[[T], T]) -> list[T]:
     return changed or items
 
 
-DEFAULT_SCHEDULER = "default-scheduler"
 DEFAULT_GRACE_PERIOD_SECONDS = 30
 
-_HUGE_PAGES = "hugepages-"
 _POD_LEVEL = ("cpu", "memory")
 _NO_SOURCE = Volume()
 
@@ -102,7 +101,7 @@ def default_spec(spec: PodSpec) -> PodSpec:
     if spec.volumes and (volumes := each(deciding_volumes(spec.volumes), _volume)) is not spec.volumes:
         changes["volumes"] = volumes
     if not spec.scheduler_name:
-        changes["scheduler_name"] = DEFAULT_SCHEDULER
+        changes["scheduler_name"] = DEFAULT_SCHEDULER_NAME
     if spec.termination_grace_period_seconds is None:
         changes["termination_grace_period_seconds"] = DEFAULT_GRACE_PERIOD_SECONDS
     return replace(spec, **changes) if changes else spec
@@ -186,14 +185,14 @@ def _pod_level(spec: PodSpec, given: ResourceRequirements) -> ResourceRequiremen
     limits, requests = dict(given.limits), dict(given.requests)
     if limits or requests:
         for name, quantity in _sum_of_containers(spec, "limits").items():
-            if name.startswith(_HUGE_PAGES) and name not in requests:
+            if name.startswith(HUGE_PAGES) and name not in requests:
                 limits.setdefault(name, quantity)
     if limits:
         for name, quantity in _sum_of_containers(spec, "requests").items():
             if name in _POD_LEVEL:
                 requests.setdefault(name, quantity)
         for name, quantity in limits.items():
-            if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+            if name in _POD_LEVEL or name.startswith(HUGE_PAGES):
                 requests.setdefault(name, quantity)
     return ResourceRequirements(requests=stored_resources(requests), limits=stored_resources(limits))
 

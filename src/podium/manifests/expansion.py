@@ -170,7 +170,7 @@ class Expansion:
         self.priorities = Priorities(objects)
         self.due: list[str] = []
         """The CronJobs treated as due now."""
-        self._taken = {(type(obj).__name__, obj.namespace, obj.name) for obj in objects}
+        self._taken = {obj.identity for obj in objects}
         self._next: Counter[tuple[str, str, str]] = Counter()
         self._owned: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
         self.default_class = default_storage_class(obj for obj in objects if type(obj) is StorageClass)
@@ -182,7 +182,7 @@ class Expansion:
 
     def owned(self, owner: Object, kind: type[T]) -> list[T]:
         """The objects of a kind that have `owner` as their controller."""
-        owned = self._owned.get((type(owner).__name__, owner.namespace, owner.name), ())
+        owned = self._owned.get(owner.identity, ())
         return [obj for obj in owned if type(obj) is kind]
 
     @cached_property
@@ -241,7 +241,7 @@ class Expansion:
         """The object as the API server would store it, known from now on."""
         stored = default_object(obj)
         assert isinstance(stored, type(obj))
-        self._taken.add((type(stored).__name__, stored.namespace, stored.name))
+        self._taken.add(stored.identity)
         self._note_owner(stored)
         return stored
 

@@ -61,6 +61,7 @@ from podium.model import (
     StatefulSet,
     StorageClass,
 )
+from podium.model.objects import storage_class_of
 from podium.wording import counted, listed
 
 _MOST_NAMED = 3
@@ -146,7 +147,6 @@ def _is_not(names: Collection[str]) -> str:
     return "is not" if len(names) == 1 else "are not"
 
 
-_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _ADVICE = "as in a cluster without them; --assume-volumes ignores storage"
 
 
@@ -211,7 +211,11 @@ def _missing_volumes(used: list[PersistentVolumeClaim], known: Collection[str]) 
 
 def _missing_classes(used: list[PersistentVolumeClaim], known: Collection[str]) -> Iterator[str]:
     """Only claims that are not bound yet ask their class what to do."""
-    lost = [claim for claim in used if not claim.spec.volume_name and _class(claim) and _class(claim) not in known]
+    lost = [
+        claim
+        for claim in used
+        if not claim.spec.volume_name and storage_class_of(claim) and storage_class_of(claim) not in known
+    ]
     if lost:
         such = (
             f"{counted(len(lost), 'unbound claim')}, such as {lost[0].key}, cannot be bound; pods that use them fit on "
@@ -220,11 +224,7 @@ def _missing_classes(used: list[PersistentVolumeClaim], known: Collection[str]) 
         if not known:
             yield f"no StorageClasses in the input: {such}"
         else:
-            yield f"StorageClass {first_few(dict.fromkeys(map(_class, lost)))} not in the input: {such}"
-
-
-def _class(claim: PersistentVolumeClaim) -> str:
-    return claim.metadata.annotations.get(_BETA_CLASS, claim.spec.storage_class_name or "")
+            yield f"StorageClass {first_few(dict.fromkeys(map(storage_class_of, lost)))} not in the input: {such}"
 
 
 T = TypeVar("T", bound=Object)
@@ -291,6 +291,7 @@ class Objects(Sequence[Object]):
             ignored=self.ignored,
             scheduler_config=self.scheduler_config,
             namespace=self.namespace,
+            unknown=self.unknown,
             applied=self.applied if applied is None else applied,
         )
 

@@ -79,16 +79,16 @@ def scaled_by_autoscalers(objects: Objects, bound: str) -> Objects:
     scaled = scaled_to_bounds(objects, bound)
     if not scaled:
         return objects
-    known = {_identity(applied.after): applied for applied in objects.applied}
+    known = {applied.after.identity: applied for applied in objects.applied}
     changed = []
     for obj in objects:
-        after = scaled.get(_identity(obj))
+        after = scaled.get(obj.identity)
         if after is None:
             changed.append(obj)
             continue
-        before = known.get(_identity(obj))
+        before = known.get(obj.identity)
         paths = dict.fromkeys((*(before.paths if before else ()), REPLICAS))
-        known[_identity(obj)] = Applied(before.before if before else obj, after, tuple(paths))
+        known[obj.identity] = Applied(before.before if before else obj, after, tuple(paths))
         changed.append(after)
     return objects.replaced(changed, applied=known.values())
 
@@ -271,10 +271,6 @@ def ordinal_of(pod: Pod) -> int:
     """The number of a StatefulSet's pod; -1 for a pod that has none."""
     number = pod.name.rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
-
-
-def _identity(obj: Object) -> tuple[str, str, str]:
-    return type(obj).__name__, obj.namespace, obj.name
 
 
 # -- which pods go first -------------------------------------------------------------------------------------------

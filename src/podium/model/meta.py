@@ -95,6 +95,11 @@ class Object(Struct, frozen=True):
         """`namespace/name`, or `name` for a cluster-scoped object."""
         return f"{self.metadata.namespace}/{self.metadata.name}" if self.metadata.namespace else self.metadata.name
 
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What no two objects share: kind, namespace and name."""
+        return type(self).__name__, self.metadata.namespace, self.metadata.name
+
 
 _WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

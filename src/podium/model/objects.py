@@ -112,6 +112,14 @@ class PersistentVolumeClaim(Object, frozen=True):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+def storage_class_of(item: PersistentVolumeClaim | PersistentVolume) -> str:
+    """The storage class that a claim or volume names, "" for none; the old annotation comes first."""
+    return item.metadata.annotations.get(BETA_STORAGE_CLASS, item.spec.storage_class_name or "")
+
+
 class TopologySelectorLabelRequirement(Struct, frozen=True):
     key: str = ""
     values: list[str] = []

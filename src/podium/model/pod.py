@@ -243,9 +243,12 @@ class PodResourceClaim(Struct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
 class PodSpec(Struct, frozen=True):
     node_name: str = ""
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
     priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None

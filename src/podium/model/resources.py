@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
+from hashlib import sha1
 from typing import NamedTuple
 
 from podium.errors import QuantityError
@@ -28,8 +29,12 @@ ALWAYS = "Always"
 DEFAULT_REQUESTS: Mapping[str, Fraction] = {CPU: Fraction(1, 10), MEMORY: Fraction(200 * 1024 * 1024)}
 """What scoring counts for a container that does not say: 100m of cpu, 200Mi of memory."""
 
-_HUGE_PAGES_PREFIX = "hugepages-"
-_SCALAR_PREFIXES = (_HUGE_PAGES_PREFIX, "attachable-volumes-")
+HUGE_PAGES = "hugepages-"
+"""What the names of huge pages begin with."""
+ATTACHABLE_VOLUMES = "attachable-volumes-"
+"""What the names begin with under which a node says how many volumes it takes."""
+_SCALAR_PREFIXES = (HUGE_PAGES, ATTACHABLE_VOLUMES)
+_CSI_LIMIT, _LONGEST_KEY = f"{ATTACHABLE_VOLUMES}csi-", 63
 
 _Amounts = dict[str, Fraction]
 _Items = tuple[tuple[str, Quantity], ...]
@@ -55,6 +60,14 @@ class PodResources:
     """What NodeResourcesFit's scorer adds for an incoming pod; holds every resource named, tracked or not."""
     balanced_requests: dict[str, int]
     """What NodeResourcesBalancedAllocation adds for an incoming pod; holds every resource named, tracked or not."""
+
+
+@lru_cache(maxsize=1024)
+def csi_limit_key(driver: str) -> str:
+    """The resource by which a node says how many volumes of a CSI driver it takes; a long name is cut and hashed."""
+    if len(_CSI_LIMIT) + len(driver) < _LONGEST_KEY:
+        return _CSI_LIMIT + driver
+    return _CSI_LIMIT + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
@@ -126,7 +139,7 @@ def _is_tracked(name: str) -> bool:
 
 def _is_pod_level(name: str, rules: Rules) -> bool:
     """Whether a pod can request the resource as a whole, over the heads of its containers."""
-    return name in (CPU, MEMORY) or (rules.pod_level_huge_pages and name.startswith(_HUGE_PAGES_PREFIX))
+    return name in (CPU, MEMORY) or (rules.pod_level_huge_pages and name.startswith(HUGE_PAGES))
 
 
 def _units(name: str, amount: Fraction) -> int:
@@ -263,12 +276,7 @@ def _non_zero_without_sidecars(asks: _PodAsks, name: str) -> int:
     sidecars: _Amounts = {}
     initialising = 0
     for ask in asks.init_containers:
-        step = _amounts(ask.requests)
-        if ask.sidecar:
-            _add(sidecars, step)
-            step = sidecars
-        else:
-            _add(step, sidecars)
+        step = _beside_sidecars(ask, _amounts(ask.requests), sidecars)
         initialising = max(initialising, _units(name, step.get(name, default)))
     return max(running, initialising) + _units(name, _amounts(asks.overhead).get(name, Fraction(0)))
 
@@ -338,17 +346,24 @@ def _container_requests(
     sidecars: _Amounts = {}
     initialising: _Amounts = {}
     for ask in asks.init_containers:
-        # An init container runs next to the sidecars started before it; a sidecar stays.
-        step = {**non_missing, **use(ask)}
+        amounts = {**non_missing, **use(ask)}
         if ask.sidecar:
-            _add(running, step)
-            _add(sidecars, step)
-            step = sidecars
-        else:
-            _add(step, sidecars)
-        _raise_to(initialising, step)
+            _add(running, amounts)
+        _raise_to(initialising, _beside_sidecars(ask, amounts, sidecars))
     _raise_to(running, initialising)
     return running
+
+
+def _beside_sidecars(ask: _Ask, amounts: _Amounts, sidecars: _Amounts) -> _Amounts:
+    """What runs in the step that starts an init container: it and the sidecars started before it.
+
+    A sidecar stays, so it is added to `sidecars`.
+    """
+    if ask.sidecar:
+        _add(sidecars, amounts)
+        return sidecars
+    _add(amounts, sidecars)
+    return amounts
 
 
 def _use_spec(ask: _Ask) -> _Amounts:

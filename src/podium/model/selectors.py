@@ -112,6 +112,14 @@ def label_selector(selector: LabelSelector | None) -> Selector:
     return match_labels(selector.match_labels).add(expressions)
 
 
+def accepted_selector(selector: LabelSelector | None) -> Selector:
+    """The same; one that Kubernetes would refuse matches nothing."""
+    try:
+        return label_selector(selector)
+    except SelectorError:
+        return NOTHING
+
+
 class NodeTerm(NamedTuple):
     """One term of a node selector: its labels and its name must match."""
 

@@ -95,24 +95,28 @@ def node_name_fixes(rejected: RejectedPod) -> Iterator[Change]:
     yield edit_pod("clear-node-name", "clear the pod's nodeName", rejected.pod, 2, edit)
 
 
-class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
-    """Reject nodes with spec.unschedulable, unless the pod tolerates the taint that goes with it."""
-
-    name = "NodeUnschedulable"
-    reads = Aspect.TAINTS
-    REASON = "node(s) were unschedulable"
+class PassesPreFilter(PreFilterPlugin):
+    """A plugin that later releases allow to be named at preFilter; it keeps no node away there."""
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
         points = super().points(rules)
         return points if rules.more_plugins_pre_filter else points - {"preFilter"}
 
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
+        return PASSED
+
+
+class NodeUnschedulable(PassesPreFilter, FilterPlugin):
+    """Reject nodes with spec.unschedulable, unless the pod tolerates the taint that goes with it."""
+
+    name = "NodeUnschedulable"
+    reads = Aspect.TAINTS
+    REASON = "node(s) were unschedulable"
+
     def sign(self, pod: PodView) -> Hashable:
         tolerations = pod.spec.tolerations
         return bool(tolerations) and any_tolerates(tolerations, CORDONED)
-
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         cordoned = nodes.unschedulable & (not any_tolerates(pod.spec.tolerations, CORDONED))
@@ -307,7 +311,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return waiting.is_same(new) and required_features(old.spec) != required_features(new.spec)
 
 
-class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMax):
+class TaintToleration(PassesPreFilter, FilterPlugin, PreScorePlugin, NormalizesByMax):
     """Reject nodes with an untolerated NoSchedule or NoExecute taint; prefer those with fewer PreferNoSchedule ones."""
 
     name = "TaintToleration"
@@ -318,16 +322,8 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesB
     REASON = "node(s) had untolerated taint(s)"
     REASON_NAMING = "node(s) had untolerated taint {{{key}: {value}}}"
 
-    @classmethod
-    def points(cls, rules: Rules) -> frozenset[str]:
-        points = super().points(rules)
-        return points if rules.more_plugins_pre_filter else points - {"preFilter"}
-
     def sign(self, pod: PodView) -> Hashable:
         return tuple(pod.spec.tolerations)
-
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        return PASSED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         reasons: dict[str, int] = {}

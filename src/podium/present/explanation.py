@@ -111,23 +111,13 @@ def _ordinal(number: int) -> str:
 
 def to_document(explained: Explained) -> dict[str, Any]:
     """The decision as plain data, of kind Explanation."""
-    decision, runs_on, details = explained.decision, explained.runs_on, explained.details
+    decision, details = explained.decision, explained.details
     return {
         "apiVersion": API_VERSION,
         "kind": "Explanation",
-        "pod": decision.pod,
-        "runsOn": runs_on or None,
-        "node": decision.node,
-        "message": decision.message or None,
-        "error": decision.error or None,
-        "words": [*words(decision), *notes(explained)],
+        **outcome_document(explained),
         "devices": dict(decision.details.get("allocations", {})),
-        "nodes": {
-            "total": decision.node_count,
-            "feasible": len(decision.feasible),
-            "rejected": len(decision.rejected),
-            "notLookedAt": not_looked_at(decision),
-        },
+        "nodes": node_counts(decision),
         "preemption": preemption_document(decision),
         "ties": list(decision.ties),
         "runnerUp": _runner_up(decision),
@@ -143,8 +133,36 @@ def to_document(explained: Explained) -> dict[str, Any]:
             }
             for node, status in decision.rejected.items()
         ],
-        "notLookedAtBecause": list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else [],
+        "notLookedAtBecause": reasons_not_looked_at(decision),
     }
+
+
+def outcome_document(explained: Explained) -> dict[str, Any]:
+    """Which pod it is about, where it goes, and that in words."""
+    decision = explained.decision
+    return {
+        "pod": decision.pod,
+        "runsOn": explained.runs_on or None,
+        "node": decision.node,
+        "message": decision.message or None,
+        "error": decision.error or None,
+        "words": [*words(decision), *notes(explained)],
+    }
+
+
+def node_counts(decision: Decision) -> dict[str, int]:
+    """How many nodes there are, and in how many of them the pod fits."""
+    return {
+        "total": decision.node_count,
+        "feasible": len(decision.feasible),
+        "rejected": len(decision.rejected),
+        "notLookedAt": not_looked_at(decision),
+    }
+
+
+def reasons_not_looked_at(decision: Decision) -> list[str]:
+    """Why nodes were not looked at; nothing if all were."""
+    return list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else []
 
 
 def _runner_up(decision: Decision) -> dict[str, Any] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import textwrap
@@ -15,8 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from podium.wording import csv_cell
+from podium.model.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY
+from podium.wording import csv_text
 
 API_VERSION = "podium/v1"
 """The version of the documents that `-o json` and `-o yaml` write; docs/output.md says what is in them."""
@@ -32,15 +30,10 @@ def to_yaml(document: Mapping[str, Any]) -> str:
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Rows separated by line breaks, the header first; None is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
-    return text.getvalue().rstrip("\n")
+    return csv_text(header, rows).rstrip("\n")
 
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
-_HUGE_PAGES = "hugepages-"
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -48,7 +41,7 @@ def amount(resource: str, number: int) -> str:
     """An amount in scheduler units (milli-cpu, bytes, units) with at most one decimal: `2.5`, `31.3Gi`, `110`."""
     if resource == CPU:
         return _short(number / 1000)
-    if resource in _BYTES or resource.startswith(_HUGE_PAGES):
+    if resource in _BYTES or resource.startswith(HUGE_PAGES):
         size, unit = float(number), 0
         while abs(size) >= 1024 and unit < len(_UNITS) - 1:
             size, unit = size / 1024, unit + 1

@@ -28,6 +28,7 @@ from podium.framework import (
     ScorePlugin,
 )
 from podium.model import Pod
+from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
 from podium.releases._framework_v118 import FirstInFirstOut
 from podium.releases._node_priorities import (
@@ -63,14 +64,12 @@ from podium.releases._service_affinity import (
 )
 from podium.releases._topology import InterPodAffinityPriority, MatchInterPodAffinity
 from podium.releases._volume_limits import (
-    MOST_FROM_ENVIRONMENT,
     MaxAzureDiskVolumeCount,
     MaxCinderVolumeCount,
     MaxCSIVolumeCount,
     MaxEBSVolumeCount,
     MaxGCEPDVolumeCount,
     VolumeLimitArgs,
-    most_from,
 )
 from podium.releases._volume_predicates import (
     CheckVolumeBinding,
@@ -86,6 +85,7 @@ from podium.releases.policy import (
     PriorityPolicy,
     check_arguments,
     fatal,
+    serving,
     shape_problem,
     weight_problems,
 )
@@ -180,7 +180,6 @@ def v1_14_catalog(gates: Mapping[str, bool]) -> Catalog:
     )
 
 
-SCHEDULER_NAME = "default-scheduler"
 MAX_TOTAL = 2**63 - 1
 _VALID_NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
@@ -267,12 +266,29 @@ def _choose(catalog: Catalog, policy: Policy | None, options: Options, own: Regi
         if options.packs:
             choice.priorities["MostRequestedPriority"] = choice.priorities.pop("LeastRequestedPriority")
     else:
-        _choose_predicates(choice, catalog, policy, own)
-        _choose_priorities(choice, catalog, policy, own)
+        _choose_listed(choice, catalog, policy, own)
     choice.predicates |= catalog.mandatory
     for name in sorted(choice.predicates & choice.priorities.keys()):
         raise ConfigError([f"{name} is both a predicate and a priority; give one of them another name"])
     return choice
+
+
+def _choose_listed(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
+    """The predicates and priorities that a Policy lists; the default provider's for a list that it leaves out."""
+    of_provider = catalog.lists_default_to_provider
+    predicates, priorities = policy.predicates or (), policy.priorities or ()
+    known = {*catalog.predicates, *serving(FilterPlugin, own)}
+    for predicate in predicates:
+        _choose_one(choice, predicate, known, catalog.rules)
+    known = {*catalog.priorities, *serving(ScorePlugin, own)}
+    for priority in priorities:
+        _choose_one(choice, priority, known, catalog.rules)
+    choice.predicates = {predicate.name for predicate in predicates}
+    if policy.predicates is None and of_provider:
+        choice.predicates = set(catalog.default_predicates)
+    choice.priorities = {priority.name: priority.weight for priority in priorities}
+    if policy.priorities is None and of_provider:
+        choice.priorities = dict(catalog.default_priorities)
 
 
 def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: set[str], rules: Rules) -> None:
@@ -290,16 +306,6 @@ def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: s
         )
 
 
-def _choose_predicates(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
-    if policy.predicates is None and catalog.lists_default_to_provider:
-        choice.predicates = set(catalog.default_predicates)
-        return
-    known = {*catalog.predicates, *(name for name, plugin in own.items() if issubclass(plugin, FilterPlugin))}
-    for predicate in policy.predicates or ():
-        _choose_one(choice, predicate, known, catalog.rules)
-        choice.predicates.add(predicate.name)
-
-
 def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin], object]:
     """The predicate that an argument asks for, under a name of the user's."""
     if predicate.service_affinity is not None:
@@ -309,16 +315,6 @@ def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin
     assert presence is not None
     side = "present_labels" if presence.presence else "absent_labels"
     return of_release(CheckNodeLabelPresence, rules, predicate.name), NodeLabelArgs(**{side: presence.labels})
-
-
-def _choose_priorities(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
-    if policy.priorities is None and catalog.lists_default_to_provider:
-        choice.priorities = dict(catalog.default_priorities)
-        return
-    known = {*catalog.priorities, *(name for name, plugin in own.items() if issubclass(plugin, ScorePlugin))}
-    for priority in policy.priorities or ():
-        _choose_one(choice, priority, known, catalog.rules)
-        choice.priorities[priority.name] = priority.weight
 
 
 def _priority_of(priority: PriorityPolicy, rules: Rules) -> tuple[type[Plugin], object]:
@@ -358,7 +354,7 @@ def _add_arguments(
     choice: _Choice, catalog: Catalog, options: Options, hard_weight: int, extenders: tuple[ExtenderConfig, ...]
 ) -> None:
     """The arguments that do not come from the predicate or priority itself."""
-    limits = VolumeLimitArgs(most=most_from(options.env.get(MOST_FROM_ENVIRONMENT)))
+    limits = VolumeLimitArgs.from_environment(options.env)
     fit = FitArgs(ignored_resources=frozenset(ignored_resources(extenders)))
     local = LocalVolumeArgs(enabled=options.feature_gates.get("PersistentLocalVolumes", False))
     standard: dict[str, object] = {
@@ -382,20 +378,22 @@ def _profile(choice: _Choice, catalog: Catalog, own: Registry, has_extenders: bo
     registry = Registry([*first, sort, DefaultBinder])
     registry |= {name: choice.plugins[name] for name in (*filters, *weights)}
 
-    def serving(kind: type[Plugin], names: list[str]) -> tuple[PluginRef, ...]:
+    def refs(kind: type[Plugin], names: list[str]) -> tuple[PluginRef, ...]:
         return tuple(PluginRef(name) for name in names if issubclass(registry[name], kind))
 
     points = {
         "queueSort": (PluginRef(sort.name),),
-        "preFilter": (*(PluginRef(plugin.name) for plugin in first), *serving(PreFilterPlugin, filters)),
+        "preFilter": (*(PluginRef(plugin.name) for plugin in first), *refs(PreFilterPlugin, filters)),
         "filter": tuple(PluginRef(name) for name in filters),
-        "preScore": serving(PreScorePlugin, list(weights)),
+        "preScore": refs(PreScorePlugin, list(weights)),
         "score": tuple(PluginRef(name, weight) for name, weight in weights.items()),
-        "reserve": serving(ReservePlugin, filters),
+        "reserve": refs(ReservePlugin, filters),
         "bind": (PluginRef(DefaultBinder.name),),
     }
     args = {name: choice.args[name] for name in registry if name in choice.args}
-    return Profile(scheduler_name=SCHEDULER_NAME, percentage_of_nodes_to_score=None, points=points, args=args), registry
+    return Profile(
+        scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None, points=points, args=args
+    ), registry
 
 
 def _in_order(choice: _Choice, catalog: Catalog, own: Registry) -> list[str]:

@@ -21,6 +21,7 @@ from podium.framework import CycleState, Plugin, PreFilterPlugin, PreScorePlugin
 from podium.framework.plugin import QueuedPod, QueueSortPlugin, points_of
 from podium.model import Pod, TopologySpreadConstraint
 from podium.model.meta import qualified_name_errors
+from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.plugins.queue_and_bind import DefaultBinder, PrioritySort
 from podium.releases._node_priorities import (
     EqualPriority,
@@ -44,14 +45,12 @@ from podium.releases._predicates import (
 from podium.releases._service_affinity import DefaultPodTopologySpread, ServiceAffinity, ServiceAffinityArgs
 from podium.releases._topology import LegacyInterPodAffinity, LegacyPodTopologySpread
 from podium.releases._volume_limits import (
-    MOST_FROM_ENVIRONMENT,
     MaxAzureDiskVolumeCount,
     MaxCinderVolumeCount,
     MaxCSIVolumeCount,
     MaxEBSVolumeCount,
     MaxGCEPDVolumeCount,
     VolumeLimitArgs,
-    most_from,
 )
 from podium.releases._volume_predicates import (
     CheckVolumeBinding,
@@ -256,7 +255,6 @@ SCORED = (
 
 V1ALPHA2 = "kubescheduler.config.k8s.io/v1alpha2"
 KIND = "KubeSchedulerConfiguration"
-SCHEDULER_NAME = "default-scheduler"
 
 READ_POINTS = (
     *("queueSort", "preFilter", "filter", "preScore", "score", "reserve", "permit", "preBind", "bind", "postBind"),
@@ -348,13 +346,13 @@ def configure_v1alpha2(document: object, behaviour: ReleaseBehaviour, options: O
 
 def _read_profiles(items: Sequence[Fields], options: Options) -> list[UnresolvedProfile]:
     if not items:
-        return [UnresolvedProfile(SCHEDULER_NAME, default_plugins(options))]
+        return [UnresolvedProfile(DEFAULT_SCHEDULER_NAME, default_plugins(options))]
     found = []
     for item in items:
         with item:
             name = item.optional_string("schedulerName")
             if name is None:
-                name = SCHEDULER_NAME if len(items) == 1 else ""
+                name = DEFAULT_SCHEDULER_NAME if len(items) == 1 else ""
             plugins = _read_plugins(item.child("plugins"), default_plugins(options))
             config = []
             for entry in item.children("pluginConfig"):
@@ -473,7 +471,7 @@ def _arguments(
         if name in given:
             problems.add("", f"repeated config for plugin {name}")
         given[name] = document
-    limits = VolumeLimitArgs(most=most_from(options.env.get(MOST_FROM_ENVIRONMENT)))
+    limits = VolumeLimitArgs.from_environment(options.env)
     args: dict[str, object] = dict.fromkeys(LIMITED, limits)
     for name in sorted(needed):
         if name in own:

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha1
 
 from podium.cluster import Aspect, Cluster, NodeInfo
 from podium.framework import Status
 from podium.model import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from podium.model.objects import storage_class_of
+from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key
 from podium.plugins.storage.node_volume_limits import (
     AZURE_DISK,
     CINDER,
     EBS,
     GCE_PD,
     INSTANCE_TYPE,
-    LIMIT_PREFIX,
     NITRO,
     NITRO_LIMIT,
     STABLE_INSTANCE_TYPE,
     Disk,
 )
-from podium.releases._volume_predicates import VolumeClaimError, VolumePredicate, claim_name, class_of
+from podium.releases._volume_predicates import VolumeClaimError, VolumePredicate, claim_name
 from podium.releases.rules import MAX_VOLUMES, rejection
 
 MOST_FROM_ENVIRONMENT = "KUBE_MAX_PD_VOLS"
 
-_KEY_LENGTH = 63
 _IN_TREE_PROVISIONERS = frozenset(
     f"kubernetes.io/{name}" for name in ("aws-ebs", "gce-pd", "cinder", "azure-disk", "azure-file")
 )
@@ -39,12 +38,12 @@ class VolumeLimitArgs:
 
     most: int | None = None
 
-
-def most_from(environment: str | None) -> int | None:
-    """The limit KUBE_MAX_PD_VOLS gives; None when it is not a positive number."""
-    text = environment or ""
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
-    return number if number > 0 else None
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> VolumeLimitArgs:
+        """The limit KUBE_MAX_PD_VOLS gives; it counts if it is a positive number."""
+        text = env.get(MOST_FROM_ENVIRONMENT) or ""
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
+        return cls(most=number if number > 0 else None)
 
 
 class MaxVolumeCount(VolumePredicate):
@@ -161,7 +160,7 @@ class MaxCSIVolumeCount(VolumePredicate):
 
     def _limits(self, node: NodeInfo, cluster: Cluster) -> dict[str, int]:
         """The limit per kind of volume: as the node says, and in v1.18 rather as its CSINode says."""
-        names = (name for name in node.node.allocatable if name.startswith(LIMIT_PREFIX))
+        names = (name for name in node.node.allocatable if name.startswith(ATTACHABLE_VOLUMES))
         limits = {name: node.allocatable(name) for name in names}
         csi_node = cluster.store.of(CSINode).get(node.name) if self.rules.unbound_disks_by_provisioner else None
         for driver in csi_node.spec.drivers if csi_node else ():
@@ -191,15 +190,7 @@ class MaxCSIVolumeCount(VolumePredicate):
             return (volume.spec.csi.driver, volume.spec.csi.volume_handle) if volume.spec.csi else ("", "")
         if not self.rules.unbound_disks_by_provisioner:
             return "", ""
-        storage_class = cluster.store.of(StorageClass).get(class_of(claim))
+        storage_class = cluster.store.of(StorageClass).get(storage_class_of(claim))
         if storage_class is None or storage_class.provisioner in _IN_TREE_PROVISIONERS:
             return "", ""
         return storage_class.provisioner, (claim.key, "claim")
-
-
-def csi_limit_key(driver: str) -> str:
-    """The name under which a node says how many volumes of a driver it takes."""
-    key = f"{LIMIT_PREFIX}csi-{driver}"
-    if len(key) < _KEY_LENGTH:
-        return key
-    return f"{LIMIT_PREFIX}csi-{driver[:23]}{sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]}"

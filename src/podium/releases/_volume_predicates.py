@@ -23,15 +23,17 @@ from podium.model import (
     Pod,
     StorageClass,
 )
-from podium.model.objects import BETA_REGION, BETA_ZONE, ObjectReference
+from podium.model.objects import BETA_REGION, BETA_ZONE, ObjectReference, storage_class_of
 from podium.model.pod import Volume
 from podium.model.quantity import parse_quantity
 from podium.model.selectors import label_selector, node_term, node_terms
 from podium.plugins.storage.claims import (
-    BETA_STORAGE_CLASS,
-    BIND_COMPLETED,
-    WAIT_FOR_FIRST_CONSUMER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
     ForPodsWithVolumes,
+    is_bound_to,
+    is_fully_bound,
+    waits_for_consumer,
 )
 from podium.releases.rules import (
     DISK_CONFLICT,
@@ -76,18 +78,6 @@ def find_volume(cluster: Cluster, name: str) -> PersistentVolume:
     if found is None:
         raise VolumeClaimError(f'persistentvolume "{name}" not found')
     return found
-
-
-def class_of(item: PersistentVolumeClaim | PersistentVolume) -> str:
-    """The storage class an object names: by its old annotation, or else in its spec."""
-    annotated = item.metadata.annotations.get(BETA_STORAGE_CLASS)
-    return annotated if annotated is not None else item.spec.storage_class_name or ""
-
-
-def waits_for_consumer(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim is to be bound only once its pod has a node."""
-    found = cluster.store.of(StorageClass).get(class_of(claim))
-    return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 ZONE_LABELS = (BETA_ZONE, BETA_REGION)
@@ -173,7 +163,7 @@ class NoVolumeZoneConflict(VolumePredicate):
         claim = find_claim(cluster, namespace, name)
         if claim.spec.volume_name:
             return find_volume(cluster, claim.spec.volume_name)
-        if self.rules.claims_must_be_bound or not waits_for_consumer(cluster, claim):
+        if self.rules.claims_must_be_bound or not waits_for_consumer(claim, cluster.store):
             raise VolumeClaimError(f'PersistentVolumeClaim is not bound: "{name}"')
         return None
 
@@ -233,10 +223,6 @@ def _is_for_node(volume: PersistentVolume, node: NodeInfo) -> bool:
     except (msgspec.DecodeError, SelectorError):
         return False
     return all(term is not None and term.matches(node.labels, node.name) for term in compiled)
-
-
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 @dataclass(slots=True)
@@ -314,7 +300,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
 
     def _class_of(self, claim: PersistentVolumeClaim) -> str:
         """The class whose volumes are looked through; before v1.18 the old annotation does not count here."""
-        return claim.spec.storage_class_name or "" if self.rules.missing_volume_is_error else class_of(claim)
+        return claim.spec.storage_class_name or "" if self.rules.missing_volume_is_error else storage_class_of(claim)
 
     # -- reserving
 
@@ -349,9 +335,9 @@ def _sorted_claims(
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
         if claim is None:
             raise VolumeClaimError(f'error getting PVC "{pod.namespace}/{name}": could not find it')
-        if claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations:
+        if is_fully_bound(claim):
             bound.append(claim)
-        elif waits_for_consumer(cluster, claim) and not claim.spec.volume_name:
+        elif waits_for_consumer(claim, cluster.store) and not claim.spec.volume_name:
             waiting.append(claim)
         else:
             immediate.append(claim)
@@ -381,22 +367,19 @@ def _best_volume(
     """The volume that is bound to the claim already, or else the smallest that will do."""
     best: PersistentVolume | None = None
     for volume in cluster.store.of(PersistentVolume):
-        if class_of(volume) != class_name or volume.name in taken or volume.metadata.deletion_timestamp is not None:
+        if (
+            storage_class_of(volume) != class_name
+            or volume.name in taken
+            or volume.metadata.deletion_timestamp is not None
+        ):
             continue
         if volume.spec.volume_mode != claim.spec.volume_mode or _capacity(volume) < _size(claim):
             continue
-        if _is_bound_to(volume, claim):
+        if is_bound_to(volume, claim):
             return volume if _reaches(volume, node) else None
         if _is_available(volume, claim) and _reaches(volume, node):
             best = volume if best is None or _capacity(volume) < _capacity(best) else best
     return best
-
-
-def _is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    reference = volume.spec.claim_ref
-    if reference is None or (reference.namespace, reference.name) != (claim.namespace, claim.name):
-        return False
-    return reference.uid in ("", claim.metadata.uid)
 
 
 def _is_available(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -406,14 +389,14 @@ def _is_available(volume: PersistentVolume, claim: PersistentVolumeClaim) -> boo
         volume.status.phase == "Available"
         and volume.spec.claim_ref is None
         and (selector is None or label_selector(selector).matches(volume.metadata.labels))
-        and class_of(volume) == class_of(claim)
+        and storage_class_of(volume) == storage_class_of(claim)
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
     )
 
 
 def _can_provision(claim: PersistentVolumeClaim, node: Node, cluster: Cluster) -> bool:
     """Whether the claim's class makes volumes, and makes them where the node is."""
-    class_name = class_of(claim)
+    class_name = storage_class_of(claim)
     if not class_name:
         raise VolumeClaimError(f'no class for claim "{claim.key}"')
     found = cluster.store.of(StorageClass).get(class_name)

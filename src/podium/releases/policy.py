@@ -17,7 +17,7 @@ from podium.config.parse import read_extender
 from podium.config.plugin_args import ResourceSpec, UtilizationShapePoint
 from podium.config.types import ExtenderConfig
 from podium.errors import ConfigError
-from podium.framework import Status
+from podium.framework import Plugin, Registry, Status
 from podium.releases.rules import Rules
 
 KIND, API_VERSION = "Policy", "v1"
@@ -282,6 +282,11 @@ def _renamed(item: object, names: Iterable[str], path: str, problems: PolicyProb
 def fatal(message: str) -> ConfigError:
     """The scheduler would exit at once."""
     return ConfigError([f"fatal: {message}"])
+
+
+def serving(kind: type[Plugin], own: Registry) -> set[str]:
+    """The names of the user's own plugins that serve an extension point; a Policy may list them."""
+    return {name for name, plugin in own.items() if issubclass(plugin, kind)}
 
 
 def check_arguments(policy: PredicatePolicy | PriorityPolicy, what: str) -> None:

@@ -11,16 +11,24 @@ from podium.config.types import PluginRef
 from podium.engine.release import Options, ReleaseBehaviour, Setup
 from podium.errors import ConfigError
 from podium.framework import FilterPlugin, Registry, ScorePlugin
+from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.releases._framework_v118 import (
     POINTS,
     PRE_SCORED,
     READ_POINTS,
-    SCHEDULER_NAME,
     EnabledPlugins,
     UnresolvedProfile,
     set_up,
 )
-from podium.releases.policy import Policy, PredicatePolicy, PriorityPolicy, check_arguments, fatal, weight_problems
+from podium.releases.policy import (
+    Policy,
+    PredicatePolicy,
+    PriorityPolicy,
+    check_arguments,
+    fatal,
+    serving,
+    weight_problems,
+)
 from podium.releases.rules import FIRST_DEFAULT_PRIORITIES
 
 PREDICATES: dict[str, tuple[str, ...]] = {
@@ -116,7 +124,7 @@ def configure_policy(policy: Policy, behaviour: ReleaseBehaviour, options: Optio
     if policy.always_check_all_predicates:
         behaviour = replace(behaviour, collects_all_reasons=True)
     config = _plugin_config(policy, arguments, plugins)
-    profile = UnresolvedProfile(SCHEDULER_NAME, plugins, config)
+    profile = UnresolvedProfile(DEFAULT_SCHEDULER_NAME, plugins, config)
     return set_up([profile], policy.extenders, behaviour, options, own, warnings=policy.warnings)
 
 
@@ -166,7 +174,7 @@ def _predicate(predicate: PredicatePolicy, arguments: _Arguments, own: Registry)
     """The predicate's name in this release; the argument of a name that is known is not looked at."""
     check_arguments(predicate, "predicate")
     name = "PodFitsHostPorts" if predicate.name == "PodFitsPorts" else predicate.name
-    if name in PREDICATES or (name in own and issubclass(own[name], FilterPlugin)):
+    if name in PREDICATES or name in serving(FilterPlugin, own):
         return name
     if predicate.service_affinity is not None:
         arguments.has_service_affinity = True
@@ -193,7 +201,7 @@ def _weights(policy: Policy, arguments: _Arguments, known: dict[str, str], own: 
 def _priority(priority: PriorityPolicy, arguments: _Arguments, known: dict[str, str], own: Registry) -> str:
     check_arguments(priority, "priority")
     name = "SelectorSpreadPriority" if priority.name == "ServiceSpreadingPriority" else priority.name
-    if name in known or (name in own and issubclass(own[name], ScorePlugin)):
+    if name in known or name in serving(ScorePlugin, own):
         return name
     if priority.service_anti_affinity is not None:
         arguments.has_service_affinity = True

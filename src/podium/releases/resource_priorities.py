@@ -17,7 +17,7 @@ from podium.framework import CycleState, ScorePlugin
 from podium.framework.plugin import PodView
 from podium.model import Container, Pod, PodSpec, ResourceList
 from podium.model.quantity import milli_value, parse_quantity, value
-from podium.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
+from podium.model.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
 from podium.plugins.score_columns import round_half_away
 from podium.releases.rules import OfRelease, Rules
 
@@ -36,7 +36,7 @@ def is_tracked(resource: str, rules: Rules) -> bool:
     """Whether a release counts a resource at all."""
     if resource in _PLAIN or rules.tracks_prefixed_resources:
         return resource in _PLAIN or is_scalar_resource(resource)
-    if resource == _OLD_GPU or resource.startswith((_OPAQUE, "hugepages-")):
+    if resource == _OLD_GPU or resource.startswith((_OPAQUE, HUGE_PAGES)):
         return True
     return "/" in resource and "kubernetes.io/" not in resource
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,154 +18,91 @@ from podium.model import Pod
 P = TypeVar("P", bound=Plugin)
 
 
+def _in_turn(v1_8: object, v1_14: object, v1_18: object) -> Any:
+    """A rule, with its value in each of the releases."""
+    return field(metadata={"values": (v1_8, v1_14, v1_18)})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rules:
     """How one release counts, compares, scores and speaks."""
 
-    release: str
+    release: str = _in_turn("v1.8", "v1.14", "v1.18")
 
     # -- scores
-    max_score: int
+    max_score: int = _in_turn(10, 10, 100)
     """What the best node scores."""
-    normalizes_in_floats: bool
+    normalizes_in_floats: bool = _in_turn(True, False, False)
     """NodeAffinity and TaintToleration scale by a fraction and truncate, rather than in integers."""
-    spread_matches_any: bool
+    spread_matches_any: bool = _in_turn(True, False, False)
     """SelectorSpread counts a pod that matches one of the selectors, rather than all of them."""
-    spread_ignores_empty_selectors: bool
+    spread_ignores_empty_selectors: bool = _in_turn(False, False, True)
     """A service whose selector is empty, though not absent, adds nothing to the selectors of a pod."""
-    spread_zone_divides_by_zero: bool
+    spread_zone_divides_by_zero: bool = _in_turn(True, False, False)
     """A zone score without any matching pod is 0/0, which becomes the smallest int64."""
-    service_spreading_is_selector_spread: bool
+    service_spreading_is_selector_spread: bool = _in_turn(False, True, True)
     """ServiceSpreadingPriority looks at controllers too."""
-    zone_has_stable_label: bool
+    zone_has_stable_label: bool = _in_turn(False, False, True)
     """A node without the beta zone or region label has that of the stable label."""
-    images_are_scaled: bool
+    images_are_scaled: bool = _in_turn(False, True, True)
     """An image counts by how many nodes have it, under its name with a tag; otherwise by its size, as written."""
-    service_pods_everywhere: bool
+    service_pods_everywhere: bool = _in_turn(True, False, False)
     """ServiceAntiAffinity counts all pods of the service, on infeasible nodes and terminating ones too."""
-    ratio_leaves_out_zeros: bool
+    ratio_leaves_out_zeros: bool = _in_turn(False, False, True)
     """RequestedToCapacityRatio averages the resources that score above zero, and rounds to the nearest."""
 
     # -- what pods use
-    counts_init_containers: bool
+    counts_init_containers: bool = _in_turn(False, False, True)
     """Init containers and the pod's overhead count for running pods and in scores, not only for the fit."""
-    ports_by_number: bool
+    ports_by_number: bool = _in_turn(True, False, False)
     """Two host ports conflict when their numbers are equal, whatever their protocol and address."""
-    tracks_prefixed_resources: bool
+    tracks_prefixed_resources: bool = _in_turn(False, True, True)
     """Resources of kubernetes.io/ and attachable volumes are counted."""
 
     # -- what fits
-    knows_match_fields: bool
+    knows_match_fields: bool = _in_turn(False, True, True)
     """Required node affinity reads matchFields; where it does not, a broken term fails the pod's other terms too."""
-    affinity_term_by_term: bool
+    affinity_term_by_term: bool = _in_turn(True, False, False)
     """Each required affinity term may be met by another pod."""
-    existing_terms_share_last_key: bool
+    existing_terms_share_last_key: bool = _in_turn(True, False, False)
     """The anti-affinity terms of a running pod all have the topology key of the last of them."""
-    out_of_disk: bool
+    out_of_disk: bool = _in_turn(True, False, False)
     """CheckNodeCondition knows the condition OutOfDisk."""
-    claims_must_be_bound: bool
+    claims_must_be_bound: bool = _in_turn(True, False, False)
     """A volume predicate that meets an unbound claim is an error."""
-    limits_from_node: bool
+    limits_from_node: bool = _in_turn(False, True, True)
     """Allocatable attachable-volumes-* and the instance type limit how many disks a node takes."""
-    unbound_disks_by_provisioner: bool
+    unbound_disks_by_provisioner: bool = _in_turn(False, False, True)
     """A claim whose volume is unknown counts as a disk of the kind its storage class provisions, not of every kind."""
-    missing_volume_is_error: bool
+    missing_volume_is_error: bool = _in_turn(True, True, False)
     """CheckVolumeBinding: a bound claim whose volume is not there, or an unbound immediate one, is an error."""
 
     # -- what a Policy says
-    refuses_unknown_fields: bool
+    refuses_unknown_fields: bool = _in_turn(False, False, True)
     """A field of a Policy that the release does not know is an error; otherwise it is passed over."""
-    lacks_fields: frozenset[str]
+    lacks_fields: frozenset[str] = _in_turn(
+        frozenset(
+            (
+                *("alwaysCheckAllPredicates", "requestedToCapacityRatioArguments"),
+                *("preemptVerb", "managedResources", "ignorable"),
+            )
+        ),
+        frozenset(("resources",)),
+        frozenset(),
+    )
     """The fields of a Policy that later releases have."""
 
     # -- words
-    bare_reasons: bool
+    bare_reasons: bool = _in_turn(True, False, False)
     """A reason is the name of the failure rather than a sentence."""
-    too_many_pods: str
+    too_many_pods: str = _in_turn("Insufficient pods", "Insufficient pods", "Too many pods")
     """The reason of a node that has no room for another pod."""
-    names_the_taint: bool
+    names_the_taint: bool = _in_turn(False, False, True)
     """The reason of an untolerated taint says which."""
 
 
-V1_8 = Rules(
-    release="v1.8",
-    max_score=10,
-    normalizes_in_floats=True,
-    spread_matches_any=True,
-    spread_ignores_empty_selectors=False,
-    spread_zone_divides_by_zero=True,
-    service_spreading_is_selector_spread=False,
-    zone_has_stable_label=False,
-    images_are_scaled=False,
-    service_pods_everywhere=True,
-    ratio_leaves_out_zeros=False,
-    counts_init_containers=False,
-    ports_by_number=True,
-    tracks_prefixed_resources=False,
-    knows_match_fields=False,
-    affinity_term_by_term=True,
-    existing_terms_share_last_key=True,
-    out_of_disk=True,
-    claims_must_be_bound=True,
-    limits_from_node=False,
-    unbound_disks_by_provisioner=False,
-    missing_volume_is_error=True,
-    refuses_unknown_fields=False,
-    lacks_fields=frozenset(
-        (
-            *("alwaysCheckAllPredicates", "requestedToCapacityRatioArguments"),
-            *("preemptVerb", "managedResources", "ignorable"),
-        )
-    ),
-    bare_reasons=True,
-    too_many_pods="Insufficient pods",
-    names_the_taint=False,
-)
-
-V1_18 = Rules(
-    release="v1.18",
-    max_score=100,
-    normalizes_in_floats=False,
-    spread_matches_any=False,
-    spread_ignores_empty_selectors=True,
-    spread_zone_divides_by_zero=False,
-    service_spreading_is_selector_spread=True,
-    zone_has_stable_label=True,
-    images_are_scaled=True,
-    service_pods_everywhere=False,
-    ratio_leaves_out_zeros=True,
-    counts_init_containers=True,
-    ports_by_number=False,
-    tracks_prefixed_resources=True,
-    knows_match_fields=True,
-    affinity_term_by_term=False,
-    existing_terms_share_last_key=False,
-    out_of_disk=False,
-    claims_must_be_bound=False,
-    limits_from_node=True,
-    unbound_disks_by_provisioner=True,
-    missing_volume_is_error=False,
-    refuses_unknown_fields=True,
-    lacks_fields=frozenset(),
-    bare_reasons=False,
-    too_many_pods="Too many pods",
-    names_the_taint=True,
-)
-
-V1_14 = replace(
-    V1_18,
-    release="v1.14",
-    max_score=10,
-    spread_ignores_empty_selectors=False,
-    zone_has_stable_label=False,
-    ratio_leaves_out_zeros=False,
-    counts_init_containers=False,
-    unbound_disks_by_provisioner=False,
-    missing_volume_is_error=True,
-    refuses_unknown_fields=False,
-    lacks_fields=frozenset(("resources",)),
-    too_many_pods="Insufficient pods",
-    names_the_taint=False,
+V1_8, V1_14, V1_18 = (
+    Rules(**{rule.name: rule.metadata["values"][place] for rule in fields(Rules)}) for place in range(3)
 )
 
 RULES = {rules.release: rules for rules in (V1_8, V1_14, V1_18)}

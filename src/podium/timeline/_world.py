@@ -433,8 +433,10 @@ class World:
         return name in self.loop.cluster.rows and is_unreachable(self.loop.cluster.node(name))
 
     def _on(self, name: str) -> list[Pod]:
+        """The pods that are bound to a node; those that wait at Permit are not yet."""
         row = self.loop.cluster.rows.get(name)
-        return [] if row is None else [self.loop.pods[placed.pod.key] for placed in self.loop.cluster.placed_on(row)]
+        placed = () if row is None else self.loop.cluster.placed_on(row)
+        return [pod for pod in (self.loop.pods[each.pod.key] for each in placed) if pod.spec.node_name]
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 

@@ -190,7 +190,7 @@ class Controllers:
     def _owners(self, workload: Object) -> list[Owner]:
         if isinstance(workload, Deployment):
             return [("ReplicaSet", item.namespace, item.name) for item in self._replica_sets(workload)]
-        return [(type(workload).__name__, workload.namespace, workload.name)]
+        return [workload.identity]
 
     def _active(self, owner: Owner) -> list[Pod]:
         return active([self._pods[key] for key in self._owned.get(owner, ())])

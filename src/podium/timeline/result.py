@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor
@@ -14,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.loop.cycle import SchedulerLoop
-from podium.wording import csv_cell
+from podium.wording import csv_text
 
 EventRecord = dict[str, Any]
 
@@ -108,7 +106,7 @@ class TimelineResult:
         for sample in self.samples:
             amounts = ((sample.requested.get(name, 0), sample.allocatable.get(name, 0)) for name in resources)
             rows.append([*(getattr(sample, name) for name in COUNTS), *(amount for pair in amounts for amount in pair)])
-        return _csv(header, rows)
+        return csv_text(header, rows)
 
     def pods_csv(self) -> str:
         """One row per pod: when it came, was bound and ended, and how long it waited."""
@@ -117,7 +115,7 @@ class TimelineResult:
             (life.pod, life.node, life.arrived, life.bound, life.ended, life.waited, life.attempts)
             for life in self.lives
         )
-        return _csv(header, ([("" if value is None else value) for value in life] for life in lives))
+        return csv_text(header, ([("" if value is None else value) for value in life] for life in lives))
 
     def to_dict(self) -> EventRecord:
         """The samples and the pods as plain data; the log is apart."""
@@ -142,14 +140,6 @@ def resources_of(samples: Sequence[Sample]) -> list[str]:
     """The resources nodes have, the usual ones first."""
     found = {name for sample in samples for name, amount in sample.allocatable.items() if amount}
     return [*(name for name in FIRST_RESOURCES if name in found), *sorted(found.difference(FIRST_RESOURCES))]
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
-    return text.getvalue()
 
 
 class History:

@@ -12,7 +12,7 @@ import msgspec
 
 from podium.cluster import PodInfo
 from podium.engine import Scheduler, Usage
-from podium.engine.decision import Decision, lead, not_looked_at, ranking, runner_up
+from podium.engine.decision import Decision, lead, ranking, runner_up
 from podium.engine.release import OLD_RELEASES
 from podium.errors import InputError
 from podium.framework import Status
@@ -20,8 +20,14 @@ from podium.lookup import find_pod
 from podium.manifests import workload_of
 from podium.model import Pod
 from podium.model.objects import ZONE
-from podium.present.decision_text import preemption_document, words
-from podium.present.explanation import Explained, explain_pod, notes
+from podium.present.decision_text import preemption_document
+from podium.present.explanation import (
+    Explained,
+    explain_pod,
+    node_counts,
+    outcome_document,
+    reasons_not_looked_at,
+)
 from podium.present.html.page import SHOWN, Heading, Markup, bar, element, page, scrolling, section, table
 from podium.present.simulation import timeline_lines
 from podium.present.text import API_VERSION
@@ -50,25 +56,15 @@ def decision_table(explained: Explained) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": "DecisionTable",
-        "pod": decision.pod,
-        "runsOn": explained.runs_on or None,
-        "node": decision.node,
-        "message": decision.message or None,
-        "error": decision.error or None,
-        "words": [*words(decision), *notes(explained)],
-        "counts": {
-            "total": decision.node_count,
-            "feasible": len(decision.feasible),
-            "rejected": len(decision.rejected),
-            "notLookedAt": not_looked_at(decision),
-        },
+        **outcome_document(explained),
+        "counts": node_counts(decision),
         "ties": list(decision.ties),
         "runnerUp": _runner_up(decision),
         "nodes": nodes,
         "totals": [totals.get(node, 0) for node in nodes],
         "plugins": _plugins(decision, nodes),
         "rejected": _rejected(explained.decision.rejected, explained.details),
-        "notLookedAtBecause": list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else [],
+        "notLookedAtBecause": reasons_not_looked_at(decision),
         "preemption": preemption_document(decision),
     }
 

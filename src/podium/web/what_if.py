@@ -30,7 +30,7 @@ from podium.framework import Registry
 from podium.manifests import Objects, expand_workloads, load, workload_of
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
-from podium.model.pod import belongs_to_node
+from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
 from podium.present.disruption import to_lines
 from podium.present.html.page import UNLIMITED, opening
 from podium.present.text import API_VERSION
@@ -455,7 +455,7 @@ def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None
     document = space.document(wanted)
     if silent or settings.disabled:
         profiles = document["profiles"] = list(document.get("profiles") or [{}])
-        names = [str((each or {}).get("schedulerName") or "default-scheduler") for each in profiles]
+        names = [str((each or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME) for each in profiles]
         place = names.index(space.profile)
         profiles[place] = _without(_without(profiles[place] or {}, "score", silent), MULTI_POINT, settings.disabled)
     return document

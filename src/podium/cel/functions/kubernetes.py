@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from operator import attrgetter
+from typing import Any
 from urllib.parse import unquote_plus
 
 from podium.cel import _types as types
@@ -61,6 +63,15 @@ def _scale(text: str, nanos: int) -> int | None:
     return scale if len(whole) + len(fraction) <= 18 and scale >= -9 else None
 
 
+def _succeeds(parse: Callable[[str], Value], text: str) -> bool:
+    """Whether the text can be read."""
+    try:
+        parse(text)
+    except EvalError:
+        return False
+    return True
+
+
 @declare("quantity(string): quantity", cost=types.traversal())
 def _quantity(text: str) -> QuantityValue:
     try:
@@ -73,11 +84,7 @@ def _quantity(text: str) -> QuantityValue:
 
 @declare("isQuantity(string): bool", cost=types.traversal())
 def _is_quantity(text: str) -> bool:
-    try:
-        _quantity(text)
-    except EvalError:
-        return False
-    return True
+    return _succeeds(_quantity, text)
 
 
 @declare("sign(quantity): int")
@@ -85,19 +92,14 @@ def _sign(amount: QuantityValue) -> int:
     return (amount.nanos > 0) - (amount.nanos < 0)
 
 
-@declare("quantity.isGreaterThan(quantity): bool")
-def _is_greater(one: QuantityValue, other: QuantityValue) -> bool:
-    return one.nanos > other.nanos
+def _declare_order(kind: str, key: Callable[[Value], Any]) -> None:
+    """Declare how values of a kind compare: as their keys do."""
+    declare(f"{kind}.isGreaterThan({kind}): bool")(lambda one, other: key(one) > key(other))
+    declare(f"{kind}.isLessThan({kind}): bool")(lambda one, other: key(one) < key(other))
+    declare(f"{kind}.compareTo({kind}): int")(lambda one, other: (key(one) > key(other)) - (key(one) < key(other)))
 
 
-@declare("quantity.isLessThan(quantity): bool")
-def _is_less(one: QuantityValue, other: QuantityValue) -> bool:
-    return one.nanos < other.nanos
-
-
-@declare("quantity.compareTo(quantity): int")
-def _compare(one: QuantityValue, other: QuantityValue) -> int:
-    return (one.nanos > other.nanos) - (one.nanos < other.nanos)
+_declare_order("quantity", attrgetter("nanos"))
 
 
 @declare("quantity.asApproximateFloat(): double")
@@ -198,26 +200,10 @@ def _semver_normalized(text: str, normalize: bool) -> Semver:
 
 @declare("isSemver(string): bool", "isSemver(string, bool): bool", cost=types.traversal())
 def _is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        _semver_normalized(text, normalize)
-    except EvalError:
-        return False
-    return True
+    return _succeeds(lambda given: _semver_normalized(given, normalize), text)
 
 
-@declare("semver.isGreaterThan(semver): bool")
-def _is_later(one: Semver, other: Semver) -> bool:
-    return one.key > other.key
-
-
-@declare("semver.isLessThan(semver): bool")
-def _is_earlier(one: Semver, other: Semver) -> bool:
-    return one.key < other.key
-
-
-@declare("semver.compareTo(semver): int")
-def _compare_versions(one: Semver, other: Semver) -> int:
-    return (one.key > other.key) - (one.key < other.key)
+_declare_order("semver", attrgetter("key"))
 
 
 @declare("semver.major(): int")
@@ -255,14 +241,6 @@ def _ip(text: str) -> Ip:
 @declare("isIP(string): bool", cost=types.traversal())
 def _is_ip(text: str) -> bool:
     return _succeeds(_parse_ip, text)
-
-
-def _succeeds(parse: Callable[[str], Value], text: str) -> bool:
-    try:
-        parse(text)
-    except EvalError:
-        return False
-    return True
 
 
 @declare("ip.isCanonical(string): bool", cost=types.traversal(factor=2))
@@ -506,14 +484,6 @@ def _unless(accepted: Callable[[str], bool], problem: str) -> Problems:
     return lambda text: [] if accepted(text) else [problem]
 
 
-def _is_uri(text: str) -> bool:
-    try:
-        parse_url(text)
-    except EvalError:
-        return False
-    return True
-
-
 _FORMATS = {
     "dns1123Label": NamedFormat("DNS1123Label", _matching(_LABEL, 63), 30),
     "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _matching(_SUBDOMAIN, 253), 60),
@@ -523,7 +493,7 @@ _FORMATS = {
     "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _matching(_SUBDOMAIN, 253, True), 60),
     "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _matching("[a-z]([-a-z0-9]*[a-z0-9])?", 63, True), 30),
     "labelValue": NamedFormat("LabelValue", _matching(f"({_NAME})?", 63), 40),
-    "uri": NamedFormat("URI", _unless(_is_uri, "invalid URI"), 1103),
+    "uri": NamedFormat("URI", _unless(_is_url, "invalid URI"), 1103),
     "uuid": NamedFormat(
         "uuid", _unless(lambda text: bool(re.fullmatch(_UUID, text)), "does not match the UUID format"), 70
     ),

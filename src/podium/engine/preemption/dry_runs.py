@@ -14,12 +14,11 @@ from podium.cluster.cluster import Placed, PodTrial
 from podium.cluster.columns import Ints
 from podium.engine._evaluation import Evaluation
 from podium.engine._recheck import Nominations, RowChangeLog, RowChangeReader, recheck_of
-from podium.errors import SelectorError
 from podium.framework import SUCCESS, CycleState, Status
 from podium.memory import RecentlyUsed
 from podium.model import Pod, PodDisruptionBudget
 from podium.model.resources import PodResources
-from podium.model.selectors import NOTHING, Selector, label_selector
+from podium.model.selectors import Selector, accepted_selector
 from podium.plugins.queue_and_bind import DefaultPreemption, start_time
 
 
@@ -31,7 +30,7 @@ class Budgets:
         """Whether a pod counts for no further budget once it violates one; which one that is, is chance upstream."""
         self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
         for budget in cluster.store.of(PodDisruptionBudget):
-            selector = _selector(budget)
+            selector = accepted_selector(budget.spec.selector)
             if not selector.empty and not selector.nothing:
                 self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
 
@@ -55,14 +54,6 @@ class Budgets:
                     break
             found.append(is_violating)
         return found
-
-
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    """What the budget is about; a selector that Kubernetes would refuse is about nothing."""
-    try:
-        return label_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING
 
 
 BELOW_ALL_PRIORITIES = 2**31

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
-from hashlib import sha1
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,9 +21,10 @@ from podium.model import (
     StorageClass,
     VolumeAttachment,
 )
-from podium.model.resources import node_allocatable
+from podium.model.objects import storage_class_of
+from podium.model.resources import ATTACHABLE_VOLUMES, csi_limit_key, node_allocatable
 from podium.plugins.score_columns import ChangedRows
-from podium.plugins.storage.claims import claim_name, claim_not_found, class_of_claim, not_owned
+from podium.plugins.storage.claims import claim_name, claim_not_found, not_owned
 from podium.plugins.storage.csi_migration import (
     DRIVERS,
     NEVER_COUNTED,
@@ -34,6 +33,7 @@ from podium.plugins.storage.csi_migration import (
     TranslationError,
     in_tree_plugin,
     inline_volume,
+    migrated_plugins,
     persistent_volume,
 )
 from podium.rules import NEWEST_RULES, Rules
@@ -47,27 +47,15 @@ K = TypeVar("K", bound=Hashable)
 Migrated = frozenset[str | None]
 """In-tree plugins that CSI drivers took over from."""
 
-ATTACHABLE = "attachable-volumes-"
-_CSI_LIMIT, _LONGEST_KEY = f"{ATTACHABLE}csi-", 63
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-
 
 def migrated_on(node: CSINode | None, rules: Rules) -> Migrated:
     """The in-tree plugins that CSI drivers took over from on a node, as far as counting volumes goes."""
     if node is None:
         return frozenset()
-    annotated = PORTWORX in node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
+    annotated = PORTWORX in migrated_plugins(node)
     if rules.migrates_portworx and (annotated or rules.migrates_portworx_without_annotation):
         return frozenset(DRIVERS)
     return frozenset(DRIVERS) - {PORTWORX}
-
-
-@lru_cache(maxsize=1024)
-def limit_key(driver: str) -> str:
-    """The name of a driver's limit among a node's resources; a long name is cut and hashed."""
-    if len(_CSI_LIMIT) + len(driver) < _LONGEST_KEY:
-        return _CSI_LIMIT + driver
-    return _CSI_LIMIT + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 class UncountableError(Exception):
@@ -150,7 +138,7 @@ class AttachedVolumes:
 
     def limits(self, driver: str) -> Ints | None:
         """How many volumes of a driver each row may have; None if no row has a limit."""
-        return self._limits.get(limit_key(driver))
+        return self._limits.get(csi_limit_key(driver))
 
     def rows_with(self, volume: AttachedVolume) -> set[int]:
         """The rows where a pod uses a volume already."""
@@ -255,7 +243,7 @@ class AttachedVolumes:
         volume = self._volume(claim.spec.volume_name, store) if claim.spec.volume_name else None
         if volume is not None:
             return _Claimed(claim, volume.counted, volume.plugin)
-        storage_class = store.of(StorageClass).get(class_of_claim(claim))
+        storage_class = store.of(StorageClass).get(storage_class_of(claim))
         if storage_class is None or not storage_class.provisioner or storage_class.provisioner in NEVER_COUNTED:
             return _Claimed(claim, None)
         plugin = storage_class.provisioner if storage_class.provisioner in DRIVERS else ""
@@ -336,14 +324,14 @@ class AttachedVolumes:
         self._migrated_rows = None
         if not alone and cluster.names[row]:
             for name, amount in node_allocatable(cluster.node(cluster.names[row])).items():
-                if name.startswith(ATTACHABLE):
+                if name.startswith(ATTACHABLE_VOLUMES):
                     self._limit(row, name, amount)
         if node is None:
             return
         self._csi_nodes[row] = node
         for driver in node.spec.drivers:
             if driver.allocatable is not None and driver.allocatable.count is not None:
-                self._limit(row, limit_key(driver.name), driver.allocatable.count)
+                self._limit(row, csi_limit_key(driver.name), driver.allocatable.count)
 
     def _limit(self, row: int, key: str, most: int) -> None:
         found = self._limits.get(key)

@@ -11,13 +11,13 @@ from podium.cluster.columns import Ints, Mask
 from podium.cluster.store import Store
 from podium.framework.status import Status
 from podium.model import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
-from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity
+from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
 from podium.model.quantity import value
 from podium.model.selectors import NodeMatcher, Requirement
 from podium.plugins.storage.claims import (
+    NO_PROVISIONER,
     SELECTED_NODE,
     STORAGE,
-    WAIT_FOR_FIRST_CONSUMER,
     BindableVolume,
     BindableVolumes,
     StorageCapacities,
@@ -25,11 +25,17 @@ from podium.plugins.storage.claims import (
     claim_name,
     claim_not_found,
     claim_size,
-    class_of_claim,
     is_fully_bound,
     not_owned,
+    waits_for_consumer,
 )
-from podium.plugins.storage.csi_migration import PORTWORX, TranslationError, in_tree_plugin, translate_affinity
+from podium.plugins.storage.csi_migration import (
+    PORTWORX,
+    TranslationError,
+    in_tree_plugin,
+    migrated_plugins,
+    translate_affinity,
+)
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -56,7 +62,7 @@ def claims_of(pod: Pod, store: Store) -> PodClaims | Status:
     for claim in claims:
         if is_fully_bound(claim):
             sorted_claims.bound.append(claim)
-        elif not claim.spec.volume_name and _waits(claim, store):
+        elif not claim.spec.volume_name and waits_for_consumer(claim, store):
             sorted_claims.waiting.append(claim)
         else:
             # The volume controller should have bound it by now, and will.
@@ -85,13 +91,6 @@ def _usable_claim(pod: Pod, volume: Volume, store: Store) -> PersistentVolumeCla
     return Status.unresolvable(problem) if problem else claim
 
 
-def _waits(claim: PersistentVolumeClaim, store: Store) -> bool:
-    """Whether the claim's class binds it only when a pod needs it; a class that is not there does not."""
-    name = class_of_claim(claim)
-    storage_class = store.of(StorageClass).get(name) if name else None
-    return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-
 REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
     "node(s) didn't find available persistent volumes to bind",
@@ -102,8 +101,6 @@ OLD_REASONS = ("node(s) had volume node affinity conflict", *REASONS[1:])
 NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_NOT_EXIST = (1 << bit for bit in range(4))
 ERROR = -1
 
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 UNMATCHED = -1
 FEW_ROWS = 4
@@ -200,11 +197,7 @@ def _usable(affinity: VolumeNodeAffinity | None, cluster: Cluster) -> Mask | Non
 def _migrated_rows(plugin: str, cluster: Cluster) -> list[int]:
     """The rows whose CSINode says that an in-tree plugin is served by a CSI driver there."""
     nodes, rows = cluster.store.of(CSINode), cluster.rows
-    return [
-        rows[node.name]
-        for node in nodes
-        if node.name in rows and plugin in node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
-    ]
+    return [rows[node.name] for node in nodes if node.name in rows and plugin in migrated_plugins(node)]
 
 
 # -- waiting claims ------------------------------------------------------------------------------------------------
@@ -328,7 +321,7 @@ def _provision(
     """Mark and return the rows that need a volume provisioned for the claim and cannot have it."""
     if not needed.any():
         return needed
-    storage_class = cluster.store.of(StorageClass).get(class_of_claim(claim))
+    storage_class = cluster.store.of(StorageClass).get(storage_class_of(claim))
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         found.codes[needed] |= BIND_CONFLICT
         return needed

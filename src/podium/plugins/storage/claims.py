@@ -19,20 +19,28 @@ from podium.cluster.store import Store
 from podium.framework.fast_paths import ForSomePods
 from podium.framework.plugin import FilterPlugin
 from podium.framework.suggested_change import Obstacle, RejectedNodes, WaitingPod
-from podium.model import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, Pod, Quantity, Volume
-from podium.model.objects import PersistentVolumeSpec, VolumeNodeAffinity
+from podium.model import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Quantity,
+    StorageClass,
+    Volume,
+)
+from podium.model.objects import PersistentVolumeSpec, VolumeNodeAffinity, storage_class_of
 from podium.model.pod import PersistentVolumeClaimSpec
 from podium.model.quantity import parse_quantity, value
 from podium.model.selectors import EVERYTHING, NodeMatcher, NodeTerm, Selector, label_selector, node_terms
 from podium.rules import NEWEST_RULES, Rules
 
-BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE = "storage"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class ForPodsWithVolumes(ForSomePods):
@@ -90,18 +98,16 @@ def not_owned(claim: PersistentVolumeClaim, pod: Pod) -> str:
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
-def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The storage class a claim asks for, "" for none; the old annotation comes first."""
-    return claim.metadata.annotations.get(BETA_STORAGE_CLASS, claim.spec.storage_class_name or "")
-
-
-def class_of_volume(volume: PersistentVolume) -> str:
-    return volume.metadata.annotations.get(BETA_STORAGE_CLASS, volume.spec.storage_class_name)
-
-
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     """Whether the claim names its volume, and the binding is complete from both sides."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def waits_for_consumer(claim: PersistentVolumeClaim, store: Store) -> bool:
+    """Whether the claim's class binds it only when a pod needs it; a class that is not there does not."""
+    name = storage_class_of(claim)
+    storage_class = store.of(StorageClass).get(name) if name else None
+    return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -190,11 +196,11 @@ class BindableVolumes:
         """The volumes that are reserved for this claim and fit it, by size and name."""
         found = self._reserved.get((claim.namespace, claim.name))
         if found:
-            wanted_class, size, kind = class_of_claim(claim), claim_size(claim), _kind(claim.spec)
+            wanted_class, size, kind = storage_class_of(claim), claim_size(claim), _kind(claim.spec)
             for candidate in sorted(found.values()):
                 volume = candidate.volume
                 if (
-                    class_of_volume(volume) == wanted_class
+                    storage_class_of(volume) == wanted_class
                     and is_bound_to(volume, claim)
                     and candidate.size >= size
                     and self._agree(candidate.kind, kind)
@@ -204,7 +210,7 @@ class BindableVolumes:
 
     def available_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
         """The unreserved volumes that fit the claim on nodes they can be used from, smallest first."""
-        volumes, size = self._unclaimed.get((class_of_claim(claim), AVAILABLE), []), claim_size(claim)
+        volumes, size = self._unclaimed.get((storage_class_of(claim), AVAILABLE), []), claim_size(claim)
         modes, kind = frozenset(claim.spec.access_modes), _kind(claim.spec)
         selector = EVERYTHING if claim.spec.selector is None else label_selector(claim.spec.selector)
         for candidate in islice(volumes, bisect_left(volumes, size, key=_size), None):
@@ -280,7 +286,7 @@ class BindableVolumes:
 
 
 def _shelf(volume: PersistentVolume) -> tuple[str, str]:
-    return class_of_volume(volume), volume.status.phase
+    return storage_class_of(volume), volume.status.phase
 
 
 def claim_size(claim: PersistentVolumeClaim) -> int:

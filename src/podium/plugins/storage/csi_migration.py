@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from podium.model import NodeSelector, NodeSelectorTerm, PersistentVolume, SelectorRequirement, Volume
+from podium.model import CSINode, NodeSelector, NodeSelectorTerm, PersistentVolume, SelectorRequirement, Volume
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, PersistentVolumeSpec, VolumeNodeAffinity
 
 ZONE_DELIMITER = "__"
@@ -29,6 +29,8 @@ DRIVERS = {
     PORTWORX: "pxd.portworx.com",
 }
 """In-tree plugin -> the CSI driver that took over from it."""
+
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 NEVER_COUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 """In-tree plugins with a CSI driver that the scheduler does not look for."""
@@ -51,6 +53,11 @@ class AttachedVolume(NamedTuple):
 
     driver: str
     handle: str
+
+
+def migrated_plugins(node: CSINode) -> list[str]:
+    """The in-tree plugins that CSI drivers serve on a node, as its CSINode says."""
+    return node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:

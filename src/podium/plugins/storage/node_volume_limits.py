@@ -26,6 +26,7 @@ from podium.model import (
 )
 from podium.model.objects import PersistentVolumeSpec
 from podium.model.pod import Volume
+from podium.model.resources import ATTACHABLE_VOLUMES
 from podium.plugins.score_columns import PerCluster
 from podium.plugins.storage._attached_volumes import AttachedVolumes, UncountableError
 from podium.plugins.storage.claims import (
@@ -155,7 +156,6 @@ def _limits(node: CSINode) -> dict[str, int]:
 
 NITRO, NITRO_LIMIT = re.compile(r"^[cmr]5.*|t3|z1d"), 25
 INSTANCE_TYPE, STABLE_INSTANCE_TYPE = "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"
-LIMIT_PREFIX = "attachable-volumes-"
 
 
 class Disk(NamedTuple):
@@ -183,10 +183,10 @@ def _cinder(source: Volume | PersistentVolumeSpec) -> str | None:
     return source.cinder.volume_id if source.cinder else None
 
 
-EBS = Disk("kubernetes.io/aws-ebs", f"{LIMIT_PREFIX}aws-ebs", 39, _ebs)
-GCE_PD = Disk("kubernetes.io/gce-pd", f"{LIMIT_PREFIX}gce-pd", 16, _gce)
-AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{LIMIT_PREFIX}azure-disk", 16, _azure)
-CINDER = Disk("kubernetes.io/cinder", f"{LIMIT_PREFIX}cinder", 256, _cinder)
+EBS = Disk("kubernetes.io/aws-ebs", f"{ATTACHABLE_VOLUMES}aws-ebs", 39, _ebs)
+GCE_PD = Disk("kubernetes.io/gce-pd", f"{ATTACHABLE_VOLUMES}gce-pd", 16, _gce)
+AZURE_DISK = Disk("kubernetes.io/azure-disk", f"{ATTACHABLE_VOLUMES}azure-disk", 16, _azure)
+CINDER = Disk("kubernetes.io/cinder", f"{ATTACHABLE_VOLUMES}cinder", 256, _cinder)
 
 
 class InTreeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):

@@ -25,13 +25,11 @@ from podium.model import (
     StorageClass,
     Volume,
 )
-from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity
+from podium.model.objects import TopologySelectorTerm, VolumeNodeAffinity, storage_class_of
 from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector
 from podium.plugins.storage._attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
 from podium.plugins.storage._volume_binding_search import (
-    MIGRATED_PLUGINS,
-    NO_PROVISIONER,
     REASON_UNBOUND_IMMEDIATE,
     REASONS,
     PodClaims,
@@ -42,6 +40,7 @@ from podium.plugins.storage._volume_binding_search import (
 )
 from podium.plugins.storage.claims import (
     AVAILABLE,
+    NO_PROVISIONER,
     SELECTED_NODE,
     STORAGE,
     affinity_terms,
@@ -49,8 +48,6 @@ from podium.plugins.storage.claims import (
     claim_not_found,
     claim_size,
     class_not_found,
-    class_of_claim,
-    class_of_volume,
     is_bound_to,
     is_fully_bound,
     nanos,
@@ -61,6 +58,7 @@ from podium.plugins.storage.csi_migration import (
     AttachedVolume,
     TranslationError,
     in_tree_plugin,
+    migrated_plugins,
     translate_affinity,
 )
 from podium.plugins.storage.node_volume_limits import NodeVolumeLimits
@@ -119,8 +117,7 @@ class BindingDetail:
     def _affinity(self, volume: PersistentVolume, node: str) -> VolumeNodeAffinity | None:
         """Where a volume can be used from, in the words of the driver that serves it on the node."""
         plugin, csi_node = in_tree_plugin(volume.spec), self._cluster.store.of(CSINode).get(node)
-        migrated = "" if csi_node is None else csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
-        if plugin not in migrated.split(","):
+        if csi_node is None or plugin not in migrated_plugins(csi_node):
             return volume.spec.node_affinity
         try:
             return translate_affinity(volume)
@@ -158,11 +155,11 @@ class BindingDetail:
     def _to_provision(self, node: str) -> Iterator[tuple[PersistentVolumeClaim, StorageClass | None]]:
         """The claims for which the node has no volume, with their classes."""
         for claim in self._found.provisions_on(self._cluster.rows[node]):
-            yield claim, self._cluster.store.of(StorageClass).get(class_of_claim(claim))
+            yield claim, self._cluster.store.of(StorageClass).get(storage_class_of(claim))
 
     def _no_volume(self, claim: PersistentVolumeClaim, node: str) -> str:
         """Why none of the existing volumes is right, which alone could be."""
-        of_class = f"of class {class_of_claim(claim)}"
+        of_class = f"of class {storage_class_of(claim)}"
         reserved = list(self._storage.volumes.reserved_for(claim))
         if reserved and SELECTED_NODE not in claim.metadata.annotations:
             volume = reserved[0].volume
@@ -182,7 +179,7 @@ class _Candidates:
     def __init__(self, claim: PersistentVolumeClaim, cluster: Cluster, storage: Storage) -> None:
         self._wrong: Counter[str] = Counter()
         for volume in cluster.store.of(PersistentVolume):
-            if class_of_volume(volume) == class_of_claim(claim) and (wrong := _wrong(volume, claim)):
+            if storage_class_of(volume) == storage_class_of(claim) and (wrong := _wrong(volume, claim)):
                 self._wrong[wrong] += 1
         fitting = list(storage.volumes.available_for(claim))
         self._fitting = len(fitting)
@@ -430,7 +427,7 @@ def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 def _unbound(claim: PersistentVolumeClaim, cluster: Cluster) -> Mapping[str, str]:
     """Words that tell of a claim that should be bound by now -> why it is not."""
-    name = class_of_claim(claim)
+    name = storage_class_of(claim)
     if claim.spec.volume_name:
         return {REASON_UNBOUND_IMMEDIATE: f"names volume {claim.spec.volume_name}, but is not bound to it yet"}
     if not name:

@@ -32,7 +32,7 @@ from podium.model import (
     Pod,
     StorageClass,
 )
-from podium.model.objects import ObjectReference
+from podium.model.objects import ObjectReference, storage_class_of
 from podium.model.quantity import value
 from podium.plugins.score_columns import PerCluster, round_half_away
 from podium.plugins.storage._volume_binding_search import (
@@ -49,16 +49,15 @@ from podium.plugins.storage.claims import (
     SELECTED_NODE,
     STORAGE,
     StorageFilter,
-    class_of_claim,
     is_bound_to,
     uses_claim,
     uses_claims,
     volume_limit,
 )
+from podium.plugins.storage.csi_migration import MIGRATED_PLUGINS
 from podium.rules import Rules
 
 MAX_UTILIZATION = 100
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 class CapacityScorer:
@@ -129,7 +128,7 @@ def _matched_amounts(found: FoundVolumes, storage: Storage, size: int) -> dict[s
             for serial in np.unique(serials[here])
         }
         given = np.array([sizes.get(int(serial), 0) for serial in serials], dtype=np.int64)
-        counted, requested, capacity = _of_class(amounts, class_of_claim(claim), size)
+        counted, requested, capacity = _of_class(amounts, storage_class_of(claim), size)
         counted |= here
         requested += np.where(here, _requested(claim), 0)
         capacity += given
@@ -142,7 +141,7 @@ def _provisioned_amounts(found: FoundVolumes, cluster: Cluster, storage: Storage
     needed = [(claim, np.ones(cluster.columns.size, dtype=np.bool_)) for claim in found.to_provision]
     needed += [(c, serials == UNMATCHED) for c, serials in zip(found.to_match, found.matched, strict=True)]
     for claim, rows in needed:
-        storage_class = cluster.store.of(StorageClass).get(class_of_claim(claim))
+        storage_class = cluster.store.of(StorageClass).get(storage_class_of(claim))
         size = None if storage_class is None else checked_size(claim, storage_class, cluster.store)
         if storage_class is None or size is None or claim.spec.storage_class_name is None:
             continue

@@ -17,7 +17,7 @@ from podium.framework.registry import lacks
 from podium.framework.status import SKIP, SUCCESS, Status, Verdict
 from podium.framework.suggested_change import Action, EventHint, WaitingPod, node_update
 from podium.model import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
-from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
+from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, storage_class_of
 from podium.model.selectors import Requirement
 from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import (
@@ -26,7 +26,6 @@ from podium.plugins.storage.claims import (
     claim_not_found,
     claims_named,
     class_not_found,
-    class_of_claim,
     names_claim,
     volume_not_found,
 )
@@ -318,7 +317,7 @@ def topologies_of(claim_name: str, namespace: str, store: Store) -> list[Topolog
 
 
 def _unbound(claim: PersistentVolumeClaim, store: Store) -> list[Topology] | Status:
-    name = class_of_claim(claim)
+    name = storage_class_of(claim)
     if not name:
         return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
     storage_class = store.of(StorageClass).get(name)
