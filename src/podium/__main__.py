@@ -1,6 +1,6 @@
 """Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback.
 
-The scripts that call it, `scripts/podium` and `kubectl-podium`, see to interrupts while it is imported itself.
+The script that calls it, `scripts/podium-python`, sees to interrupts while it is imported itself.
 """
 
 import os
