@@ -210,6 +210,31 @@ def test_workers_are_quiet(tmp_path: Path) -> None:
         assert interrupted(process, delay) == (130, b"")
 
 
+def test_workers_of_the_installed_command_get_no_interrupts(tmp_path: Path) -> None:
+    """Neither those that Dask starts nor Dask itself report one; whom it is for is the process that started them."""
+    written(tmp_path / "cluster.json", node("n1"), *(pod(f"p{number}") for number in range(9)))
+    (tmp_path / "own_study.py").write_text(
+        "import os, pathlib, time\n"
+        "def prepare(objects, seed):\n"
+        "    pathlib.Path('started').touch()\n"
+        "    time.sleep(0.01)\n"
+        "    return objects\n"
+    )
+    (tmp_path / "sweep.yaml").write_text(
+        "cluster: cluster.json\nprepare: own_study:prepare\naxes: {seed: {from: 1, to: 3000}}\n"
+    )
+    process = subprocess.Popen(
+        [installed(tmp_path / "bin") / "podium", "sweep", "sweep.yaml", "--jobs", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=tmp_path,
+    )
+    while process.poll() is None and not (tmp_path / "started").exists():
+        time.sleep(0.02)
+    assert interrupted(process, 0.2) == (130, b"")
+
+
 @pytest.mark.parametrize("script", [None, "podium"], ids=["python -m podium", "podium"])
 def test_interrupts_that_are_ignored_stay_ignored(script: str | None, tmp_path: Path) -> None:
     command = f'"{installed(tmp_path) / script}"' if script else f'"{sys.executable}" -m podium'
@@ -266,3 +291,21 @@ def test_an_interrupt_that_is_lost_comes_again() -> None:
     found = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert (found.returncode, found.stderr) == (130, "")
     assert time.monotonic() - started < 8
+
+
+def test_an_interrupt_in_a_finaliser_is_repeated_at_once_and_not_reported() -> None:
+    program = (
+        "import podium.__main__ as entry, podium.cli.app, os, signal, sys, time\n"
+        "class Finalised:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(10)\n"
+        "def run():\n"
+        "    Finalised()\n"
+        "    time.sleep(10)\n"
+        "sys.modules['podium.cli.app'].main = run\n"
+        "entry.main()\n"
+    )
+    started = time.monotonic()
+    assert ran(sys.executable, "-c", program) == (130, "", "")
+    assert time.monotonic() - started < 4
