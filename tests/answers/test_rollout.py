@@ -168,6 +168,19 @@ def test_the_same_again_changes_nothing(tmp_path: Path, before: Fields, after: F
     assert found["pods"]["total"] == 0
 
 
+def test_that_nothing_changes_is_said(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", *NODES, *deployed("n1"))
+    other = workload("Deployment", "other", 1, pod={"containers": [{"name": "c", "image": "i"}]})
+
+    again = run("simulate", "-f", cluster, "-f", written(tmp_path / "new.json", deployment(1)))
+    more = run("simulate", "-f", cluster, "-f", written(tmp_path / "new.json", deployment(1), NODES[0], other))
+    new = run("simulate", "-f", cluster, "-f", written(tmp_path / "new.json", other))
+
+    assert again.stdout.startswith("No object changes: the later files repeat 1 object as it is.\n\n")
+    assert more.stdout.startswith("No object changes: the later files repeat 2 objects as they are.\n\n1 pending pod: ")
+    assert new.stdout.startswith("1 pending pod: it fits.\n")
+
+
 def test_a_change_that_scheduling_does_not_read_replaces_pods_too(tmp_path: Path) -> None:
     release = deployment(1)
     release["spec"]["template"]["spec"]["containers"][0]["env"] = ENV

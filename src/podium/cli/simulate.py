@@ -74,7 +74,7 @@ def simulate(
     settings = scheduler_options(deciding, objects, registry)
     found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
     if not write_report(html, lambda: _page(found)):
-        _show(found, output, everything=everything)
+        _show(found, output, objects.unchanged, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
 
 
@@ -148,13 +148,13 @@ def _page(found: Simulated) -> str:
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Simulated, output: Format, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
     def lines() -> list[Line]:
         width = text_width(output)
-        changes = change_lines(found.changes, found.steps, width=width, everything=everything)
+        changes = change_lines(found.changes, found.steps, unchanged=unchanged, width=width, everything=everything)
         return [*changes, *to_lines(found.simulation, width=width, everything=everything)]
 
     emit(

@@ -305,15 +305,19 @@ def change_lines(
     changes: Sequence[ChangedObject],
     steps: Sequence[RolloutStep] | None = None,
     *,
+    unchanged: int = 0,
     width: int = WIDTH,
     everything: bool = False,
 ) -> list[Line]:
-    """What changes, which pods that replaces, where the new ones go, and the steps; no lines if nothing changes.
+    """What changes, which pods that replaces, where the new ones go, and the steps.
 
-    Of many objects and steps ten are shown, or `everything`.
+    Of many objects and steps ten are shown, or `everything`. Where nothing changes, that is said if a later file
+    repeats objects, of which `unchanged` is the number.
     """
     if not changes:
-        return []
+        repeated = f"{counted(unchanged, 'object')} as {'it is' if unchanged == 1 else 'they are'}"
+        text = f"No object changes: the later files repeat {repeated}."
+        return [*wrapped(text, width), Line("")] if unchanged else []
     lines = [Line("WHAT CHANGES", "bold")]
     shown = changes if everything else changes[:TOP]
     for change in shown:
