@@ -168,6 +168,20 @@ def test_the_same_again_changes_nothing(tmp_path: Path, before: Fields, after: F
     assert found["pods"]["total"] == 0
 
 
+def test_a_rollout_warns_of_what_it_assumes(tmp_path: Path) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+    job["spec"] = {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": template}}}
+    files = written(tmp_path / "a.json", *NODES, *deployed("n1"), job), written(tmp_path / "b.json", deployment(2))
+
+    at_once, stepwise = (run("simulate", "-f", files[0], "-f", files[1], *more) for more in ((), ("--rollout",)))
+
+    assert at_once.stderr == stepwise.stderr
+    assert at_once.stderr.startswith(
+        "warning: CronJob default/nightly treated as if due now: the pods of one job added"
+    )
+
+
 def test_that_nothing_changes_is_said(tmp_path: Path) -> None:
     cluster = written(tmp_path / "cluster.json", *NODES, *deployed("n1"))
     other = workload("Deployment", "other", 1, pod={"containers": [{"name": "c", "image": "i"}]})

@@ -158,7 +158,19 @@ class PlainHelp:
 
 
 class Command(PlainHelp, TyperCommand):
-    """A command, with such help."""
+    """A command, with such help, that does not take one of its options for the value of another."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = {name: option for option in self.params for name in option.opts if name.startswith("-")}
+        before = None
+        for argument in args:
+            if argument == "--":
+                break
+            if before is not None and argument in named:
+                raise UsageError(f"Option '{before}' requires an argument; {argument} is an option of its own.")
+            option = None if before is not None else named.get(argument)
+            before = argument if option is not None and not getattr(option, "is_flag", True) else None
+        return list(super().parse_args(ctx, args))
 
 
 def _plain(metavar: str) -> str:

@@ -133,9 +133,11 @@ def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool
     from podium.answers.rollout import rollout
     from podium.cli.inputs import mention
     from podium.cli.output import warn
-    from podium.manifests.replacement import ROLLED_OUT
+    from podium.manifests import expand_workloads
+    from podium.manifests.replacement import ROLLED_OUT, with_changes_carried_out
 
-    mention(objects, verbose=verbose, assume_volumes=settings.assume_volumes)
+    expanded = expand_workloads(with_changes_carried_out(objects))
+    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
     found = rollout(objects, settings)
