@@ -319,12 +319,12 @@ def _write_files(wishes: Wishes, result: TimelineResult) -> None:
 
 
 def _timeline_show(result: TimelineResult, output: Format) -> None:
-    from podium.cli.output import emit
+    from podium.cli.output import emit, text_width
     from podium.present.simulation import timeline_lines
 
     emit(
         output,
-        lines=lambda: timeline_lines(result),
+        lines=lambda: timeline_lines(result, width=text_width(output)),
         document=result.to_dict,
         rows=lambda: result.pods_csv().rstrip("\n"),
     )
