@@ -309,3 +309,18 @@ def test_an_interrupt_in_a_finaliser_is_repeated_at_once_and_not_reported() -> N
     started = time.monotonic()
     assert ran(sys.executable, "-c", program) == (130, "", "")
     assert time.monotonic() - started < 4
+
+
+def test_an_interrupt_in_the_middle_of_a_class_is_one() -> None:
+    program = (
+        "import podium.__main__ as entry, podium.cli.app as app, os, signal, time\n"
+        "class Named:\n"
+        "    def __set_name__(self, owner, name):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(10)\n"
+        "def resolve_command(self, ctx, args):\n"
+        "    type('Owner', (), {'name': Named()})\n"
+        "app.Commands.resolve_command = resolve_command\n"
+        "entry.main()\n"
+    )
+    assert ran(sys.executable, "-c", program, "demo") == (130, "", "")

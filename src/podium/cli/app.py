@@ -173,6 +173,13 @@ class Command(PlainHelp, TyperCommand):
         return list(super().parse_args(ctx, args))
 
 
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind the error: Python 3.11 makes a RuntimeError of one in the middle of a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _plain(metavar: str) -> str:
     """An argument as users write it."""
     named = re.sub(r" <(?:list\[)?(?:str|int|float)\]?>", "", re.sub(r"\{([^{}]+)\}", r"\1", metavar))
@@ -210,7 +217,9 @@ class Commands(PlainHelp, TyperGroup):
         except Exception as error:  # a fault of Podium's own: one line, and how to get the rest of it
             if os.environ.get(TRACEBACK):
                 raise
-            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            if _is_interrupt(error):
+                code = EXIT_INTERRUPTED
+            elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 code = fail("no space left to write to")
             else:
                 kind = type(error).__name__
