@@ -313,14 +313,14 @@ def test_an_interrupt_in_a_finaliser_is_repeated_at_once_and_not_reported() -> N
 
 def test_an_interrupt_in_the_middle_of_a_class_is_one() -> None:
     program = (
-        "import podium.__main__ as entry, podium.cli.app as app, os, signal, time\n"
+        "import podium.__main__ as entry, podium.cli.app, os, signal, sys, time\n"
         "class Named:\n"
         "    def __set_name__(self, owner, name):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        time.sleep(10)\n"
         "def resolve_command(self, ctx, args):\n"
         "    type('Owner', (), {'name': Named()})\n"
-        "app.Commands.resolve_command = resolve_command\n"
+        "sys.modules['podium.cli.app'].Commands.resolve_command = resolve_command\n"
         "entry.main()\n"
     )
     assert ran(sys.executable, "-c", program, "demo") == (130, "", "")
