@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml
 	touch $@
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests bench examples scripts/podium
-	$(BIN)/ruff format --check src tests bench examples scripts/podium
+	$(BIN)/ruff check src tests bench examples scripts/podium-python
+	$(BIN)/ruff format --check src tests bench examples scripts/podium-python
 
 types: $(STAMP)
 	$(BIN)/mypy

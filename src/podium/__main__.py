@@ -1,6 +1,6 @@
 """Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback.
 
-The scripts that call it, `scripts/podium` and `kubectl-podium`, see to interrupts while it is imported itself.
+The script that calls it, `scripts/podium-python`, sees to interrupts while it is imported itself.
 """
 
 import os
@@ -45,9 +45,16 @@ def _run() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Interrupt, and do so again after some seconds: Python drops an exception that is raised in a finaliser."""
+    """Interrupt, and do so again after some seconds: what is interrupted may drop the exception."""
+    sys.unraisablehook = _in_a_finaliser
     signal.setitimer(signal.ITIMER_REAL, REPEATED_AFTER)
     raise KeyboardInterrupt
+
+
+def _in_a_finaliser(dropped: "sys.UnraisableHookArgs") -> None:
+    """Repeat an interrupt that came in a finaliser, where Python drops it; do not report what fails there after one."""
+    if dropped.exc_type is KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
 if __name__ == "__main__":

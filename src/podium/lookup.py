@@ -178,10 +178,18 @@ def _named(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
     return [pod for pod in _within(objects, namespace) if pod.name == name]
 
 
-def pods_of_workload(objects: Objects, pod: Pod) -> list[Pod]:
-    """The pods that belong to the same workload, the pod itself among them."""
-    workload = workload_of(pod)
-    return [each for each in _within(objects, pod.namespace) if workload_of(each) == workload and not each.finished]
+def pods_of_workload(objects: Objects, pod: Pod, name: str) -> list[Pod]:
+    """The pods that belong to the same workload of that name, the pod itself among them."""
+    workload = _workload_of(pod, name)
+    pods = _within(objects, pod.namespace)
+    return [each for each in pods if _workload_of(each, name) == workload and not each.finished]
+
+
+def _workload_of(pod: Pod, name: str) -> str:
+    """`Deployment/web` or, if that is the name, the pod's ReplicaSet."""
+    controller = pod.metadata.controller
+    is_meant = controller is not None and (controller.kind, controller.name) == ("ReplicaSet", name)
+    return f"ReplicaSet/{name}" if is_meant else workload_of(pod)
 
 
 def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind: str) -> list[Pod]:
@@ -189,7 +197,7 @@ def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind:
     first: dict[tuple[str, str], Pod] = {}
     cron_jobs = _jobs_of_cron_jobs(objects)
     for pod in _within(objects, namespace):
-        workload = workload_of(pod)
+        workload = _workload_of(pod, name)
         job = cron_jobs.get((pod.namespace, workload))
         of, _, found = workload.partition("/")
         if job is not None and (kind == "CronJob" or found != name):

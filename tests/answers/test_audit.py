@@ -191,4 +191,4 @@ def test_bad_input_is_one_line(cluster: Path) -> None:
     result = run("audit", "-f", cluster, "--fail-if", "agrement < 1")
 
     assert result.exit_code == 2
-    assert result.stderr.startswith("podium: condition 'agrement < 1': 'agrement' is not measured; there is pods, ")
+    assert result.stderr.startswith("podium: condition 'agrement < 1': 'agrement' is not measured; there are pods, ")

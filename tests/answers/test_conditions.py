@@ -39,7 +39,7 @@ REFUSED = {
     "pending": "compares nothing",
     "": "cannot be read",
     "pending >": "cannot be read",
-    "pnding > 0": "'pnding' is not measured; there is pending, moved, agreement",
+    "pnding > 0": "'pnding' is not measured; there are pending, moved, agreement",
     "pending > 1 and pnding > 0": "'pnding' is not measured",
     "pending < 1 or pnding > 0": "'pnding' is not measured",
     "__import__('os') > 0": "where a number should be",

@@ -149,6 +149,10 @@ SAME: dict[str, tuple[Fields, Fields]] = {
         deployment(1, strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}, minReadySeconds=0),
         deployment(1),
     ),
+    "with what the API server fills in said later": (
+        deployment(None),
+        deployment(1, strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}, paused=False),
+    ),
 }
 
 
@@ -160,8 +164,35 @@ def test_the_same_again_changes_nothing(tmp_path: Path, before: Fields, after: F
 
     found = applied(tmp_path, cluster, [after])
 
-    assert [path for change in found["changes"] for path in change["fields"] if "strategy" not in path] == []
+    assert found["changes"] == []
     assert found["pods"]["total"] == 0
+
+
+def test_a_rollout_warns_of_what_it_assumes(tmp_path: Path) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+    job["spec"] = {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": template}}}
+    files = written(tmp_path / "a.json", *NODES, *deployed("n1"), job), written(tmp_path / "b.json", deployment(2))
+
+    at_once, stepwise = (run("simulate", "-f", files[0], "-f", files[1], *more) for more in ((), ("--rollout",)))
+
+    assert at_once.stderr == stepwise.stderr
+    assert at_once.stderr.startswith(
+        "warning: CronJob default/nightly treated as if due now: the pods of one job added"
+    )
+
+
+def test_that_nothing_changes_is_said(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "cluster.json", *NODES, *deployed("n1"))
+    other = workload("Deployment", "other", 1, pod={"containers": [{"name": "c", "image": "i"}]})
+
+    again = run("simulate", "-f", cluster, "-f", written(tmp_path / "new.json", deployment(1)))
+    more = run("simulate", "-f", cluster, "-f", written(tmp_path / "new.json", deployment(1), NODES[0], other))
+    new = run("simulate", "-f", cluster, "-f", written(tmp_path / "new.json", other))
+
+    assert again.stdout.startswith("No object changes: the later files repeat 1 object as it is.\n\n")
+    assert more.stdout.startswith("No object changes: the later files repeat 2 objects as they are.\n\n1 pending pod: ")
+    assert new.stdout.startswith("1 pending pod: it fits.\n")
 
 
 def test_a_change_that_scheduling_does_not_read_replaces_pods_too(tmp_path: Path) -> None:

@@ -172,6 +172,12 @@ BAD: dict[str, tuple[Prepare, str]] = {
         ),
         "StatefulSet default/db: asks for 2,147,483,647 pods; up to 1,000,000 can be simulated",
     ),
+    "too many pods of a Deployment": (
+        objects(
+            node(), {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2_000_000, **OF_TEMPLATE}}
+        ),
+        "Deployment default/web: asks for 2,000,000 pods; up to 1,000,000 can be simulated",
+    ),
     "an unknown operator": (objects(node(), pod(affinity=BAD_OPERATOR)), "operator 'Like' is unknown"),
     "an unknown toleration operator": (objects(node(), pod(tolerations=[{"operator": "Maybe"}])), "'Maybe' is unknown"),
     "a skew of zero": (objects(node(), pod(topologySpreadConstraints=[SKEW])), "maxSkew: must be 1 or more"),

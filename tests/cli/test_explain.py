@@ -253,3 +253,20 @@ def test_a_plugin_that_no_profile_names_is_mentioned(tmp_path: Path) -> None:
 
 
 CODE = "from podium.cli import main; main()"
+
+
+def test_a_replica_set_of_a_deployment_is_found_by_its_name(tmp_path: Path) -> None:
+    def of(replica_set: str, number: int) -> dict[str, Any]:
+        suffix = replica_set.rpartition("-")[2]
+        made = pod(f"{replica_set}-{number}", labels={"pod-template-hash": suffix})
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": replica_set, "uid": suffix, "controller": True}
+        made["metadata"]["ownerReferences"] = [owner]
+        return made
+
+    cluster = written(tmp_path / "c.json", node(), of("web-old", 1), of("web-new", 1), of("web-new", 2))
+    for name, said in {
+        "rs/web-new": "default/web-new-1, one of its 2 pods",
+        "default/web-old": "default/web-old-1, its only pod",
+        "deploy/web": "default/web-old-1, one of its 3 pods",
+    }.items():
+        assert run("explain", name, "-f", cluster).stderr.splitlines()[-1] == f"{name}: {said}"

@@ -15,6 +15,8 @@ from podium.cli.options import with_options
 from podium.errors import InputError
 from podium.manifests.files import MAX_INPUT
 
+from .running import EXAMPLE, run
+
 READING_OPTIONS = ["strict", "no_warn", "max_input"]
 
 
@@ -71,3 +73,21 @@ def test_how_to_read_holds_while_the_command_runs() -> None:
 def test_a_size_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="--max-input 'x' must be a size above 0"):
         with_options(reads)(strict=False, no_warn=False, max_input="x", files=[], kubeconfig=None, context=None)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("capacity", "--nodes-needed", "-f", "x"), ("explain", "web", "-f", "--html", "x"), ("audit", "--fail-if", "-o")],
+)
+def test_an_option_is_not_taken_for_the_value_of_another(arguments: tuple[str, ...]) -> None:
+    place = max(index for index, argument in enumerate(arguments) if argument.startswith("-"))
+    before, option = arguments[place - 1 : place + 1]
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr == f"podium: Option '{before}' requires an argument; {option} is an option of its own.\n"
+
+
+def test_values_that_begin_like_options_are_values() -> None:
+    assert run("explain", "web", "-f", "-", stdin="").stderr.startswith("podium: stdin: ")
+    assert "'--at-least'" in run("capacity", "web", "--at-least", "-1").stderr
+    assert run("explain", "-f", EXAMPLE, "--", "-f").stderr.startswith("podium: pod '-f' is not in the input")

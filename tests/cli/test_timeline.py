@@ -37,7 +37,8 @@ def test_a_summary_says_who_waited_and_how_full_it_was(cluster: Path, story: Pat
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "90s simulated, 2 pods came, 2 got a node",
-        "waited for it: half at most 50s, 90 % at most 50s, 99 % at most 50s, all at most 50s",
+        "waited for it: half at most 50s, 90% at most 50s, 99% at most 50s, all at most",
+        "    50s",
         "finished: 2; lost with their node: 0; evicted: 0; made anew: 0",
         "queue: at most 1 pod, at 10s",
         "cpu requested: 100.0% on average, at most 100.0%",
@@ -52,6 +53,23 @@ def test_pods_that_still_wait_are_named_and_exit_with_1(cluster: Path, tmp_path:
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0] == "2m simulated, 1 pod came, 0 got a node"
     assert result.stdout.splitlines()[-1] == "still waiting: 1 pod: default/large"
+
+
+def test_a_summary_keeps_to_the_width_and_leaves_out_what_nobody_uses(tmp_path: Path) -> None:
+    cluster = written(tmp_path / "c.json", node(allocatable={"cpu": "1", "example.com/gpu": "4"}))
+    large = [
+        {"time": 0, "event": "add", "object": pod(f"a-rather-long-name-{number}", requests={"cpu": "9"})}
+        for number in range(4)
+    ]
+    result = run("simulate", "-f", cluster, "--timeline", events(tmp_path / "e.jsonl", *large), "--until", "2m")
+    lines = result.stdout.splitlines()
+    assert "gpu" not in result.stdout
+    assert max(map(len, lines)) <= 80
+    assert lines[-3:] == [
+        "still waiting: 4 pods: default/a-rather-long-name-0,",
+        "    default/a-rather-long-name-1, default/a-rather-long-name-2,",
+        "    default/a-rather-long-name-3",
+    ]
 
 
 def test_everything_can_be_written(cluster: Path, story: Path, tmp_path: Path) -> None:

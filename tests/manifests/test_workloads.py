@@ -213,7 +213,7 @@ def test_a_cron_job_is_treated_as_due() -> None:
     assert names(objects) == ["nightly-0-0", "nightly-0-1", "hourly-0-0", "hourly-0-1"]
     assert workload_of(objects.of(Pod)[0]) == "Job/nightly-0"
     assert objects.warnings == (
-        "CronJob default/nightly, default/hourly treated as if due now: the pods of one job added",
+        "CronJobs default/nightly, default/hourly treated as if due now: the pods of one job each added",
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import node, pod, run, written
 from podium.engine import Usage
-from podium.present.html.page import bar, element, page, section
+from podium.present.html.page import Heading, bar, element, page, section, table
 
 OPTIONS = {
     "explain": ("explain", "web"),
@@ -202,3 +202,14 @@ def test_the_page_of_a_capacity_says_what_is_in_the_way_and_counts_one_template_
 
     assert "cpu missing (3 asked for" in html
     assert html.count(">default/web<") == 0
+
+
+def test_tables_with_text_beside_the_first_column_stack_on_phones() -> None:
+    right = Heading("Pods", right=True)
+    stacked = table(["Workload", right, "Because"], [["web", 3, "of"]])
+    assert stacked.startswith('<table class="stack">')
+    assert '<td class="name">web</td><td class="right name" data-of="Pods">3</td>' in stacked
+    assert '<td class="name" data-of="Because">of</td>' in stacked
+    for others in (table(["Workload", right, right], [["web", 3, 4]]), table(["Pod", "Because"], [["web", "of"]])):
+        assert others.startswith("<table><thead>")
+        assert "data-of" not in others

@@ -117,6 +117,38 @@ CASES: dict[str, tuple[Pod, list[Object], Obstacle]] = {
             missing=56 << 30,
         ),
     ),
+    "a resource that the node has no whole mebibytes of": (
+        make_pod(requests={"memory": "6Gi"}),
+        [in_zone("a", memory="7340001Ki"), make_pod("web-0", node="n-a", requests={"memory": "1500001Ki"})],
+        Obstacle(
+            "resource",
+            "441Mi memory missing (6Gi asked for, 5703Mi of 7167Mi free)",
+            {
+                "resource": "memory",
+                "missing": "451456Ki",
+                "requests": "6Gi",
+                "free": "5840000Ki",
+                "allocatable": "7340001Ki",
+            },
+            missing=451456 << 10,
+        ),
+    ),
+    "many of a resource that is no bytes": (
+        make_pod(requests={"example.com/gpu": "3072"}),
+        [in_zone("a", gpu=2048)],
+        Obstacle(
+            "resource",
+            "3072 example.com/gpu asked for, and the whole node has 2048",
+            {
+                "resource": "example.com/gpu",
+                "missing": "1024",
+                "requests": "3072",
+                "free": "2048",
+                "allocatable": "2048",
+            },
+            missing=1024,
+        ),
+    ),
     "too many pods": (
         make_pod(),
         [in_zone("a", pods=1), RUNNING],

@@ -11,18 +11,19 @@ from msgspec.structs import replace
 from podium.manifests.apply import Applied
 from podium.manifests.expansion import Expansion
 from podium.manifests.replacement import (
-    MAY_DIFFER,
     ON_DELETE,
     RECREATE,
+    RolledOut,
     added_replica_set,
     deployed_pods,
     find_replica_set,
     first_to_go,
     kept_on_purpose,
+    most_surging,
+    most_unavailable,
     ordinal_of,
     owned_by,
     replica_sets_of,
-    rolling_bound,
     scaled_sizes,
 )
 from podium.manifests.workloads import (
@@ -36,7 +37,6 @@ from podium.manifests.workloads import (
     with_daemon_tolerations,
 )
 from podium.model import DaemonSet, Deployment, Object, Pod, ReplicaSet, StatefulSet
-from podium.model.objects import UpdateStrategy
 
 
 class ControlledCluster(Protocol):
@@ -101,17 +101,10 @@ class Controller(ABC):
         self.deleted.append(pod)
 
 
-def surge_and_unavailable(
-    strategy: UpdateStrategy, workload: Object, of: int, *, defaults: tuple[int | str, int | str], up: bool
-) -> tuple[int, int]:
-    """How many pods there may be beyond those wanted, and how many of those may be missing; never none of both.
-
-    Surges round up; what may be missing of a Deployment rounds down, of a DaemonSet `up`.
-    """
-    rolling = strategy.rolling_update
-    surge = rolling_bound(rolling.max_surge, defaults[0], of, up=True, workload=workload, field="maxSurge")
-    missing = rolling_bound(rolling.max_unavailable, defaults[1], of, up=up, workload=workload, field="maxUnavailable")
-    return surge, min(missing, of) if surge or missing else 1
+def surge_and_unavailable(workload: RolledOut, wanted: int) -> tuple[int, int]:
+    """How many pods there may be beyond those wanted, and how many of those may be missing; never none of both."""
+    surge, missing = most_surging(workload, wanted), most_unavailable(workload, wanted)
+    return surge, min(missing, wanted) if surge or missing else 1
 
 
 # -- Deployments ---------------------------------------------------------------------------------------------------
@@ -149,9 +142,7 @@ class DeploymentController(Controller):
         sizes = scaled_sizes(self._deployment, known) if before.spec.replicas != wanted else {}
         for each in self._sets:
             each.replicas = sizes.get(each.replica_set.name, each.replicas)
-        self._surge, self._missing = surge_and_unavailable(
-            self._deployment.spec.strategy, self._deployment, wanted, defaults=(MAY_DIFFER, MAY_DIFFER), up=False
-        )
+        self._surge, self._missing = surge_and_unavailable(self._deployment, wanted)
 
     def _target(self, known: list[ReplicaSet]) -> _Replicas | None:
         """The ReplicaSet of the template wanted; None for one that is not there yet."""
@@ -278,10 +269,7 @@ class StatefulSetController(Controller):
         self._pods = {ordinal_of(pod): pod for pod in owned if not pod.terminating and ordinal_of(pod) >= 0}
         self._updated = set() if applied.changes_template else set(self._pods)
         self._several, rolling = several_at_once, spec.update_strategy.rolling_update
-        missing = rolling_bound(
-            rolling.max_unavailable, 1, spec.replicas, up=False, workload=self._set, field="maxUnavailable"
-        )
-        self._most_missing = max(missing, 1)
+        self._most_missing = max(most_unavailable(self._set, spec.replicas), 1)
         self._first = self._start + (rolling.partition if applied.changes_template else 0)
 
     @property
@@ -405,9 +393,7 @@ class DaemonSetController(Controller):
             node = target_node(pod)
             if node is not None and not pod.finished and not pod.terminating:
                 (self._old if applied.changes_template else self._new)[node] = pod
-        self._surge, self._missing = surge_and_unavailable(
-            self._set.spec.update_strategy, self._set, len(self._meant_for), defaults=(0, 1), up=True
-        )
+        self._surge, self._missing = surge_and_unavailable(self._set, len(self._meant_for))
         self._leaving: dict[str, Pod] = {}
 
     def wanted(self) -> int:

@@ -394,7 +394,7 @@ class _Evaluation:
     def _value(self, name: str) -> float:
         if name not in self._values:
             known = ", ".join(key for key in self._values if "." not in key)
-            raise InputError(f"condition {self._text!r}: {name!r} is not measured; there is {known}")
+            raise InputError(f"condition {self._text!r}: {name!r} is not measured; there are {known}")
         return self._values[name]
 
     def _refused(self, node: ast.expr, where: str) -> InputError:

@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import ceil
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -322,6 +322,8 @@ def interrupts_held_back() -> Iterator[None]:
 
     A terminal sends an interrupt to every process, but it is for the one that started the others.
     """
+    # It is started with the first process, and lets interrupts through again once it runs.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -158,7 +158,26 @@ class PlainHelp:
 
 
 class Command(PlainHelp, TyperCommand):
-    """A command, with such help."""
+    """A command, with such help, that does not take one of its options for the value of another."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = {name: option for option in self.params for name in option.opts if name.startswith("-")}
+        before = None
+        for argument in args:
+            if argument == "--":
+                break
+            if before is not None and argument in named:
+                raise UsageError(f"Option '{before}' requires an argument; {argument} is an option of its own.")
+            option = None if before is not None else named.get(argument)
+            before = argument if option is not None and not getattr(option, "is_flag", True) else None
+        return list(super().parse_args(ctx, args))
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind the error: Python 3.11 makes a RuntimeError of one in the middle of a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _plain(metavar: str) -> str:
@@ -198,7 +217,9 @@ class Commands(PlainHelp, TyperGroup):
         except Exception as error:  # a fault of Podium's own: one line, and how to get the rest of it
             if os.environ.get(TRACEBACK):
                 raise
-            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            if _is_interrupt(error):
+                code = EXIT_INTERRUPTED
+            elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 code = fail("no space left to write to")
             else:
                 kind = type(error).__name__

@@ -72,8 +72,8 @@ def explain(
         )
     if not is_wanted:
         remark(f"{pod} wants no pods now; {found.key} is what its template makes")
-    elif found.name != pod.rpartition("/")[2]:
-        remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found))}")
+    elif found.name != (name := pod.rpartition("/")[2]):
+        remark(f"{pod}: {found.key}, {_which_pod(pods_of_workload(objects, found, name))}")
     with closing(Scheduler(Cluster.from_objects(objects), settings)) as scheduler:
         explained = explain_pod(scheduler, found, profile, preempt=preempt)
         if source.verbose:

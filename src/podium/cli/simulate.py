@@ -74,7 +74,7 @@ def simulate(
     settings = scheduler_options(deciding, objects, registry)
     found = (_step_by_step if stepwise else _at_once)(objects, settings, verbose=source.verbose)
     if not write_report(html, lambda: _page(found)):
-        _show(found, output, everything=everything)
+        _show(found, output, objects.unchanged, everything=everything)
     return 0 if found.simulation.fits and not any(change.stuck for change in found.changes) else 1
 
 
@@ -133,9 +133,11 @@ def _step_by_step(objects: Objects, settings: SchedulerOptions, *, verbose: bool
     from podium.answers.rollout import rollout
     from podium.cli.inputs import mention
     from podium.cli.output import warn
-    from podium.manifests.replacement import ROLLED_OUT
+    from podium.manifests import expand_workloads
+    from podium.manifests.replacement import ROLLED_OUT, with_changes_carried_out
 
-    mention(objects, verbose=verbose, assume_volumes=settings.assume_volumes)
+    expanded = expand_workloads(with_changes_carried_out(objects))
+    mention(expanded, verbose=verbose, assume_volumes=settings.assume_volumes)
     if not any(isinstance(applied.after, ROLLED_OUT) for applied in objects.applied):
         warn("--rollout: no later -f changes a Deployment, StatefulSet or DaemonSet, so there is nothing to roll out")
     found = rollout(objects, settings)
@@ -148,13 +150,13 @@ def _page(found: Simulated) -> str:
     return simulation_page(found.simulation, found.changes)
 
 
-def _show(found: Simulated, output: Format, *, everything: bool) -> None:
+def _show(found: Simulated, output: Format, unchanged: int, *, everything: bool) -> None:
     from podium.cli.output import emit, text_width
     from podium.present.simulation import change_lines, to_document, to_lines, to_rows
 
     def lines() -> list[Line]:
         width = text_width(output)
-        changes = change_lines(found.changes, found.steps, width=width, everything=everything)
+        changes = change_lines(found.changes, found.steps, unchanged=unchanged, width=width, everything=everything)
         return [*changes, *to_lines(found.simulation, width=width, everything=everything)]
 
     emit(
@@ -317,12 +319,12 @@ def _write_files(wishes: Wishes, result: TimelineResult) -> None:
 
 
 def _timeline_show(result: TimelineResult, output: Format) -> None:
-    from podium.cli.output import emit
+    from podium.cli.output import emit, text_width
     from podium.present.simulation import timeline_lines
 
     emit(
         output,
-        lines=lambda: timeline_lines(result),
+        lines=lambda: timeline_lines(result, width=text_width(output)),
         document=result.to_dict,
         rows=lambda: result.pods_csv().rstrip("\n"),
     )

@@ -12,21 +12,28 @@ import msgspec
 from msgspec.structs import replace
 
 from podium.errors import InputError
-from podium.manifests.defaults import default_spec
+from podium.manifests.defaults import PREEMPT_LOWER_PRIORITY, default_spec, rolling_update
 from podium.model import (
+    CronJob,
     DaemonSet,
     Deployment,
     HorizontalPodAutoscaler,
+    Job,
     Node,
     Object,
     ObjectMeta,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodSpec,
+    PodTemplateSpec,
+    PriorityClass,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
+    Toleration,
 )
+from podium.model.objects import RollingUpdate, UpdateStrategy
 from podium.model.quantity import parse_quantity
 
 T = TypeVar("T", bound=Object)
@@ -37,6 +44,7 @@ SCALED = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 TEMPLATED = (*SCALED, DaemonSet)
 REPLICAS, TEMPLATE = "spec.replicas", "spec.template"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+NODE_IS_AWAY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _BELOW = re.compile(r"[.\[]")
 _QUANTITIES = frozenset(("requests", "limits", "storage", "sizeLimit", "overhead"))
 
@@ -82,10 +90,14 @@ def _changed_paths(
     before: Object, stored: Object, old: Manifest | None, new: Manifest, last: Manifest
 ) -> dict[str, None]:
     """The fields that differ in what scheduling reads and, of workloads, in what is written."""
-    paths = dict.fromkeys(_differences(_readable(before), _readable(stored), full=True))
+    earlier, later = _readable(before), _readable(stored)
+    paths = dict.fromkeys(_differences(earlier, later, full=True))
     if old is not None and isinstance(stored, TEMPLATED) and _is_whole(old):
         spec, last_spec = new.get("spec") or {}, last.get("spec")
-        paths |= dict.fromkeys(_differences(old.get("spec") or {}, spec, last=last_spec, path="spec"))
+        written = _differences(old.get("spec") or {}, spec, last=last_spec, path="spec")
+        # One of the two may say what is filled in for the other.
+        same = {*_values(earlier)} & {*_values(later)} - paths.keys()
+        paths |= dict.fromkeys(path for path in written if path not in same)
         if REPLICAS in paths and not _says_replicas(new):
             del paths[REPLICAS]
     return paths
@@ -155,8 +167,18 @@ def _merged(before: T, after: T, new: Manifest, last: Manifest) -> T:
                 node_name=pod.node_name or old_pod.node_name,
                 priority=old_pod.priority if same_class else pod.priority,
                 priority_class_name=pod.priority_class_name or old_pod.priority_class_name,
+                preemption_policy=pod.preemption_policy or old_pod.preemption_policy,
+                tolerations=[*pod.tolerations, *_added_on_admission(old_pod, pod)],
             )
+        case Job(spec=old_job), Job(spec=job) if job.completions is None:
+            changes["spec"] = replace(job, completions=old_job.completions)
     return replace(after, **changes)
+
+
+def _added_on_admission(before: PodSpec, after: PodSpec) -> list[Toleration]:
+    """The tolerations that the API server gave a pod for a time without its node, and gives it again."""
+    given = {toleration.key for toleration in after.tolerations}
+    return [each for each in before.tolerations if each.key in NODE_IS_AWAY and each.key not in given]
 
 
 def _merged_metadata(before: ObjectMeta, after: ObjectMeta, last: Manifest) -> ObjectMeta:
@@ -208,11 +230,8 @@ def _refuse_immutable(obj: Object, paths: Iterable[str]) -> None:
 
 
 def _readable(obj: Object) -> dict[str, Any]:
-    """What scheduling reads of an object, but for its status and what names it; templates as the API stores them."""
-    if isinstance(obj, TEMPLATED) and obj.spec.template is not None:
-        template = replace(obj.spec.template, spec=default_spec(obj.spec.template.spec))
-        obj = replace(obj, spec=replace(obj.spec, template=template))
-    document: dict[str, Any] = _as_dict(obj)
+    """What scheduling reads of an object as the API stores it, but for its status and what names it."""
+    document: dict[str, Any] = _as_dict(_filled_in(obj))
     labels = document.pop("metadata", {}).get("labels", {})
     if not isinstance(obj, Node):
         document.pop("status", None)
@@ -220,6 +239,37 @@ def _readable(obj: Object) -> dict[str, Any]:
     if isinstance(obj, StatefulSet):
         document.get("spec", {}).pop("volumeClaimTemplates", None)
     return {**document, "metadata": {"labels": labels}}
+
+
+def _filled_in(obj: Object) -> Object:
+    """The object with what the API server fills in of the fields that scheduling reads."""
+    match obj:
+        case CronJob(spec=spec):
+            job = spec.job_template
+            filled = replace(job, spec=replace(job.spec, template=_filled_in_template(job.spec.template)))
+            return replace(obj, spec=replace(spec, job_template=filled))
+        case HorizontalPodAutoscaler(spec=bounds) if bounds.min_replicas is None:
+            return replace(obj, spec=replace(bounds, min_replicas=1))
+        case PriorityClass() if not obj.preemption_policy:
+            return replace(obj, preemption_policy=PREEMPT_LOWER_PRIORITY)
+    if not isinstance(obj, (*TEMPLATED, Job)) or obj.spec.template is None:
+        return obj
+    changes: dict[str, Any] = {"template": _filled_in_template(obj.spec.template)}
+    match obj:
+        case Deployment(spec=deployment):
+            changes["strategy"] = _filled_in_strategy(obj, deployment.strategy)
+        case StatefulSet(spec=controlled) | DaemonSet(spec=controlled):
+            changes["update_strategy"] = _filled_in_strategy(obj, controlled.update_strategy)
+    return replace(obj, spec=replace(obj.spec, **changes))
+
+
+def _filled_in_template(template: PodTemplateSpec) -> PodTemplateSpec:
+    return replace(template, spec=default_spec(template.spec))
+
+
+def _filled_in_strategy(workload: Deployment | StatefulSet | DaemonSet, strategy: UpdateStrategy) -> UpdateStrategy:
+    rolls = strategy.type == UpdateStrategy().type
+    return replace(strategy, rolling_update=rolling_update(workload) if rolls else RollingUpdate())
 
 
 def _as_dict(value: Any) -> Any:
@@ -251,6 +301,8 @@ def _field_differences(before: Manifest, after: Manifest, full: bool, last: Mani
         below = f"{path}.{key}" if path else str(key)
         if key in before:
             yield from _differences(before[key], value, full=full, last=last.get(key), path=below)
+        elif isinstance(value, Mapping):
+            yield from _field_differences({}, value, full, {}, below)
         elif not _unset(value):
             yield below
     for key, value in before.items():
@@ -274,6 +326,19 @@ def _item_differences(before: list[Any], after: list[Any], full: bool, last: Any
     else:
         for place, (old_item, new_item) in enumerate(zip(before, after, strict=True)):
             yield from _differences(old_item, new_item, full=full, path=f"{path}[{place}]")
+
+
+def _values(document: Any, path: str = "") -> Iterator[str]:
+    """The paths of everything but maps and lists."""
+    if isinstance(document, Mapping):
+        for key, value in document.items():
+            yield from _values(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(document, list):
+        named = _by_name(document)
+        for place, item in enumerate(document) if named is None else named.items():
+            yield from _values(item, f"{path}[{place}]")
+    else:
+        yield path
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:

@@ -16,6 +16,8 @@ from podium.manifests.decode import effective_namespace
 from podium.model import (
     Container,
     ContainerPort,
+    DaemonSet,
+    Deployment,
     Job,
     Namespace,
     Node,
@@ -32,9 +34,11 @@ from podium.model import (
     ResourceClaimTemplate,
     ResourceList,
     ResourceRequirements,
+    StatefulSet,
     TopologySpreadConstraint,
     Volume,
 )
+from podium.model.objects import RollingUpdate
 from podium.model.pod import DEFAULT_SCHEDULER_NAME
 from podium.model.quantity import format_quantity, stored_resources
 from podium.model.resources import HUGE_PAGES, pod_requests
@@ -311,6 +315,24 @@ _DEFAULTS: dict[type[Object], Callable[[Any], Object]] = {
     ResourceClaim: default_claim,
     ResourceClaimTemplate: default_claim_template,
 }
+
+
+_ROLLING_UPDATES = {
+    Deployment: RollingUpdate(max_surge="25%", max_unavailable="25%"),
+    StatefulSet: RollingUpdate(max_surge=0, max_unavailable=1),
+    DaemonSet: RollingUpdate(max_surge=0, max_unavailable=1),
+}
+
+
+def rolling_update(workload: Deployment | StatefulSet | DaemonSet) -> RollingUpdate:
+    """How far a rolling update of the workload may go at a time, with the bounds that it does not say filled in."""
+    strategy = workload.spec.strategy if isinstance(workload, Deployment) else workload.spec.update_strategy
+    given, default = strategy.rolling_update, _ROLLING_UPDATES[type(workload)]
+    return replace(
+        given,
+        max_surge=default.max_surge if given.max_surge is None else given.max_surge,
+        max_unavailable=default.max_unavailable if given.max_unavailable is None else given.max_unavailable,
+    )
 
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"

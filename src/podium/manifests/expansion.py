@@ -285,5 +285,10 @@ def template_hash(template: PodTemplateSpec, collisions: int = 0) -> str:
 def refuse_too_many(owner: Object, number: int) -> None:
     """InputError for a workload of more pods than any cluster has: making them would take all memory there is."""
     if number > MOST_PODS:
-        name = full_name(type(owner).__name__, owner.namespace, owner.name)
+        kind, name = type(owner).__name__, owner.name
+        # A Deployment's ReplicaSet and a CronJob's Job are mostly made here: no file has them.
+        for reference in owner.metadata.owner_references:
+            if reference.controller:
+                kind, name = reference.kind, reference.name
+        name = full_name(kind, owner.namespace, name)
         raise InputError(f"{name}: asks for {number:,} pods; up to {MOST_PODS:,} can be simulated")

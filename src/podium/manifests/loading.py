@@ -236,10 +236,10 @@ class Objects(Sequence[Object]):
     `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
     KubeSchedulerConfiguration the input carried, undecoded, or None; `namespace` is the one that names without a
     namespace are in, None for any; `unknown` are those of the warnings that speak of names Kubernetes does not know;
-    `applied` are the objects that a later source changes.
+    `applied` are the objects that a later source changes, and `unchanged` counts those that it only repeats.
     """
 
-    __slots__ = ("_objects", "applied", "ignored", "namespace", "scheduler_config", "unknown", "warnings")
+    __slots__ = ("_objects", "applied", "ignored", "namespace", "scheduler_config", "unchanged", "unknown", "warnings")
 
     def __init__(
         self,
@@ -251,9 +251,11 @@ class Objects(Sequence[Object]):
         namespace: str | None = None,
         unknown: Iterable[str] = (),
         applied: Iterable[Applied] = (),
+        unchanged: int = 0,
     ) -> None:
         self._objects = tuple(objects)
         self.applied = tuple(applied)
+        self.unchanged = unchanged
         self.unknown = tuple(unknown)
         self.warnings = tuple(warnings)
         self.ignored = dict(ignored or {})
@@ -293,6 +295,7 @@ class Objects(Sequence[Object]):
             namespace=self.namespace,
             unknown=self.unknown,
             applied=self.applied if applied is None else applied,
+            unchanged=self.unchanged,
         )
 
 
@@ -324,6 +327,7 @@ def load(*sources: Source, strict: bool = False) -> Objects:
             scheduler_config=loading.scheduler_config,
             unknown=loading.unknown,
             applied=loading.applied.values(),
+            unchanged=loading.unchanged,
         )
 
 
@@ -336,6 +340,7 @@ def assemble(
     namespace: str | None = None,
     unknown: Sequence[str] = (),
     applied: Iterable[Applied] = (),
+    unchanged: int = 0,
 ) -> Objects:
     """Stored objects as one input: with the priorities of pods, and warnings for what is missing."""
     priorities = Priorities(objects)
@@ -350,6 +355,7 @@ def assemble(
         namespace=namespace,
         unknown=unknown,
         applied=applied,
+        unchanged=unchanged,
     )
 
 
@@ -387,11 +393,17 @@ class _Loading:
         self.generated: Counter[tuple[str, str, str]] = Counter()
         self.seen: dict[tuple[str, str, str], _Seen] = {}
         self.applied: dict[tuple[str, str, str], Applied] = {}
+        self._repeated: set[tuple[str, str, str]] = set()
         self._source, self._sources = 0, 0
         self.configured_in = ""
         self.pods = StoredPods()
         self._searched: Counter[str] = Counter()
         """How many objects of each kind in large files have no UID."""
+
+    @property
+    def unchanged(self) -> int:
+        """How many objects a later source repeats without a change."""
+        return len(self._repeated - self.applied.keys())
 
     def all_objects(self, sources: tuple[Source, ...]) -> list[Object]:
         self._sources, found = len(sources), list[Object]()
@@ -549,6 +561,7 @@ class _Loading:
             stored, paths = apply(seen.obj, obj, old if isinstance(old, dict) else None, new)
         except InputError as error:
             raise error.at(f"{entry.document.file}: {full_name(entry.kind, obj.namespace, obj.name)}") from None
+        self._repeated.add(key)
         kept = entry if seen.entry is not None else None
         self.seen[key] = _Seen(seen.first, stored, entry.document.file, self._source, kept)
         if paths:

@@ -11,7 +11,7 @@ from itertools import count
 
 from podium.errors import InputError
 from podium.manifests.apply import REPLICAS, Applied, scaled_to_bounds, scaled_workload
-from podium.manifests.defaults import default_spec
+from podium.manifests.defaults import default_spec, rolling_update
 from podium.manifests.expansion import HASH_LABEL, Expansion, active
 from podium.manifests.loading import Objects
 from podium.manifests.workloads import (
@@ -36,9 +36,8 @@ from podium.model.objects import int_or_percent
 from podium.wording import counted
 
 ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)
+RolledOut = Deployment | StatefulSet | DaemonSet
 RECREATE, ON_DELETE = "Recreate", "OnDelete"
-MAY_DIFFER = "25%"
-"""How far the number of a Deployment's pods may differ during a rolling update where it does not say."""
 _MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 """The annotation of a ReplicaSet that says how many pods its Deployment could have had with the surge."""
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -202,9 +201,7 @@ def scaled_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> dict[str
     wanted, sizes = deployment.spec.replicas, {each.name: each.spec.replicas for each in sets if each.spec.replicas}
     if len(sizes) < 2 or deployment.spec.strategy.type == RECREATE:
         return dict.fromkeys(sizes, wanted) if len(sizes) < 2 else {}
-    surge = deployment.spec.strategy.rolling_update.max_surge
-    most = wanted + rolling_bound(surge, MAY_DIFFER, wanted, up=True, workload=deployment, field="maxSurge")
-    most, before = most if wanted else 0, sum(sizes.values())
+    most, before = wanted + most_surging(deployment, wanted) if wanted else 0, sum(sizes.values())
     left = most - before
     # Of several that are as large, the newest grows first, the oldest shrinks first.
     with_pods = [each for each in (sets if left < 0 else reversed(sets)) if each.name in sizes]
@@ -221,12 +218,20 @@ def scaled_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> dict[str
     return sizes | {largest: max(sizes[largest] + left, 0)}
 
 
-def rolling_bound(
-    value: int | str | None, default: int | str, of: int, *, up: bool, workload: Object, field: str
-) -> int:
-    """A number of pods, or a percentage of them, that a rolling update heeds; InputError with the workload."""
+def most_surging(workload: RolledOut, wanted: int) -> int:
+    """How many pods there may be during a rolling update beyond those wanted; percentages are rounded up."""
+    return _bound(workload, rolling_update(workload).max_surge, wanted, "maxSurge", up=True)
+
+
+def most_unavailable(workload: RolledOut, wanted: int) -> int:
+    """How many of the pods wanted may be missing during a rolling update; only a DaemonSet rounds up."""
+    up = isinstance(workload, DaemonSet)
+    return _bound(workload, rolling_update(workload).max_unavailable, wanted, "maxUnavailable", up=up)
+
+
+def _bound(workload: RolledOut, value: int | str | None, of: int, field: str, *, up: bool) -> int:
     try:
-        return int_or_percent(default if value is None else value, of, up=up)
+        return int_or_percent(value or 0, of, up=up)
     except InputError as error:
         raise error.at(f"{type(workload).__name__} {workload.key}: rollingUpdate.{field}") from None
 

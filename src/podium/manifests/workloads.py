@@ -295,6 +295,15 @@ _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
 }
 
 
+def _treated_as_due(cron_jobs: Sequence[str]) -> list[str]:
+    """A warning for CronJobs that make pods now, whatever their schedules say."""
+    if not cron_jobs:
+        return []
+    one = len(cron_jobs) == 1
+    kind, jobs = ("CronJob", "one job") if one else ("CronJobs", "one job each")
+    return [f"{kind} {first_few(cron_jobs)} treated as if due now: the pods of {jobs} added"]
+
+
 def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None = None) -> Objects:
     """The objects, and behind each workload the pending pods it wants and does not have.
 
@@ -325,12 +334,7 @@ def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None 
         scheduler_config=objects.scheduler_config,
         applied=objects.applied,
     )
-    due = (
-        [f"CronJob {first_few(expansion.due)} treated as if due now: the pods of one job added"]
-        if expansion.due
-        else []
-    )
-    warnings = [*due, *expansion.priorities.warnings, *missing_references(expanded)]
+    warnings = [*_treated_as_due(expansion.due), *expansion.priorities.warnings, *missing_references(expanded)]
     return kept.replaced(expanded, warnings)
 
 

@@ -47,7 +47,16 @@ from podium.framework.suggested_change import (
 )
 from podium.model import Container, DeviceClass, Node, Pod, ResourceRequirements
 from podium.model.quantity import MAX_INT64, format_quantity, int64, parse_quantity
-from podium.model.resources import CPU, PODS, is_extended_resource, is_scalar_resource, node_allocatable, pod_resources
+from podium.model.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    is_extended_resource,
+    is_scalar_resource,
+    node_allocatable,
+    pod_resources,
+)
 from podium.plugins.dynamic_resources.extended_resources import (
     CLASS_PREFIX,
     asks_for_backed,
@@ -61,6 +70,7 @@ from podium.wording import counted, joined
 MOST_EVICTED = 5
 """How many pods one change evicts at most."""
 MOST_ALTERNATIVES = 3
+MEBIBYTE = 1 << 20
 
 
 def resource_obstacles(
@@ -87,10 +97,10 @@ def _shortage(name: str, amount: int, info: NodeInfo) -> Obstacle:
     if name == PODS:
         text = f"{counted(requested, 'pod')} {'runs' if requested == 1 else 'run'} there, and {offered:,} may"
     elif amount > offered:
-        text = f"{facts['requests']} {name} asked for, and the whole node has {facts['allocatable']}"
+        text = f"{facts['requests']} {name} asked for, and the whole node has {rounded_text(name, offered)}"
     else:
-        free_of = f"{facts['free']} of {facts['allocatable']} free"
-        text = f"{facts['missing']} {name} missing ({facts['requests']} asked for, {free_of})"
+        free_of = f"{rounded_text(name, free)} of {rounded_text(name, offered)} free"
+        text = f"{rounded_text(name, amount - free, up=True)} {name} missing ({facts['requests']} asked for, {free_of})"
     return Obstacle("resource", text, facts, missing=amount - free)
 
 
@@ -204,7 +214,18 @@ def _less_by(resources: ResourceRequirements, resource: str, by: int) -> Resourc
 
 def amount_text(resource: str, amount: int) -> str:
     """An amount in scheduler units the way it is written in a manifest, exactly."""
-    return format_quantity(Fraction(amount, 1000) if resource == CPU else amount, binary=resource not in (CPU, PODS))
+    return format_quantity(Fraction(amount, 1000) if resource == CPU else amount, binary=_is_in_bytes(resource))
+
+
+def rounded_text(resource: str, amount: int, *, up: bool = False) -> str:
+    """An amount for people to read: bytes that are no whole mebibytes, as nodes report them, are rounded to some."""
+    if _is_in_bytes(resource) and abs(amount) >= 10 * MEBIBYTE:
+        amount = (-(-amount // MEBIBYTE) if up else amount // MEBIBYTE) * MEBIBYTE
+    return amount_text(resource, amount)
+
+
+def _is_in_bytes(resource: str) -> bool:
+    return resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
 
 
 UNRESOLVABLE = 1 << 62

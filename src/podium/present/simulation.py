@@ -305,15 +305,19 @@ def change_lines(
     changes: Sequence[ChangedObject],
     steps: Sequence[RolloutStep] | None = None,
     *,
+    unchanged: int = 0,
     width: int = WIDTH,
     everything: bool = False,
 ) -> list[Line]:
-    """What changes, which pods that replaces, where the new ones go, and the steps; no lines if nothing changes.
+    """What changes, which pods that replaces, where the new ones go, and the steps.
 
-    Of many objects and steps ten are shown, or `everything`.
+    Of many objects and steps ten are shown, or `everything`. Where nothing changes, that is said if a later file
+    repeats objects, of which `unchanged` is the number.
     """
     if not changes:
-        return []
+        repeated = f"{counted(unchanged, 'object')} as {'it is' if unchanged == 1 else 'they are'}"
+        text = f"No object changes: the later files repeat {repeated}."
+        return [*wrapped(text, width), Line("")] if unchanged else []
     lines = [Line("WHAT CHANGES", "bold")]
     shown = changes if everything else changes[:TOP]
     for change in shown:
@@ -404,9 +408,11 @@ def changes_document(changes: Sequence[ChangedObject], steps: Sequence[RolloutSt
 
 
 MOST_UNPLACED = 10
+ALWAYS_SHOWN = (CPU, MEMORY, PODS)
+"""Resources whose use is told even if nothing asks for them."""
 
 
-def timeline_lines(result: TimelineResult) -> list[Line]:
+def timeline_lines(result: TimelineResult, *, width: int = WIDTH) -> list[Line]:
     """What came of the pods, how long they waited, and how full the cluster was."""
     bound = [life for life in result.lives if life.bound is not None]
     lines = [
@@ -418,15 +424,22 @@ def timeline_lines(result: TimelineResult) -> list[Line]:
     ]
     lines += _happened(result)
     lines += _scaling(result)
-    lines += _fullness(result)
-    return lines + _unplaced(result.unplaced)
+    lines += [*_fullness(result), *_unplaced(result.unplaced)]
+    return [part for line in lines for part in _within(width, line)]
+
+
+def _within(width: int, line: Line) -> list[Line]:
+    """The line in as many as it takes, the following ones further in."""
+    text = line.text.lstrip()
+    indent = line.text.removesuffix(text)
+    return wrapped(text, width, first=indent, then=indent + "    ", style=line.style)
 
 
 def _quantiles(waits: Sequence[float]) -> str:
     if not waits:
         return "no pod got one"
     ordered = sorted(waits)
-    shares = ((0.5, "half"), (0.9, "90 %"), (0.99, "99 %"), (1.0, "all"))
+    shares = ((0.5, "half"), (0.9, "90%"), (0.99, "99%"), (1.0, "all"))
     return ", ".join(f"{name} at most {_waiting_time(_quantile(ordered, share))}" for share, name in shares)
 
 
@@ -470,7 +483,8 @@ def _fullness(result: TimelineResult) -> list[Line]:
     lines = [Line(f"queue: at most {counted(deepest.queued, 'pod')}, at {time_label(deepest.time)}")]
     for name in resources_of(result.samples):
         mean, most = mean_utilisation(result.samples, name), max(one.utilisation(name) for one in result.samples)
-        lines.append(Line(f"{name} requested: {mean:.1%} on average, at most {most:.1%}"))
+        if most or name in ALWAYS_SHOWN:
+            lines.append(Line(f"{name} requested: {mean:.1%} on average, at most {most:.1%}"))
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -177,7 +178,9 @@ class DaskWorkers:
                 # Dask would have large data scattered, which is lost with the worker that has it.
                 warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
                 self._sent = shared, self._client.submit(pickle.loads, pickle.dumps(shared))
-        futures = [self._client.submit(method, self._sent[1], item, pure=False) for item in items]
+        # Dask reports a future that is interrupted while it is made.
+        with interrupts_held_back():
+            futures = [self._client.submit(method, self._sent[1], item, pure=False) for item in items]
         places = {future.key: place for place, future in enumerate(futures)}
         for future in _distributed().as_completed(futures):
             error = future.exception()
@@ -205,7 +208,7 @@ def local_processes(number: int) -> Iterator[Workers]:
             processes=True,
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
-            silence_logs=50,
+            silence_logs=logging.CRITICAL + 1,  # what it was doing when an interrupt came is no news
         )
     with cluster, distributed.Client(cluster) as client:
         yield DaskWorkers(client)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import starmap
 from typing import Literal, NamedTuple
 
 from podium.cluster import Cluster
@@ -73,13 +74,20 @@ class Heading(NamedTuple):
 
 
 def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], class_: str = "") -> Markup:
-    """A table with a line of headings; a cell may be a `Cell`."""
+    """A table with a line of headings; a cell may be a `Cell`.
+
+    One with text in other columns than the first is too wide for a phone: there its cells stand below each other.
+    """
     columns = [heading if isinstance(heading, Heading) else Heading(heading) for heading in headings]
+    stacks = not class_ and len(columns) > 2 and not all(column.right for column in columns[1:])
     head = [
         element("th", column.title, scope="col", class_="right" if column.right else "", title=column.explained)
         for column in columns
     ]
-    body = [element("tr", *(_cell(cell, column) for cell, column in zip(row, columns, strict=True))) for row in rows]
+    # The first cell names what the others speak of.
+    labels = [column.title if stacks and (column.right or column is not columns[0]) else "" for column in columns]
+    body = [element("tr", *starmap(_cell, zip(row, columns, labels, strict=True))) for row in rows]
+    class_ = "stack" if stacks else class_
     return element("table", element("thead", element("tr", *head)), element("tbody", *body), class_=class_)
 
 
@@ -89,10 +97,10 @@ def _is_name(cell: Cell) -> bool:
     return not isinstance(cell.content, Markup) and " " not in text and len(text) <= LONGEST_NAME
 
 
-def _cell(content: object, column: Heading) -> Markup:
+def _cell(content: object, column: Heading, label: str) -> Markup:
     cell = content if isinstance(content, Cell) else Cell(content)
     classes = " ".join(filter(None, ("right" if column.right else "", "name" if _is_name(cell) else "", cell.class_)))
-    return element("td", cell.content, class_=classes, style=cell.style, title=cell.title)
+    return element("td", cell.content, class_=classes, style=cell.style, title=cell.title, data_of=label)
 
 
 STYLE = """
@@ -147,6 +155,10 @@ footer { color: var(--dim); font-size: 12px; padding-top: 26px; padding-bottom: 
   th, td { padding: 4px 7px; } .heat th { min-width: 0; }
   .name:where(td:not(.right)) { white-space: normal; min-width: 5em; }
   span.name { display: inline-block; max-width: 100%; white-space: normal; }
+  .stack, .stack tbody, .stack tr, .stack td { display: block; } .stack thead, .stack td:empty { display: none; }
+  .stack tr { padding: 6px 0; border-bottom: 1px solid var(--line); }
+  .stack td { border: 0; padding: 1px 7px; text-align: left; } .stack td:first-child { font-weight: 600; }
+  .stack td[data-of]::before { content: attr(data-of) ": "; color: var(--dim); font-weight: 400; }
 }
 @media print {
   :root { color-scheme: light; }
