@@ -74,3 +74,9 @@ def test_explains_with_the_values_it_speaks_of() -> None:
     condition = Condition.parse("pending > before.pending and pending > 1", VALUES)
 
     assert condition.explained(VALUES) == "pending is 4, before.pending is 2"
+
+
+def test_a_share_that_is_compared_with_a_percentage_is_told_as_one() -> None:
+    values = {"pending": 4.0, "agreement": 0.259124}
+    condition = Condition.parse("agreement < 50% or pending > 3", values)
+    assert condition.explained(values) == "agreement is 25.9%, pending is 4"

@@ -325,9 +325,15 @@ class Condition:
         return _Evaluation(self.text, values).truth(self._expression)
 
     def explained(self, values: Mapping[str, float]) -> str:
-        """`pending is 4, before.pending is 2`: the values it speaks of."""
-        names = [ast.unparse(node) for node in ast.walk(self._expression) if isinstance(node, ast.Name | ast.Attribute)]
-        return ", ".join(f"{name} is {values[name]:.6g}" for name in dict.fromkeys(names) if name in values)
+        """`pending is 4, agreement is 25.9%`: the values it speaks of, as they are compared."""
+        nodes = list(ast.walk(self._expression))
+        names = [ast.unparse(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)]
+        shares = {name for node in nodes if isinstance(node, ast.Compare) for name in _compared_with_percentages(node)}
+        return ", ".join(
+            f"{name} is {values[name]:.1%}" if name in shares else f"{name} is {values[name]:.6g}"
+            for name in dict.fromkeys(names)
+            if name in values
+        )
 
 
 def _is_not(node: ast.expr) -> bool:
@@ -336,6 +342,13 @@ def _is_not(node: ast.expr) -> bool:
 
 def _is_percentage(node: ast.expr) -> TypeGuard[ast.BinOp]:
     return isinstance(node, ast.BinOp) and ast.unparse(node.right) == "100" and isinstance(node.left, ast.Constant)
+
+
+def _compared_with_percentages(node: ast.Compare) -> list[str]:
+    """The measures that a comparison puts beside a percentage."""
+    parts = (node.left, *node.comparators)
+    named = [ast.unparse(part) for part in parts if isinstance(part, ast.Name | ast.Attribute)]
+    return named if any(map(_is_percentage, parts)) else []
 
 
 class _Evaluation:
@@ -358,9 +371,8 @@ class _Evaluation:
     def _compared(self, node: ast.Compare) -> bool:
         parts = (node.left, *node.comparators)
         numbers = [self.number(part) for part in parts]
-        for part in parts if any(map(_is_percentage, parts)) else ():
-            name = ast.unparse(part)
-            if isinstance(part, ast.Name | ast.Attribute) and name.rpartition(".")[2] not in SHARES:
+        for name in _compared_with_percentages(node):
+            if name.rpartition(".")[2] not in SHARES:
                 share = next(ast.unparse(each.left) for each in parts if _is_percentage(each))
                 of = f"{share}% * pods" if "pods" in self._values else "a number"
                 raise InputError(f"condition {self._text!r}: {name} is not a share; compare it with {of}")
