@@ -159,9 +159,9 @@ class KnownDryRuns:
         """By resource state and by what each pod that may go requests, in the order in which they are spared."""
 
     def catch_up(self, size: int) -> set[int]:
-        """Forget the rows that changed, and make room for as many as there are.
+        """Forget the rows that changed, and make room for `size` rows.
 
-        The rows that were forgotten, unless that is all of them.
+        Returns the forgotten rows; none if all rows were forgotten.
         """
         changed, missing = self._changed.read(), size - len(self.kinds)
         if missing > 0:

@@ -170,6 +170,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_CANDIDATE = "no candidate node for preemption"
 
 FEW_ROWS = 4
+"""Up to this many changed rows are tried before the search, whether it needs them or not."""
 
 KEEP, CLEAR = None, ""
 """What a result without a node says about the pod's nomination so far."""
@@ -218,7 +219,7 @@ class Search:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The nodes where evicting pods helps, as the plugin chose among them; until the cluster changes."""
+        """The nodes where evicting pods helps, among which the plugin chose. Read it before the cluster changes."""
         return () if self._candidates is None else tuple(self._candidates.listed())
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
@@ -261,7 +262,7 @@ class Search:
         )
         changed = memory.catch_up(cluster.columns.capacity)
         if len(changed) <= FEW_ROWS and runs.recheck.rows_are_independent:
-            # Sooner or later they have to be tried, and then it takes another look at all rows.
+            # Found during the search, they would make it look at all rows twice.
             runs.look_at(changed, FEW_ROWS, memory)
         if not runs.recheck.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
             # Whatever else is known is from when rows were independent, and what is found now holds for now only.
