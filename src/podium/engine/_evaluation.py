@@ -147,7 +147,8 @@ class Evaluation:
         self.sample(NO_ROWS)
 
     def _filter(self) -> None:
-        """Find the feasible rows. The order in which filters reject does not matter here; `statuses` reconstructs it.
+        """Find the feasible rows. The order in which filters reject does not matter here; `statuses`
+        reconstructs it.
         """
         if self.pre_filter_status is not None:
             return
@@ -380,7 +381,8 @@ class Evaluation:
         return checked_numbers(plugin.name, "normalize", found, len(nodes))
 
     def scores(self, ranking: Ranking) -> Iterator[RowScores]:
-        """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is the result of `rank`.
+        """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is the result of
+        `rank`.
         """
         known, rows = {scored.plugin: scored for scored in ranking.scores}, self.feasible.rows
         for weighted in self.plan.outline.listed_scores:

@@ -1,4 +1,5 @@
-"""Keeps track of nominated pods, and runs filters again in trials: without preemption's victims, with nominated pods.
+"""Keeps track of nominated pods, and runs filters again in trials: without preemption's victims, with nominated
+pods.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ class Decision:
     node: str | None
     feasible: tuple[str, ...] = ()
     rejected: Mapping[str, Status] = field(default_factory=dict)
-    """Per rejected node, the status of the first filter that rejected it, or of all where the release collects reasons.
+    """Per rejected node, the status of the first filter that rejected it, or of all where the release collects
+    reasons.
     """
     absent: Status | None = None
     """The status of nodes that PreFilter excluded before any filter looked at them."""

@@ -58,7 +58,8 @@ class SchedulerOptions:
     sampling: Literal["all", "upstream"] = "all"
     """`upstream` evaluates part of the nodes of a large cluster, as kube-scheduler does; `all` evaluates every node."""
     equivalence_cache: bool = True
-    """Whether results are kept from pod to pod. If not, every pod is decided from scratch: same decisions, but slower.
+    """Whether results are kept from pod to pod. If not, every pod is decided from scratch: same decisions, but
+    slower.
     """
     assume_volumes: bool = False
     """Whether to ignore storage: every volume is assumed to exist and to be usable on every node."""
@@ -422,7 +423,8 @@ class Scheduler:
         return status
 
     def _settle(self, evaluation: Evaluation, node_name: str) -> None:
-        """Treat a placed pod as bound: the devices of its claims become available to other pods that share the claims.
+        """Treat a placed pod as bound: the devices of its claims become available to other pods that share the
+        claims.
         """
         for plugin in evaluation.plan.outline.reserve:
             plugin.settle(evaluation.state, evaluation.pod, node_name)

@@ -213,7 +213,8 @@ class StateOutcomes:
 
 
 class Rejections:
-    """Why each row is rejected by filters with kept results: the code of the first filter, in order, that rejects it.
+    """Why each row is rejected by filters with kept results: the code of the first filter, in order, that
+    rejects it.
     """
 
     MOST_BY_ROW = 64

@@ -334,7 +334,8 @@ class _Known:
         self.plan: Callable[[], Plan | None] = _no_plan
         """Returns None once the plan is dropped to save memory."""
         self.as_of = (-1, False, -1)
-        """The versions that `concerns` may depend on, and the generation of the plans, for which this record is valid.
+        """The versions that `concerns` may depend on, and the generation of the plans, for which this record is
+        valid.
         """
 
 

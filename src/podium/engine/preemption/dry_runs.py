@@ -1,4 +1,5 @@
-"""Dry runs: which pods to evict from each node so that a pod fits there, with the outcomes kept for pods of its kind.
+"""Dry runs: which pods to evict from each node so that a pod fits there, with the outcomes kept for pods of its
+kind.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ class KnownDryRuns:
         self.costs: Costs = np.zeros((0, len(CRITERIA)))
         """The costs of every row that is a candidate."""
         self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
-        """By resource state and the requests of the pods that may be evicted, in the order in which they are reprieved.
+        """By resource state and the requests of the pods that may be evicted, in the order in which they are
+        reprieved.
         """
 
     def catch_up(self, size: int) -> set[int]:

@@ -277,8 +277,7 @@ class Search:
 
     def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
         """Check the rows, beginning at a random one, `together` rows at a time."""
-        # The random draw is undone only if the search checks all rows, which it does not if enough candidates are
-        # known.
+        # The random draw is undone only if the search checks all rows; it does not if it knows enough candidates.
         kinds, rng = memory.kinds[rows], self._shared.rng
         before = None if are_enough(kinds, enough) else rng.getstate()
         offset = rng.randrange(len(rows))
