@@ -79,7 +79,7 @@ def explain(
         if source.verbose:
             remark(_shared_results(explained.decision, explain_pod(scheduler, found, profile).decision))
     error = explained.decision.error
-    # As text, the error is all there is to say, and it goes to stderr.
+    # As text, the error is the whole answer, and it goes to stderr.
     is_said = bool(error) and output in (Format.TABLE, Format.WIDE)
     if not write_report(html, lambda: _page(explained)) and not is_said:
         show(explained, output, every_node=every_node, per_node=per_node)
@@ -93,7 +93,7 @@ def _which_pod(siblings: Sequence[Pod]) -> str:
 
 
 def _shared_results(first: Decision, second: Decision) -> str:
-    """Which plugins' results two pods of one kind, decided one after the other, took from earlier ones."""
+    """Which plugins reused results, for two pods of one kind decided one after the other."""
     known, shared = (", ".join(decision.kept) or "none" for decision in (first, second))
     return f"results known from earlier pods of this kind: {known}; another one would share: {shared}"
 

@@ -145,7 +145,7 @@ def check_constraint(constraint: DeviceConstraint) -> None:
 
 
 def check_range(valid: CapacityRequestPolicyRange) -> None:
-    """InputError for an invalid step of a range."""
+    """InputError for a step that is not positive, or that has no minimum to start from."""
     if valid.step is not None and (valid.min is None or value(valid.step) <= 0):
         raise InputError(f"must be 1 or more and go with a min; got {valid.step!r}", "step")
 
