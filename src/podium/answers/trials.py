@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MOST_LOOKED_AT = 2_000
 """The maximum number of pods that are decided in full to find out which weights matter; of more pods, a sample is."""
 LOOKS, KINDS_AT_ONCE, SAMPLED = 20, 25, 500
-"""For timelines: how many moments are sampled, and how many workloads at each. For placements: how many pods."""
+"""Sample sizes: times and event times of a timeline, workloads at each of them, and pods of a placement."""
 
 Objective = Callable[[Simulation], float]
 TimelineObjective = Callable[["TimelineResult"], float]

@@ -267,7 +267,7 @@ class ChangeLog:
         self.head += 1
 
     def _make_room(self) -> None:
-        """Double the room; once the log is long, drop old entries instead."""
+        """Double the room; if the log is long, drop its older half first."""
         kept = self._rows if len(self._rows) < self.LIMIT else self._rows[len(self._rows) // 2 :]
         self._dropped += len(self._rows) - len(kept)
         self._rows = np.concatenate([kept, np.zeros_like(kept)])

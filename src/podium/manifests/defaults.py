@@ -56,7 +56,7 @@ def has_label_keys(spec: PodSpec) -> bool:
 def merge_into_constraints(
     constraints: list[TopologySpreadConstraint], labels: Labels
 ) -> list[TopologySpreadConstraint]:
-    """The constraints with the pod's own labels in their selectors; the same list when nothing changes."""
+    """The constraints with the pod's own labels merged into their selectors; the same list if nothing changes."""
 
     def merge(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
         selector = with_label_keys_merged(constraint.label_selector, constraint.match_label_keys, [], labels)

@@ -1,4 +1,4 @@
-"""What can be asked over HTTP: one type for each question, and the OpenAPI document made from these types."""
+"""The questions of the HTTP API: one type for each, and the OpenAPI document generated from these types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Manifest = dict[str, Any] | list[dict[str, Any]] | str
 
 
 def _about(description: str) -> Meta:
-    """What the OpenAPI document says of a field."""
+    """The description of a field in the OpenAPI document."""
     return Meta(description=description)
 
 
@@ -294,7 +294,7 @@ Asked = Question | Pods
 
 
 def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
-    """The question that a query string asks: names as in JSON, lists by naming a field several times."""
+    """Parse a question from a query string: names as in JSON, lists by repeating a field."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     hints = get_type_hints(kind)
     given: dict[str, Any] = {}
@@ -311,7 +311,7 @@ def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
 
 
 def _is_list(hint: Any) -> bool:
-    """Whether a field is a list, and nothing else but perhaps absent."""
+    """Whether a field is a list, or an optional list."""
     if get_origin(hint) is list:
         return True
     parts = [part for part in get_args(hint) if part is not type(None)]
@@ -319,7 +319,7 @@ def _is_list(hint: Any) -> bool:
 
 
 def convert(given: Mapping[str, Any], kind: type[Any], *, strict: bool = True) -> Any:
-    """A question out of plain values; InputError in one line."""
+    """Convert plain values to a question; InputError in one line."""
     try:
         return msgspec.convert(dict(given), kind, strict=strict)
     except msgspec.ValidationError as error:
@@ -327,7 +327,7 @@ def convert(given: Mapping[str, Any], kind: type[Any], *, strict: bool = True) -
 
 
 def from_json(body: bytes, kind: type[Any]) -> Any:
-    """A question out of JSON; InputError in one line."""
+    """Parse a question from JSON; InputError in one line."""
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
@@ -337,7 +337,7 @@ def from_json(body: bytes, kind: type[Any]) -> Any:
 
 
 def said(error: Exception) -> str:
-    """What msgspec says of a value, in our words: the field first."""
+    """msgspec's error about a value in our words: the field first."""
     message, at, path = str(error).rpartition(" - at `")
     return f"{path.rstrip('`').removeprefix('$.')}: {message}" if at else str(error)
 
@@ -362,7 +362,7 @@ REFUSALS = {
 
 
 def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
-    """The document for these questions, by the name that stands in their address."""
+    """The OpenAPI document for these questions, by their names in the address."""
     schemas, components = msgspec.json.schema_components(
         list(kinds.values()), ref_template="#/components/schemas/{name}"
     )
@@ -414,7 +414,7 @@ def _operation(name: str, about: str, more: Schema) -> Schema:
 
 
 def _parameters(schema: Schema, components: Mapping[str, Any]) -> list[Schema]:
-    """The fields that a query string can say: text, numbers, switches, and lists of those."""
+    """The fields that a query string can express: text, numbers, switches, and lists of those."""
     found = []
     for name, each in schema["properties"].items():
         simple = _simple(each, components)
