@@ -42,7 +42,7 @@ QUESTIONS = {
         "explain": CommandEntry("explain:explain", "Explain why a pod goes to its node, or fits on none"),
         "why-not": CommandEntry(
             "explain:why_not",
-            "Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it",
+            "Find out what keeps a pod off a node or makes another win, and the smallest changes that send it there",
         ),
     },
     "Ask about a cluster": {

@@ -133,7 +133,7 @@ def why_not(
     html: options.Html = None,
     deciding: options.DecidingByChance = options.DecidingByChance(),
 ) -> int:
-    """Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it.
+    """Find out what keeps a pod off a node or makes another win, and the smallest changes that send it there.
 
     Every suggestion was tried. A pod that runs already is decided again as if it did not run yet. Exit code 0 if the
     pod goes there already, 1 if not.
