@@ -45,10 +45,10 @@ def scores_by_node(plugin: ScorePlugin) -> bool:
 
 @lru_cache
 def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: str) -> bool:
-    """Whether the form for one node is equivalent to the form with arrays.
+    """Whether the form for one node may be used in place of the form with arrays.
 
-    It is if one class defines both, or if there is only one. A class that overrides one form only changes that form
-    only.
+    It may if the same class defines both, or if there is no array form. If a class overrides only one form, the other
+    one, inherited, is out of date.
     """
     latest = next(each for each in lineage if single in vars(each) or array in vars(each))
     is_alone = getattr(lineage[0], array) is getattr(point, array)

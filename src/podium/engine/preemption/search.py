@@ -81,7 +81,7 @@ def is_being_preempted(pod: Pod) -> bool:
 
 
 def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> Ints:
-    """The rows where evicting pods might help: all but those rejected as unresolvable."""
+    """The rows where evicting pods might help: those rejected as Unschedulable."""
     if isinstance(statuses, NodeStatuses):
         return statuses.rows_of(Code.UNSCHEDULABLE)
     rows = cluster.rows
@@ -339,9 +339,7 @@ def run_post_filter(
 
 
 def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework) -> Eviction | None:
-    """Where evicting pods could make room, without a dry run; None if a plugin decides it that Podium knows nothing
-    about.
-    """
+    """Where evicting pods could make room, without a dry run; None if only a user's PostFilter plugins decide it."""
     plugin = next((each for each in framework.post_filter if isinstance(each, DefaultPreemption)), None)
     if plugin is None and framework.post_filter:
         return None
