@@ -138,7 +138,7 @@ _NAMES = {
     "podium.plugins": ("IN_TREE",),
     "podium.testing": ("check_plugin",),
 }
-"""Where each public name lives. They are imported on first use, so that `podium --help` does not wait for NumPy."""
+"""The module of each public name. They are imported on first use, so that `podium --help` does not wait for NumPy."""
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

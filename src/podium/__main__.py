@@ -1,6 +1,6 @@
-"""Starts the command line. It is light, so that an interrupt while the rest is imported ends it without a traceback.
+"""Starts the command line. It is light, so that an interrupt during the other imports ends it without a traceback.
 
-The script that calls it, `scripts/podium-python`, sees to interrupts while it is imported itself.
+The script that calls it, `scripts/podium-python`, handles interrupts while this module is imported.
 """
 
 import os
@@ -21,12 +21,12 @@ def main() -> None:
 
 
 def _leave(number: int, frame: object) -> None:
-    """Leave at once: the importer of a module that is interrupted halfway would report that."""
+    """Exit at once: the importer of a half-imported module would report the interrupt."""
     os._exit(EXIT_INTERRUPTED)
 
 
 def _run() -> None:
-    # Who started this process may want it to ignore interrupts, as nohup does.
+    # The parent process may want it to ignore interrupts, as nohup does.
     heeds = callable(signal.getsignal(signal.SIGINT))
     if heeds:
         signal.signal(signal.SIGINT, _leave)
@@ -38,21 +38,23 @@ def _run() -> None:
             signal.signal(signal.SIGALRM, _interrupt)
         run()
     finally:
-        # Nothing is left to interrupt but the interpreter's own end, which would say so.
+        # Only the interpreter's own shutdown is left, which would report an interrupt.
         if heeds:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Interrupt, and do so again after some seconds: what is interrupted may drop the exception."""
+    """Interrupt, and repeat it after some seconds: the interrupted code may drop the exception."""
     sys.unraisablehook = _in_a_finaliser
     signal.setitimer(signal.ITIMER_REAL, REPEATED_AFTER)
     raise KeyboardInterrupt
 
 
 def _in_a_finaliser(dropped: "sys.UnraisableHookArgs") -> None:
-    """Repeat an interrupt that came in a finaliser, where Python drops it; do not report what fails there after one."""
+    """Repeat an interrupt that came in a finaliser, where Python drops it; suppress reports of finalisers that fail
+    after it.
+    """
     if dropped.exc_type is KeyboardInterrupt:
         signal.setitimer(signal.ITIMER_REAL, 0.01)
 

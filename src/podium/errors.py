@@ -20,7 +20,7 @@ class PodiumError(Exception):
 
 
 class InputError(PodiumError, ValueError):
-    """What the user gave cannot be used. `where` names the file and object, when known."""
+    """The user's input cannot be used. `where` names the file and object, if known."""
 
     def __init__(self, message: str, where: str = "") -> None:
         super().__init__(f"{where}: {message}" if where else message)
@@ -28,14 +28,14 @@ class InputError(PodiumError, ValueError):
         self.where = where
 
     def at(self, where: str) -> InputError:
-        """The same error, placed: callers that know the file and object add them on the way up."""
+        """The same error with its place: callers that know the file and object add them on the way up."""
         placed = type(self).__new__(type(self))
         InputError.__init__(placed, self.message, f"{where}: {self.where}" if self.where else where)
         return placed
 
 
 def os_problem(error: OSError) -> str:
-    """What the operating system says is wrong, such as `no such file or directory`."""
+    """The operating system's reason, for example `no such file or directory`."""
     return (error.strerror or str(error)).lower()
 
 

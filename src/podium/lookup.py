@@ -31,18 +31,18 @@ from podium.wording import did_you_mean, listed, near_names
 
 MOST_SUGGESTED, MOST_MEANT = 5, 3
 LEAST_PART = 3
-"""How many characters of a name suffice to suggest what has them."""
+"""The minimum number of characters for which names that contain them are suggested."""
 
 SHORT_KEYS = {
     "zone": ZONE,
     "region": REGION,
     "hostname": HOSTNAME,
 }
-"""Labels that have a short name."""
+"""Short names of labels."""
 
 
 def find_node(cluster: Cluster, name: str) -> str:
-    """The node of that name, or the only one whose name begins so; InputError if there is none, or several."""
+    """The node with this name, or the only one whose name begins with it; InputError if there is none, or several."""
     if name in cluster.rows:
         return name
     found = sorted(node for node in cluster.rows if name and node.startswith(name))
@@ -54,7 +54,7 @@ def find_node(cluster: Cluster, name: str) -> str:
 
 
 def find_nodes(cluster: Cluster, wanted: Iterable[str], selectors: Iterable[str] = ()) -> list[str]:
-    """The nodes that are meant, each once: by name (see `find_node`), or by labels (see `nodes_matching`)."""
+    """The requested nodes without repetition: by name (see `find_node`), or by labels (see `nodes_matching`)."""
     found: dict[str, None] = {}
     for text in wanted:
         found.update(dict.fromkeys(nodes_matching(cluster, text) if "=" in text else [find_node(cluster, text)]))
@@ -64,9 +64,9 @@ def find_nodes(cluster: Cluster, wanted: Iterable[str], selectors: Iterable[str]
 
 
 def nodes_matching(cluster: Cluster, selector: str) -> list[str]:
-    """The nodes whose labels are as `key=value,...` says, by name; InputError if there are none.
+    """The nodes whose labels match `key=value,...`, ordered by name; InputError if there are none.
 
-    `zone=`, `region=` and `hostname=` stand for the usual labels, `node=` for the name.
+    `zone=`, `region=` and `hostname=` mean the usual labels, `node=` the name.
     """
     wanted = [_pair(part, selector) for part in selector.split(",")]
     found = sorted(name for name in cluster.rows if all(_value(cluster, name, key) == text for key, text in wanted))
@@ -81,7 +81,7 @@ def _host(name: str) -> str:
 
 
 def _meant(name: str, known: Mapping[str, str]) -> str:
-    """What was likely meant by a name that is not there: names that are near, or that it is a part of."""
+    """Suggestions for a name that does not exist: similar names, or names that contain it."""
     near = near_names(_host(name), known, MOST_MEANT)
     parts = [each for each in sorted(known) if len(name) >= LEAST_PART and name in each]
     return did_you_mean([known[each] for each in near or parts[:MOST_MEANT]])
@@ -99,7 +99,7 @@ def _value(cluster: Cluster, name: str, key: str) -> str | None:
 
 
 def _known_values(cluster: Cluster, wanted: Sequence[tuple[str, str]]) -> str:
-    """` (zone is one of a, b)`, for the first label that no node has with such a value."""
+    """` (zone is one of a, b)`, for the first label that no node has with the wanted value."""
     for key, value in wanted:
         known = sorted({found for name in cluster.rows if (found := _value(cluster, name, key)) is not None})
         if value not in known:
@@ -117,28 +117,28 @@ KINDS = {
     **dict.fromkeys(("job", "jobs"), "Job"),
     **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
 }
-"""The names that kubectl has for what pods belong to."""
+"""kubectl's names for kinds of workloads."""
 
 
 class FoundPod(NamedTuple):
-    """A pod, and the objects it is one of."""
+    """A pod, and the objects that contain it."""
 
     pod: Pod
     objects: Objects
     is_wanted: bool = True
-    """False for the pod of a workload that wants none now, scaled to zero or suspended."""
+    """False for the pod of a workload that has none now, because it is scaled to zero or suspended."""
 
 
 def find_pod(objects: Objects, name: str, namespace: str | None) -> FoundPod:
-    """The pod of that name (`name`, `namespace/name` or `kind/name`).
+    """The pod with this name (`name`, `namespace/name` or `kind/name`).
 
-    A workload's name stands for its first pending pod, else for its first pod, else for the first it would make.
+    A workload's name means its first pending pod, else its first pod, else the first that it would create.
     """
     first, _, wanted = name.rpartition("/")
     if "/" in first:
-        # The API server takes no name with a slash, but a file may have one.
+        # The API server accepts no name with a slash, but a file may have one.
         first, wanted = next(((pod.namespace, pod.name) for pod in objects.of(Pod) if pod.key == name), (first, wanted))
-    # kubectl writes kinds with their group, too: deployment.apps/web.
+    # kubectl also writes kinds with their group: deployment.apps/web.
     is_namespace = first in {pod.namespace for pod in objects.of(Pod)}
     kind = "" if is_namespace else KINDS.get(first.lower().partition(".")[0], "")
     wanted_namespace = "" if kind else first
@@ -169,7 +169,7 @@ def find_pod(objects: Objects, name: str, namespace: str | None) -> FoundPod:
 
 
 def _lacks_claims(pod: Pod) -> bool:
-    """Whether claims are still to be made from templates for a pod."""
+    """Whether claims are still to be created from templates for a pod."""
     made = {status.name for status in pod.status.resource_claim_statuses}
     return any(each.resource_claim_template_name and each.name not in made for each in pod.spec.resource_claims)
 
@@ -179,7 +179,7 @@ def _named(objects: Objects, name: str, namespace: str | None) -> list[Pod]:
 
 
 def pods_of_workload(objects: Objects, pod: Pod, name: str) -> list[Pod]:
-    """The pods that belong to the same workload of that name, the pod itself among them."""
+    """The pods of the same workload with this name, including the pod itself."""
     workload = _workload_of(pod, name)
     pods = _within(objects, pod.namespace)
     return [each for each in pods if _workload_of(each, name) == workload and not each.finished]
@@ -193,7 +193,7 @@ def _workload_of(pod: Pod, name: str) -> str:
 
 
 def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind: str) -> list[Pod]:
-    """Of each workload of that name, a pending pod if there is one, else the first."""
+    """One pod of each workload with this name: a pending pod if there is one, else the first."""
     first: dict[tuple[str, str], Pod] = {}
     cron_jobs = _jobs_of_cron_jobs(objects)
     for pod in _within(objects, namespace):
@@ -211,7 +211,7 @@ def _first_of_workload(objects: Objects, name: str, namespace: str | None, kind:
 
 
 def _with_pods_of(objects: Objects, name: str, namespace: str | None, kind: str) -> Objects:
-    """The objects where a workload of that name that makes no pods now, scaled to zero or suspended, makes one."""
+    """The objects, where a workload with this name that is scaled to zero or suspended has one pod."""
     priorities = Priorities(objects)
     return objects.replaced(
         _making_pods(obj, priorities)
@@ -236,9 +236,9 @@ def _within(objects: Objects, namespace: str | None) -> Iterable[Pod]:
 
 
 def _hint(objects: Objects, wanted: str, kind: str) -> str:
-    """What was likely meant: workloads as kind/name, pods as namespace/name."""
+    """Suggestions for a name: workloads as kind/name, pods as namespace/name."""
     pods, kinds = objects.of(Pod), set(KINDS.values())
-    # Also those that have no pods.
+    # Including workloads without pods.
     workloads = {f"{type(obj).__name__}/{obj.name}" for obj in objects if type(obj).__name__ in kinds}
     if not workloads:
         return ", which has no pods at all"
@@ -250,14 +250,14 @@ def _hint(objects: Objects, wanted: str, kind: str) -> str:
 
 
 def named_after(pod: Pod, name: str) -> Pod:
-    """A workload's pod under the workload's name: more of them will be numbered."""
+    """A workload's pod under the workload's name, to which numbers are added for further pods."""
     return replace(pod, metadata=replace(pod.metadata, name=name))
 
 
 def first_pods(objects: Objects, where: str) -> list[Pod]:
-    """Of each pod and workload among objects the first pod it would make, named after the workload.
+    """The first pod of each pod and workload among the objects, named after the workload.
 
-    Workloads that make none now, being scaled to zero or suspended, are asked what they would make.
+    This includes workloads that are scaled to zero or suspended.
     """
     priorities = Priorities(objects)
     willing = Objects(_making_pods(obj, priorities) for obj in objects)
@@ -275,7 +275,7 @@ def first_pods(objects: Objects, where: str) -> list[Pod]:
 
 
 def _making_pods(obj: Object, priorities: Priorities) -> Object:
-    """A workload that makes at least one pod; of a DaemonSet the pod itself, bound for no node."""
+    """A copy of a workload that creates at least one pod; for a DaemonSet the pod itself, for no particular node."""
     match obj:
         case ReplicaSet() if obj.metadata.controller is not None:
             return obj
@@ -299,23 +299,23 @@ def _one_at_once(spec: JobSpec) -> JobSpec:
 
 
 def brought_along(objects: Objects, others: Objects) -> list[Object]:
-    """What a file of workloads adds to the objects or replaces among them.
+    """The objects that a file of workloads adds or replaces.
 
-    Its pods and nodes are left out, and its claims and volumes where there are such already: those may be bound.
+    Its pods and nodes are left out, and so are claims and volumes that exist already, as they may be bound.
     """
     taken = {obj.identity for obj in objects if isinstance(obj, PersistentVolumeClaim | PersistentVolume)}
     return [obj for obj in others if not isinstance(obj, Pod | Node) and obj.identity not in taken]
 
 
 def with_those_of(objects: Objects, others: Objects) -> Objects:
-    """The objects together with what a file of workloads brings along."""
+    """The objects together with those that a file of workloads adds."""
     new = brought_along(objects, others)
     replaced = {obj.identity for obj in new}
     return objects.replaced([*(obj for obj in objects if obj.identity not in replaced), *new], ())
 
 
 def as_more_of(pod: Pod, objects: Objects, profile: str | None) -> Pod:
-    """The pod with the priority that its class has among the objects, and the profile that is to decide it."""
+    """The pod with its class's priority among the objects, and the profile that is to decide it."""
     priorities = Priorities(objects)
     if pod.spec.priority_class_name in priorities.classes:
         unset = replace(pod.spec, priority=None, preemption_policy=None)

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 MANY = 50_000
-"""So many new objects are worth being kept from the next collection."""
+"""From this many new objects on, it pays to keep them from the next collection."""
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """No garbage collection meanwhile: it would go through all the objects again and again and find nothing."""
+    """Pause garbage collection: it would scan all objects again and again and find nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
-            # Counting what is frozen takes as long as looking through it, so for a few objects it is not asked.
+            # Counting frozen objects takes as long as scanning them, so it is not done for a few objects.
             if gc.get_count()[0] > MANY and not gc.get_freeze_count():
                 # Moves all objects to the oldest generation, so that the next collection does not scan them.
                 gc.freeze()
@@ -30,7 +30,7 @@ def collector_paused() -> Iterator[None]:
 
 @contextmanager
 def collector_relaxed() -> Iterator[None]:
-    """Collect garbage a hundred times less often meanwhile: deciding makes many objects and hardly any garbage."""
+    """Collect garbage a hundred times less often: deciding creates many objects and hardly any garbage."""
     young, *older = gc.get_threshold()
     gc.set_threshold(100 * young, *older)
     try:
@@ -44,9 +44,9 @@ _set = dict.__setitem__
 
 
 class RecentlyUsed(dict[Hashable, V]):
-    """Keeps the values that were read or written last: no more than `most` of them, and no fewer than half of that.
+    """Keeps the most recently used values: at most `most` of them, and at least half of that.
 
-    Reading a key that is not there gives None. Values in use are never dropped between two uses that are close.
+    Reading a missing key gives None. A value is not dropped if it is used again before `most // 2` others are.
     """
 
     __slots__ = ("_half", "_old", "turns")
@@ -56,10 +56,10 @@ class RecentlyUsed(dict[Hashable, V]):
         self._half = max(most // 2, 1)
         self._old: dict[Hashable, V] = {}
         self.turns = 0
-        """How often half of it was set aside; what is not read before the next time is dropped then."""
+        """How often half of the values were set aside; values not read before the next time are dropped then."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Made first: pickle would put the values in before the object knows how many it keeps.
+        # Created first: pickle would insert values before the object knows how many it keeps.
         state = None, {"_old": self._old, "turns": self.turns}
         return type(self), (2 * self._half,), state, None, iter(list(self.items()))
 
@@ -80,7 +80,7 @@ class RecentlyUsed(dict[Hashable, V]):
         self.turns += 1
 
     def get_or_make(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key; one that is not there is made and kept."""
+        """The value of a key; if it is missing, it is made and kept."""
         found = self.get(key)
         if found is None:
             found = self._old.get(key)

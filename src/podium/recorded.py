@@ -1,7 +1,7 @@
-"""Recorded decisions: cases as JSON lines, decided again and compared with what kube-scheduler did.
+"""Recorded decisions: cases as JSON lines, decided again and compared with kube-scheduler's.
 
-A line is a case (`name`, `objects`, `pods`, `config`), or a case with what was recorded for it: by one release (`case`,
-`expect`), or by several (`case`, `releases`).
+A line is a case (`name`, `objects`, `pods`, `config`), or a case with its recording: by one release (`case`, `expect`),
+or by several (`case`, `releases`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from podium.plugins import IN_TREE
 
 STDIN = "-"
 MOST_BYTES = 256 << 20
-"""How large one case may be, as JSON."""
+"""The maximum size of one case, in bytes of JSON."""
 HEAD = 4096
-"""How many bytes show whether a file is text."""
+"""How many bytes are read to see whether a file is text."""
 _GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ"
 _MAY_BE_MISSING = frozenset(("DynamicResources",))
-"""Score plugins that give every node 0 and may be left out of a profile for that."""
+"""Score plugins that give every node 0, and may therefore be left out of a profile."""
 _COMPARED_APART = frozenset(("pod", "error", "rejected", "absent", "failed", "failed_predicates", "scores", "totals"))
 
 
@@ -46,32 +46,32 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods: list[dict[str, Any]] = []
     config: dict[str, Any] | None = None
     preempt: bool = False
-    """Whether a pod that fits nowhere goes on to PostFilter."""
+    """Whether PostFilter runs for a pod that fits nowhere."""
     provider: str = DEFAULT_PROVIDER
     feature_gates: dict[str, bool] = {}
     env: dict[str, str] = {}
-    """With `provider` and `feature_gates`, what the schedulers before v1.36 were started with."""
+    """With `provider` and `feature_gates`, the settings of the schedulers before v1.36."""
 
 
 class _Line(Case, frozen=True, kw_only=True, rename="camel"):
     case: Case | None = None
     expect: dict[str, Any] | None = None
     releases: dict[str, msgspec.Raw] = {}
-    """By release, what is `expect` otherwise."""
+    """By release, what `expect` is for a single release."""
 
 
 _DECODER = msgspec.json.Decoder(_Line)
 
 
 class Record(NamedTuple):
-    """A case, and what was recorded for it, if anything was."""
+    """A case and its recording, if there is one."""
 
     case: Case
     expect: dict[str, Any] | None
 
 
 class Mismatch(NamedTuple):
-    """One thing that was recorded differently; `node` and `plugin` are empty where they do not apply."""
+    """One difference from the recording; `node` and `plugin` are empty if they do not apply."""
 
     case: str
     pod: str
@@ -91,9 +91,10 @@ class Mismatch(NamedTuple):
 
 
 def read_records(source: str, release: AnyRelease = CURRENT) -> Iterator[Record]:
-    """The records of a file of JSON lines, plain, gzip or xz, or of stdin (`-`), as they come in; InputError for none.
+    """The records in a file of JSON lines, plain, gzip or xz, or in stdin (`-`), one at a time; InputError if there are
+    none.
 
-    Of lines with the recordings of several releases, those that have one of `release`.
+    Of lines with recordings of several releases, only those with one of `release`.
     """
     name = "stdin" if source == STDIN else source
     is_empty = True
@@ -113,7 +114,7 @@ def read_records(source: str, release: AnyRelease = CURRENT) -> Iterator[Record]
 
 
 def read_case(source: str) -> Case:
-    """The one case that a file, or stdin, holds as JSON; line breaks do not matter."""
+    """The single case in a file, or in stdin, as JSON; line breaks do not matter."""
     name = "stdin" if source == STDIN else source
     text = bytearray()
     for part in _lines(source, name):
@@ -139,7 +140,7 @@ def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
 
 
 def _unpacked_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
-    """The lines of a stream, each of at most `MOST_BYTES`, so that one without an end is found out."""
+    """The lines of a stream, each at most `MOST_BYTES` long, so that a line without an end is detected."""
     first = stream.readline(HEAD)
     if not first.startswith((_GZIP_MAGIC, _XZ_MAGIC)) and b"\0" in first:
         raise InputError("is not JSON: it has zero bytes", name)
@@ -192,8 +193,9 @@ def decide(
 ) -> dict[str, Any]:
     """Decide a case's pods in order, each placed before the next; the smallest name wins a tie.
 
-    The answer has the shape of a recorded expectation. A case that cannot be used, or whose configuration would be
-    refused, has an `error` and no `decisions`; one without pods asks whether its configuration is `accepted`.
+    The answer has the shape of a recorded expectation. For a case that cannot be used, or whose configuration would be
+    refused, it has an `error` and no `decisions`; for a case without pods it says whether its configuration is
+    `accepted`.
     """
     try:
         scheduler, pods = prepare(case, registry, release, equivalence_cache=equivalence_cache)
@@ -241,7 +243,7 @@ def prepare(
 def verify(
     record: Record, registry: Registry = IN_TREE, release: AnyRelease = CURRENT, *, equivalence_cache: bool = True
 ) -> list[Mismatch]:
-    """Every difference between what was recorded and what is decided now; wording of errors is not compared."""
+    """Every difference between the recording and the decision now; the wording of errors is not compared."""
     if record.expect is None:
         raise InputError(f"case {record.case.name!r} has no recorded decisions to compare with; use `podium decide`")
     answer = decide(record.case, registry, release, equivalence_cache=equivalence_cache)
@@ -265,7 +267,7 @@ def compare(case: str, expected: JsonObject, got: JsonObject) -> Iterator[Mismat
 
 
 def _compare_decisions(expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
-    """The differences of one pod, not yet placed in case and pod. Absent and empty are the same."""
+    """The differences of one pod; case and pod are filled in later. Absent and empty are the same."""
     if expected.get("pod") != got.get("pod"):
         yield _difference("pod", expected.get("pod"), got.get("pod"))
     if expected.get("error") or got.get("error"):
@@ -295,7 +297,9 @@ def _compare_rejections(expected: JsonObject, got: JsonObject) -> Iterator[Misma
 
 
 def _compare_failures(field: str, expected: JsonObject, got: JsonObject) -> Iterator[Mismatch]:
-    """The differences in who rejected nodes and why, in the shape of the old releases; order does not matter."""
+    """The differences in which predicates rejected nodes and why, in the shape of the old releases; order does
+    not matter.
+    """
     for node in sorted(expected.keys() | got.keys()):
         if set(expected.get(node) or ()) != set(got.get(node) or ()):
             yield _difference(field, expected.get(node), got.get(node), node)
@@ -317,7 +321,7 @@ def _differing(expected: JsonObject, got: JsonObject) -> Iterator[tuple[str, Any
 
 
 def _status(status: JsonObject | None) -> tuple[str, str, frozenset[str]] | None:
-    """A status so that equal ones are equal: in which order reasons stand does not matter."""
+    """A status in a form in which the order of reasons does not matter."""
     if status is None:
         return None
     return status.get("plugin", ""), status.get("code", ""), frozenset(status.get("reasons") or ())

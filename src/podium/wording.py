@@ -1,4 +1,4 @@
-"""Numbers and lists of names as they stand in sentences: `1 pod`, `2 pods`, `a, b and 3 more`."""
+"""Numbers and lists of names in sentences: `1 pod`, `2 pods`, `a, b and 3 more`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """`a, b, c and 7 more`: at most so many names."""
+    """At most `most` names: `a, b, c and 7 more`."""
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most:,} more"
@@ -27,14 +27,14 @@ def joined(parts: Sequence[str]) -> str:
 
 
 NEAR = 0.75
-"""How much of two names has to agree for one to be a likely mistake for the other."""
+"""How similar two names must be for one to be a likely misspelling of the other."""
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The known names for which this one is a likely mistake, the nearest first."""
+    """The known names that this name may be a misspelling of, most similar first."""
     names = list(known)
     close = get_close_matches(name, names, n=len(names) or 1, cutoff=NEAR)
-    # Of names that are as near, those that begin like it are.
+    # Among equally similar names, those with the same beginning come first.
     close.sort(key=lambda each: (-SequenceMatcher(None, each, name).ratio(), -_shared_beginning(each, name)))
     return close[:most] or [each for each in names if each.lower() == name.lower()][:most]
 
@@ -44,7 +44,7 @@ def _shared_beginning(one: str, other: str) -> int:
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """`; did you mean a, b or c?`; nothing if there are no names."""
+    """`; did you mean a, b or c?`; empty if there are no names."""
     return f"; did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
 
 
@@ -60,7 +60,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def csv_cell(value: object) -> object:
-    """A value for a cell of CSV: control characters of names from the input are written as escapes."""
+    """A value for a CSV cell; control characters in names from the input are escaped."""
     if isinstance(value, str) and not value.isprintable():
         return "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
     return value

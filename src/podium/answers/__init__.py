@@ -1,4 +1,4 @@
-"""Answers to the questions people have about a cluster, each a function with a typed result."""
+"""Answers to questions about a cluster; each answer is a function with a typed result."""
 
 from podium.answers._candidate_changes import SpecConstraint
 from podium.answers._replicas import pods_of

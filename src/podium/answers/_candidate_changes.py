@@ -1,5 +1,5 @@
-"""Changes that may send a pod to a node, the `Situation` on which each is tried, and what in a spec keeps a pod off
-nodes.
+"""Finds changes that may send a pod to a node, the `Situation` to try them on, and the constraints of a spec that keep
+a pod off nodes.
 """
 
 from __future__ import annotations
@@ -47,22 +47,24 @@ class Situation:
         config: KubeSchedulerConfiguration,
         options: SchedulerOptions,
     ) -> None:
-        """`config` is what the configuration of the options comes to, and what changes of it start from."""
+        """`config` is the configuration of the options, decoded; configuration changes start from it."""
         self.cluster = cluster.fork()
         self.cluster.end(pod)
         self.pod, self.config, self.options = pod, config, options
         self._schedulers: list[tuple[KubeSchedulerConfiguration, Scheduler]] = []
         self._undo: list[Callable[[], object]] = []
         self.decisions = 0
-        """How many decisions were made."""
+        """The number of decisions made so far."""
 
     def decide(self) -> Decision:
-        """Decide where the pod goes as things are."""
+        """Decide where the pod goes now."""
         self.decisions += 1
         return self._scheduler().decide(self.pod)
 
     def _scheduler(self) -> Scheduler:
-        """A scheduler of the configuration; the first one is kept, the others serve a change of configuration."""
+        """A scheduler for the current configuration; the first one is kept, others are made for a changed
+        configuration.
+        """
         for config, scheduler in self._schedulers:
             if config is self.config:
                 return scheduler
@@ -83,7 +85,7 @@ class Situation:
 
     @contextmanager
     def with_changes(self, changes: Iterable[Change]) -> Iterator[None]:
-        """Make these changes for the length of the block."""
+        """Apply these changes for the length of the block."""
         before = len(self._undo)
         try:
             for change in changes:
@@ -94,7 +96,7 @@ class Situation:
                 self._undo.pop()()
 
     def edit_pod(self, edit: Callable[[Pod], Pod]) -> None:
-        """Change the pod that is to be placed."""
+        """Change the pod to be placed."""
         before = self.pod
         self._undo.append(lambda: setattr(self, "pod", before))
         self.pod = edit(before)
@@ -138,20 +140,20 @@ class Situation:
 
 
 MOST_EVICTED = 4
-"""How many pods are tried one by one to make a node score better."""
+"""The maximum number of pods evicted one by one to improve a node's score."""
 MOST_SINGLE = 5
-"""How many pods are tried one by one where no plugin says which pod is in the way."""
+"""The maximum number of pods evicted one by one if no plugin names a pod in the way."""
 MOST_CORDONED = 2
 HIGHEST_WEIGHT = 100
 
 
 def wins(decision: Decision, node: str) -> bool:
-    """Whether the pod goes to the node however ties are broken."""
+    """Whether the pod goes to the node, however ties are broken."""
     return decision.ties == (node,)
 
 
 def rejection(decision: Decision, node: str) -> Status | None:
-    """Why the node is rejected; None if it is feasible, or was not looked at because enough other nodes were."""
+    """Why the node is rejected; None if it is feasible, or if sampling did not reach it."""
     if decision.error:
         return Status.unresolvable(decision.error)
     if node in decision.feasible:
@@ -161,7 +163,7 @@ def rejection(decision: Decision, node: str) -> Status | None:
 
 
 def candidate_changes(situation: Situation, decision: Decision, node: str) -> list[Change]:
-    """Changes each of which may bring the pod nearer to the node; only a decision with them can tell."""
+    """Changes that may each bring the pod closer to the node; only a decision with them can tell."""
     status = rejection(decision, node)
     if status is None:
         return list(_score_changes(situation, decision, node))
@@ -171,7 +173,7 @@ def candidate_changes(situation: Situation, decision: Decision, node: str) -> li
 
 
 def _filter_changes(situation: Situation, decision: Decision, rejected: RejectedPod) -> list[Change]:
-    """What the plugins that reject the node suggest; else evict a pod, where the status says that this may help."""
+    """The fixes of the plugins that reject the node; without any, evict a pod if the status says that this may help."""
     names = (rejected.status.plugin,) if rejected.status.plugin else decision.narrowed_by
     plugins = situation.framework.plugins
     found = [change for name in names if name in plugins for change in plugins[name].fixes(rejected)]
@@ -198,7 +200,7 @@ def _score_changes(situation: Situation, decision: Decision, node: str) -> Itera
 
 
 def _weights(decision: Decision, node: str, profile: str) -> Iterator[Change]:
-    """For each plugin the weight nearest to its own with which the node comes out ahead of all others."""
+    """For each plugin, the weight closest to its own with which the node ranks ahead of all others."""
     for scores in decision.scores:
         weight = _winning_weight(decision.totals, scores.normalized, scores.weight, node)
         if weight is not None:
@@ -206,7 +208,7 @@ def _weights(decision: Decision, node: str, profile: str) -> Iterator[Change]:
 
 
 def _winning_weight(totals: Mapping[str, int], scores: Mapping[str, int], weight: int, node: str) -> int | None:
-    """The weight that makes one node's total the highest; None if there is none up to the highest sensible one.
+    """The weight that makes one node's total the highest; None if there is none up to the highest sensible weight.
 
     Another weight adds `(new - old) * score` to every total, so each other node allows an interval of weights.
     """
@@ -264,7 +266,7 @@ def _remove_gates(pod: Pod) -> Change:
 
 
 def _set_weight(profile: str, plugin: str, before: int, after: int) -> Change:
-    """Give a plugin another weight at Score; 0 disables it there."""
+    """Change a plugin's weight at Score; 0 disables it there."""
 
     def edit(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
         def weigh(refs: Sequence[PluginRef]) -> tuple[PluginRef, ...]:
@@ -297,7 +299,7 @@ class SpecConstraint:
     what: str
     """The constraint in words."""
     nodes: int
-    """How many nodes it rules out that nothing before it did."""
+    """How many nodes it rules out that no earlier constraint did."""
     alone: bool
     """Whether the pod would fit without it."""
 
@@ -306,9 +308,9 @@ class SpecConstraint:
 
 
 def spec_constraints(scheduler: Scheduler, pod: Pod) -> tuple[SpecConstraint, ...]:
-    """The constraints that keep a pending pod from nodes, what rules out most of them first.
+    """The constraints that keep a pending pod from nodes, the one that rules out most nodes first.
 
-    Room and taints are no constraints of the pod: the scheduler's message names them.
+    Free resources and taints are not constraints of the pod: the scheduler's message names them.
     """
     decision = scheduler.decide(pod)
     counts = Counter(kind for kind in map(_kind, _rejecting(decision)) if kind)
@@ -321,7 +323,7 @@ def spec_constraints(scheduler: Scheduler, pod: Pod) -> tuple[SpecConstraint, ..
 
 
 def _rejecting(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Plugin and reason for each node."""
+    """The rejecting plugin and the reason, for each node."""
     for status in decision.rejected.values():
         for reason in status.reasons:
             yield status.plugin, reason
@@ -425,7 +427,7 @@ def _claims(pod: Pod) -> list[str]:
 
 
 def _placed_claim(name: str, pod: Pod, cluster: Cluster) -> str:
-    """Where the volume of a claim can be used, or the claim if that is not what keeps the pod."""
+    """Where the volume of a claim can be used; the claim's name if its volume is not the constraint."""
     claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
     volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name) if claim else None
     affinity = volume.spec.node_affinity if volume else None

@@ -1,4 +1,4 @@
-"""Pods that lose their node: what PodDisruptionBudgets allow, which pods come back, and where they go."""
+"""Pods that lose their node: what PodDisruptionBudgets allow, which pods are recreated, and where they go."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEVERAL = "more than one PodDisruptionBudget covers it, which the eviction API d
 
 
 class Health(NamedTuple):
-    """How many of a budget's pods are healthy, how many have to be, and how many there should be."""
+    """The number of a budget's pods that are healthy, that must be healthy, and that are expected."""
 
     healthy: int
     desired: int
@@ -39,7 +39,7 @@ class Health(NamedTuple):
 
     @property
     def allowed(self) -> int:
-        """How many may be disrupted now."""
+        """How many pods may be disrupted now."""
         return max(self.healthy - self.desired, 0) if self.expected > 0 else 0
 
 
@@ -53,10 +53,10 @@ class _Budget:
 
 
 class BudgetHealth:
-    """The budgets of a cluster, counted from the pods as often as asked, here or on a copy of the cluster.
+    """The budgets of a cluster, counted from the pods on every call, here or on a copy of the cluster.
 
-    What the status of a budget says is not used: it is about the moment the input was taken. A pod is healthy if it is
-    on a node, not terminating, and no condition says that it is not ready. Pods that are recreated keep their names.
+    A budget's status is not used: it describes the moment the input was taken. A pod is healthy if it is on a node, not
+    terminating, and no condition says that it is not ready. Recreated pods keep their names.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -73,19 +73,19 @@ class BudgetHealth:
         return [key for key, budget in self._budgets.items() if budget.covers(pod)]
 
     def health(self, name: str, cluster: Cluster) -> Health:
-        """How a budget stands on a cluster."""
+        """The health of a budget on a cluster."""
         found = (cluster.find_pod(pod.key) for pod in self._covered[name])
         healthy = sum(each is not None and each[1] is not None and is_healthy(each[0]) for each in found)
         return Health(healthy, self._desired(name), self._expected[name])
 
     def forbids(self, pod: Pod, cluster: Cluster) -> str:
-        """Why the eviction API refuses to evict a pod from a cluster; empty if it does not."""
+        """Why the eviction API refuses to evict a pod; empty if it does not."""
         names = self.of(pod)
         if len(names) > 1:
             return SEVERAL
         for name in names:
             health = self.health(name, cluster)
-            # A pod that is not healthy is not missed as long as enough others are.
+            # An unhealthy pod may be evicted as long as enough others are healthy.
             spare = not is_healthy(pod) and health.healthy >= health.desired > 0
             if not spare and not health.allowed and not health.expected:
                 return f"PodDisruptionBudget {name} allows nothing: no controller says how many pods it wants"
@@ -100,7 +100,9 @@ class BudgetHealth:
         return 0 if spec.min_available is None else _scaled(spec.min_available, expected, name)
 
     def _expected_pods(self, name: str, cluster: Cluster) -> int:
-        """How many pods there should be: as many as their controllers want, or for a plain minimum as there are."""
+        """The expected number of pods: what their controllers want or, for a budget with a plain minimum, the pods
+        there are.
+        """
         spec, pods = self._budgets[name].object.spec, self._covered[name]
         if isinstance(spec.min_available, int) and spec.max_unavailable is None:
             return len(pods)
@@ -108,7 +110,7 @@ class BudgetHealth:
 
 
 def is_healthy(pod: Pod) -> bool:
-    """Whether a pod on a node counts: not terminating, and no condition says that it is not ready."""
+    """Whether a pod on a node is healthy: not terminating, and no condition says that it is not ready."""
     ready = [condition.status for condition in pod.status.conditions if condition.type == "Ready"]
     return not pod.terminating and ready in ([], ["True"])
 
@@ -117,11 +119,13 @@ _SCALED: dict[str, type[ReplicaSet | ReplicationController | StatefulSet | Deplo
     kind.__name__: kind for kind in (ReplicaSet, ReplicationController, StatefulSet, Deployment)
 }
 _UNSCALED = ("Job", "DaemonSet")
-"""Owners that want no certain number of pods, as far as budgets go: a budget that asks them allows nothing."""
+"""Owners that budgets cannot ask for a number of pods: a budget that needs it allows nothing."""
 
 
 def _wanted_by_controllers(pods: Iterable[Pod], cluster: Cluster) -> int:
-    """How many pods their controllers want, each asked once; one that is not in the input wants those it has."""
+    """How many pods the pods' controllers want, each counted once; a controller not in the input wants the pods
+    it has.
+    """
     wanted: dict[tuple[str, str, str], int] = {}
     for pod in pods:
         owner = pod.metadata.controller
@@ -135,7 +139,7 @@ def _wanted_by_controllers(pods: Iterable[Pod], cluster: Cluster) -> int:
 
 
 def _scale(kind: str, namespace: str, name: str, cluster: Cluster) -> tuple[tuple[str, str, str], int | None]:
-    """Who says how many pods there should be, which for a ReplicaSet is its Deployment, and how many."""
+    """The object that sets the number of pods, which for a ReplicaSet is its Deployment, and the number."""
     key = kind, namespace, name
     found = cluster.store.of(_SCALED[kind]).get(name, namespace) if kind in _SCALED else None
     if found is None:
@@ -158,7 +162,7 @@ def _scaled(value: int | str, of: int, budget: str) -> int:
 
 @dataclass(slots=True)
 class Recreated:
-    """A pod that was made anew under its old name, and where it got to."""
+    """A pod that was recreated under its old name, and its new node."""
 
     pod: Pod
     old_node: str
@@ -166,13 +170,13 @@ class Recreated:
     message: str = ""
     """Why it stays pending, if it does."""
     preempted_by: str = ""
-    """The pod it had to make room for, if that is why it lost its node."""
+    """The pod that preempted it, if that is why it lost its node."""
     tried_at: tuple[int, ...] = ()
-    """The version of the cluster when it was tried last."""
+    """The version of the cluster when it was last tried."""
 
 
 class Recreation:
-    """Makes pods anew and places them, with preemption if wanted; those that fit nowhere are tried again later."""
+    """Recreates pods and places them, with preemption if wanted; pods that fit nowhere are tried again later."""
 
     def __init__(
         self,
@@ -183,18 +187,18 @@ class Recreation:
         on_decided: Callable[[], object] = lambda: None,
         explain: bool = True,
     ) -> None:
-        """`on_gone` is called for each pod that has left its node and is not made anew yet, `on_decided` once it is.
+        """`on_gone` is called for each pod that has left its node and is not recreated yet, `on_decided` once it is.
 
-        Without `explain` it does not find out why pods stay pending, which takes time.
+        Without `explain`, it does not determine why pods stay pending, which takes time.
         """
         self.scheduler, self._preempt, self._explain = scheduler, preempt, explain
         self._on_gone, self._on_decided = on_gone, on_decided
         self.found: dict[str, Recreated] = {}
         self.lost: dict[str, Recreated] = {}
-        """Pods that are not made anew, or only for the same node."""
+        """Pods that are not recreated, or only for the same node."""
 
     def recreate(self, pods: Iterable[tuple[Pod, str]], preempted_by: str = "") -> None:
-        """Take pods off the cluster, as far as they are still there, and place new ones for them in queue order."""
+        """Remove pods from the cluster, if they are still there, and place their replacements in queue order."""
         new, pods = [], list(pods)
         for pod, _ in pods:
             self.scheduler.cluster.end(pod)
@@ -204,7 +208,7 @@ class Recreation:
                 self.lost[pod.key] = Recreated(pod, node, preempted_by=preempted_by)
                 continue
             twin, known = self._anew(pod), self.found.get(pod.key)
-            # One that loses its node a second time still comes from where it was at first.
+            # A pod that loses its node again keeps its first node as the old one.
             self.found[pod.key] = Recreated(twin, known.old_node if known else node, preempted_by=preempted_by)
             new.append(twin)
         for pod in in_queue_order(new, self.scheduler):
@@ -212,7 +216,7 @@ class Recreation:
             self._on_decided()
 
     def retry(self) -> bool:
-        """Try those again that are pending for as long as that places one; whether it did."""
+        """Try pending pods again until no further pod is placed; returns whether any was."""
         placed, cluster = False, self.scheduler.cluster
         while waiting := [each.pod for each in self.pending() if each.tried_at != cluster.version]:
             for pod in in_queue_order(waiting, self.scheduler):
@@ -243,7 +247,7 @@ class Recreation:
         self.recreate([(victim, decision.nominated) for victim in victims if not victim.terminating], pod.key)
 
     def _anew(self, pod: Pod) -> Pod:
-        """The pod as its controller makes it again. Claims of its own, for ephemeral volumes, are new with it."""
+        """The pod as its controller creates it again. Its own claims, for ephemeral volumes, are new as well."""
         store = self.scheduler.cluster.store
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume) if volume.ephemeral is not None else None

@@ -1,4 +1,4 @@
-"""Makes and places the pods that an answer needs: more replicas of a workload, with their own names and claims."""
+"""Creates and places the pods that an answer needs: more replicas of a workload, with their own names and claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
 
 
 def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim] = ()) -> None:
-    """Put a pod back on the node it was on, whether it says so itself or was only placed there.
+    """Put a pod back on its node, whether the pod was bound or only placed there.
 
     `held` are the claims that its end changed, as they were before.
     """
@@ -49,9 +49,9 @@ def put_back(cluster: Cluster, pod: Pod, node: str, held: Iterable[ResourceClaim
 
 
 def with_claims(pod: Pod, cluster: Cluster) -> Pod:
-    """A new pod with the claims that are made from templates for it; they are in the cluster from now on.
+    """Create a new pod's claims from templates, add them to the cluster, and return the pod with their names.
 
-    The claim of an ephemeral volume that is there already is left alone.
+    An existing claim of an ephemeral volume is left alone.
     """
     if pod.spec.resource_claims:
         pod, claims = claims_for(pod, cluster.store.of(ResourceClaimTemplate).get)
@@ -74,10 +74,10 @@ def place(scheduler: Scheduler, pod: Pod) -> str | None:
 
 
 def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> Iterator[tuple[int, Pod]]:
-    """Pods of the templates in turn, each with the place of its template; no name twice.
+    """Pods of the templates in turn, each with the index of its template; no name is used twice.
 
-    It never ends, unless a DaemonSet is among the templates and every node it is meant for has its pod. The claims that
-    a pod needs are in the cluster from when it is made.
+    The iterator is infinite, unless a DaemonSet is among the templates and every eligible node has its pod. The claims
+    of a pod are added to the cluster when it is created.
     """
     makers = [_replicas(as_template(template), cluster) for template in templates]
     while True:
@@ -90,13 +90,13 @@ def pods_of(templates: Sequence[Pod], mix: Sequence[int], cluster: Cluster) -> I
 
 
 def as_template(pod: Pod) -> Pod:
-    """The pod as it was before it had a node: what makes it one of its kind, and nothing of its life."""
+    """The pod as it was before it had a node: without anything that happened since its creation."""
     metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None)
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
 
 def is_daemon(template: Pod) -> bool:
-    """Whether the pod is a DaemonSet's: one is made for each node, and none waits for another."""
+    """Whether the pod belongs to a DaemonSet: one is created per node, and none waits for another."""
     owner = template.metadata.controller
     return owner is not None and owner.kind == "DaemonSet"
 
@@ -115,7 +115,7 @@ def _replicas(template: Pod, cluster: Cluster) -> Iterator[Pod]:
 def _numbered(template: Pod, cluster: Cluster) -> Iterator[Pod]:
     metadata, prefix = template.metadata, f"{template.key}-"
     for number in count():
-        # A pod of the cluster may have such a name already.
+        # A pod of the cluster may already have this name.
         if cluster.find_pod(f"{prefix}{number}") is None:
             name = f"{metadata.name}-{number}"
             numbered = replace(template, metadata=replace(metadata, name=name, uid=f"{metadata.uid}-{number}"))
@@ -123,7 +123,7 @@ def _numbered(template: Pod, cluster: Cluster) -> Iterator[Pod]:
 
 
 def _ordinals(template: Pod, set_name: str, cluster: Cluster) -> Iterator[Pod]:
-    """The pods of a StatefulSet whose numbers are free; a claim that is there already is used, as it outlives pods."""
+    """The pods of a StatefulSet with free ordinals; existing claims are used, as they outlive pods."""
     known = cluster.store.of(StatefulSet).get(set_name, template.namespace) or StatefulSet()
     claimed = _claims_by_volume(template, set_name)
     default = default_storage_class(cluster.store.of(StorageClass))
@@ -146,7 +146,7 @@ def _ordinals(template: Pod, set_name: str, cluster: Cluster) -> Iterator[Pod]:
 
 
 def _claims_by_volume(template: Pod, set_name: str) -> dict[str, str]:
-    """The claims of a StatefulSet's pod that are its own, by volume: they are named for the volume and the pod."""
+    """The own claims of a StatefulSet's pod, by volume: they are named after the volume and the pod."""
     found = {}
     for volume in template.spec.volumes:
         source = volume.persistent_volume_claim
@@ -156,7 +156,7 @@ def _claims_by_volume(template: Pod, set_name: str) -> dict[str, str]:
 
 
 def _like(claimed: dict[str, str], pod: str, namespace: str, cluster: Cluster) -> list[PersistentVolumeClaim]:
-    """New claims after those of another pod of a StatefulSet that is not in the input itself."""
+    """New claims copied from those of another pod, for a StatefulSet that is not in the input itself."""
     made = []
     for volume, name in claimed.items():
         claim = cluster.store.of(PersistentVolumeClaim).get(name, namespace)
@@ -169,7 +169,7 @@ def _like(claimed: dict[str, str], pod: str, namespace: str, cluster: Cluster) -
 
 
 def _daemons(template: Pod, daemon_set: DaemonSet, cluster: Cluster) -> Iterator[Pod]:
-    """A pod for each node that the DaemonSet is meant for and that has none, with the template's priority."""
+    """A pod for each eligible node that has none, with the template's priority."""
     nodes = [cluster.node(name) for name in cluster.rows]
     running = [pod for pod, _ in cluster.placed() if is_daemon(pod)]
     expansion = Expansion([*nodes, daemon_set, *running, *cluster.pending.values()])

@@ -1,4 +1,4 @@
-"""What the controllers of Deployments, StatefulSets and DaemonSets do next while they roll out a change."""
+"""The controllers of Deployments, StatefulSets and DaemonSets: what they do next while they roll out a change."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ class ControlledCluster(Protocol):
     now: float
 
     def create(self, made: Iterable[Object]) -> list[Pod]:
-        """Add pending pods, and what comes with them; gives the pods."""
+        """Add pending pods and the objects that come with them; returns the pods."""
 
     def delete(self, pod: Pod) -> None:
-        """Delete a pod: one without a node is gone at once, another is on its way out."""
+        """Delete a pod: without a node it is gone at once, otherwise it is terminating."""
 
     def is_ready(self, pod: Pod) -> bool: ...
 
     def is_leaving(self, key: str) -> bool:
-        """Whether a pod of this name is still on its way out."""
+        """Whether a pod with this name is still terminating."""
 
     def seen(self, pod: Pod) -> Pod:
         """The pod as a controller sees it now, with its node."""
 
 
 class Controller(ABC):
-    """Rolls out one workload. `created` and `deleted` are the pods of the present step."""
+    """Rolls out one workload. `created` and `deleted` are the pods of the current step."""
 
     def __init__(self, applied: Applied, stage: ControlledCluster) -> None:
         self.applied, self.stage = applied, stage
@@ -70,24 +70,24 @@ class Controller(ABC):
 
     @abstractmethod
     def sync(self) -> bool:
-        """Do what the controller does next, as far as it goes without waiting; whether there was anything to do."""
+        """Do everything the controller can do without waiting; returns whether there was anything to do."""
 
     @abstractmethod
     def pods(self) -> Iterator[tuple[Pod, bool]]:
-        """The pods that are there and not on their way out, each with whether it is of the new template."""
+        """The pods that are not terminating, each with whether it is of the new template."""
 
     @abstractmethod
     def wanted(self) -> int:
-        """How many pods there are once all is done."""
+        """The number of pods once the rollout is done."""
 
     @property
     def note(self) -> str:
-        """Why pods of the old template stay on purpose; empty if they do not."""
+        """Why pods of the old template stay on purpose; empty if none do."""
         return kept_on_purpose(self.applied)
 
     @property
     def complete(self) -> bool:
-        """Whether every pod is ready and of the template it should be of."""
+        """Whether every pod is ready and of its intended template."""
         ready = [is_new for pod, is_new in self.pods() if self.stage.is_ready(pod)]
         return len(ready) == self.wanted() == len(list(self.pods())) and (all(ready) or bool(self.note))
 
@@ -102,7 +102,7 @@ class Controller(ABC):
 
 
 def surge_and_unavailable(workload: RolledOut, wanted: int) -> tuple[int, int]:
-    """How many pods there may be beyond those wanted, and how many of those may be missing; never none of both."""
+    """The resolved maxSurge and maxUnavailable in pods; never both 0."""
     surge, missing = most_surging(workload, wanted), most_unavailable(workload, wanted)
     return surge, min(missing, wanted) if surge or missing else 1
 
@@ -111,7 +111,7 @@ def surge_and_unavailable(workload: RolledOut, wanted: int) -> tuple[int, int]:
 
 
 class _Replicas:
-    """A ReplicaSet, how many pods it is to have, and those it has."""
+    """A ReplicaSet, its target number of pods, and its pods."""
 
     def __init__(self, replica_set: ReplicaSet, pods: Iterable[Pod], replicas: int) -> None:
         self.replica_set, self.replicas = replica_set, replicas
@@ -119,7 +119,7 @@ class _Replicas:
 
 
 class DeploymentController(Controller):
-    """Scales the new ReplicaSet up and the old ones down, as far as maxSurge and maxUnavailable let it."""
+    """Scales the new ReplicaSet up and the old ones down, within maxSurge and maxUnavailable."""
 
     def __init__(self, applied: Applied, stage: ControlledCluster) -> None:
         super().__init__(applied, stage)
@@ -128,7 +128,7 @@ class DeploymentController(Controller):
         known = replica_sets_of(self._deployment, stage.expansion)
         pods = [pod for pod in deployed_pods(self._deployment, known, stage.expansion) if not pod.terminating]
         if not known and pods:
-            # The input may have the pods and not their ReplicaSet.
+            # The input may contain the pods without their ReplicaSet.
             known = [stage.expansion.add(new_replica_set(self._deployment, pods[-1]))]
         self._sets = [
             _Replicas(each, [pod for pod in pods if owned_by(pod, each)], each.spec.replicas) for each in known
@@ -138,14 +138,14 @@ class DeploymentController(Controller):
         self._new = self._target(known)
         wanted, before = self._deployment.spec.replicas, applied.before
         assert isinstance(before, Deployment)
-        # A change of the number scales what is there first.
+        # A change of the replica count scales the existing ReplicaSets first.
         sizes = scaled_sizes(self._deployment, known) if before.spec.replicas != wanted else {}
         for each in self._sets:
             each.replicas = sizes.get(each.replica_set.name, each.replicas)
         self._surge, self._missing = surge_and_unavailable(self._deployment, wanted)
 
     def _target(self, known: list[ReplicaSet]) -> _Replicas | None:
-        """The ReplicaSet of the template wanted; None for one that is not there yet."""
+        """The ReplicaSet of the wanted template; None if it does not exist yet."""
         if not known:
             return None
         changes = self.applied.changes_template and not self._deployment.spec.paused
@@ -167,7 +167,7 @@ class DeploymentController(Controller):
         return self._deployment.spec.replicas
 
     def _scale(self) -> bool:
-        """One step of the controller; whether the number of pods of a ReplicaSet changes."""
+        """One step of the controller; returns whether the size of a ReplicaSet changes."""
         if self._deployment.spec.strategy.type == RECREATE:
             return self._recreate()
         if self._new is None:
@@ -183,7 +183,7 @@ class DeploymentController(Controller):
         self._sets.append(self._new)
 
     def _recreate(self) -> bool:
-        """All old pods have to be gone before the first new one is made."""
+        """All old pods must be gone before the first new pod is created."""
         old = self._old()
         for each in old:
             each.replicas = 0
@@ -211,7 +211,7 @@ class DeploymentController(Controller):
         return more > 0
 
     def _scale_down(self) -> bool:
-        """Old pods that are not ready go first, then as many as may be missing."""
+        """Delete old pods: those that are not ready first, then as many as may be unavailable."""
         new, old = self._new, self._old()
         assert new is not None
         least = self.wanted() - self._missing
@@ -236,7 +236,7 @@ class DeploymentController(Controller):
         return sum(map(self.stage.is_ready, replicas.pods.values()))
 
     def _settle(self) -> None:
-        """Let the ReplicaSets make and delete pods until they have as many as they are to have."""
+        """Let the ReplicaSets create and delete pods until they have their target size."""
         for each in self._sets:
             surplus = len(each.pods) - each.replicas
             if surplus < 0:
@@ -254,10 +254,10 @@ class DeploymentController(Controller):
 
 
 class StatefulSetController(Controller):
-    """Replaces pods from the highest ordinal down to the partition, each once the one before is ready again."""
+    """Replaces pods from the highest ordinal down to the partition, each after the previous one is ready again."""
 
     def __init__(self, applied: Applied, stage: ControlledCluster, *, several_at_once: bool) -> None:
-        """With `several_at_once`, maxUnavailable says how many pods are replaced at a time; else it is one."""
+        """With `several_at_once`, maxUnavailable pods are replaced at a time; otherwise one."""
         super().__init__(applied, stage)
         assert isinstance(applied.after, StatefulSet)
         assert isinstance(applied.before, StatefulSet)
@@ -332,7 +332,7 @@ class StatefulSetController(Controller):
         return self._update_several() if self._several else self._update_one()
 
     def _update_one(self) -> bool:
-        """The highest pod of the old template goes, unless one above it is not ready."""
+        """Delete the highest pod of the old template, unless a pod above it is not ready."""
         for ordinal in reversed(self._ordinals):
             if ordinal < self._first or ordinal not in self._pods:
                 return False
@@ -344,7 +344,9 @@ class StatefulSetController(Controller):
         return False
 
     def _update_several(self) -> bool:
-        """As many old pods go, the highest first, as may be missing; in parallel, those not ready go anyway."""
+        """Delete as many old pods, the highest first, as may be unavailable; in parallel mode, unready pods are deleted
+        anyway.
+        """
         ready = {each for each in self._ordinals if each in self._pods and self._is_ready(each)}
         spare = self._most_missing - (len(self._ordinals) - len(ready))
         due = [each for each in reversed(self._ordinals) if each in self._pods and self._is_due(each)]
@@ -377,7 +379,7 @@ class StatefulSetController(Controller):
 
 
 class DaemonSetController(Controller):
-    """Replaces the pods of nodes: maxUnavailable of them at a time or, with maxSurge, by new pods beside the old."""
+    """Replaces the pods of nodes: maxUnavailable at a time or, with maxSurge, by new pods next to the old ones."""
 
     def __init__(self, applied: Applied, stage: ControlledCluster) -> None:
         super().__init__(applied, stage)
@@ -414,7 +416,7 @@ class DaemonSetController(Controller):
         return len(self.created) + len(self.deleted) > before
 
     def _manage(self) -> None:
-        """Pods for the nodes that have none, and none for nodes that it is not meant for."""
+        """Create pods for eligible nodes without one, and delete pods from nodes that are not eligible."""
         for node in [*self._old, *self._new]:
             if node not in self._may_stay:
                 for pods in (self._old, self._new):
@@ -466,7 +468,7 @@ class DaemonSetController(Controller):
         self._leave_unwanted_nodes()
 
     def _leave_unwanted_nodes(self) -> None:
-        """Where it may stay but is not meant for, a pod goes once enough others are ready."""
+        """Delete pods that may stay on their node but should not run there, once enough others are ready."""
         ready = {node for pods in (self._old, self._new) for node, pod in pods.items() if self.stage.is_ready(pod)}
         spare = len(ready) - len(self._meant_for)
         unwanted = [node for node in self._old if node not in self._meant_for]
@@ -474,7 +476,7 @@ class DaemonSetController(Controller):
             self._drop(node, self._old)
 
     def _nodes(self) -> list[str]:
-        """The controller takes nodes as they come; here they come by name."""
+        """The nodes, sorted by name; the real controller takes them in no fixed order."""
         return sorted({*self._meant_for, *self._old, *self._new})
 
     def _is_leaving(self, node: str) -> bool:

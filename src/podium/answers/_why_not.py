@@ -1,6 +1,4 @@
-"""What keeps a pod off a node or makes another node win, and the search for the smallest changes that send it
-there.
-"""
+"""Why a pod does not go to a node, and the search for the smallest changes that send it there."""
 
 from __future__ import annotations
 
@@ -27,16 +25,16 @@ from podium.lookup import find_node
 from podium.model import Pod
 
 MOST_CHANGES = 4
-"""How many changes a suggestion has at most."""
+"""The maximum number of changes in a suggestion."""
 MOST_MORE = 1
-"""How many changes more than the smallest suggestion another one may have, to be worth showing."""
+"""How many changes more than the smallest suggestion another suggestion may have."""
 MOST_DECISIONS = 150
-"""How many decisions the search makes at most."""
+"""The maximum number of decisions of one search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Changes that, made together, send the pod to the node; the decision with them was made, and says so."""
+    """Changes that together send the pod to the node, confirmed by a decision with them."""
 
     changes: tuple[Change, ...]
     decision: Decision
@@ -56,7 +54,7 @@ class Suggestion:
         config: Config | SchedulerOptions = None,
         **keywords: Unpack[SchedulerKeywords],
     ) -> tuple[Cluster, Pod, KubeSchedulerConfiguration]:
-        """The cluster, the pod and the configuration with the changes made; those given stay as they are.
+        """The cluster, the pod and the configuration with the changes applied; the given ones stay as they are.
 
         The pod is not on a node of that cluster, whether or not it was before.
         """
@@ -78,7 +76,7 @@ class Suggestion:
 def suggestions(
     situation: Situation, node: str, *, most: int = 5, most_decisions: int = MOST_DECISIONS
 ) -> Iterator[Suggestion]:
-    """The smallest changes that send the pod to the node, smallest first; none of them contains another."""
+    """The smallest sets of changes that send the pod to the node, smallest first; no set contains another."""
     waiting: list[tuple[int, int, tuple[Change, ...]]] = [(0, 0, ())]
     order = count(1)
     seen: set[frozenset[Change]] = {frozenset()}
@@ -103,7 +101,7 @@ def suggestions(
 
 
 def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple[Decision, list[Change]]:
-    """What is decided with some changes, and which one more might help."""
+    """The decision with some changes, and the further changes that might help."""
     with situation.with_changes(changes):
         decision = situation.decide()
         if wins(decision, node) or len(changes) >= MOST_CHANGES:
@@ -112,7 +110,7 @@ def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple
 
 
 def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Suggestion | None:
-    """The changes without those that turn out not to be needed, tried once more from scratch."""
+    """The changes without those that are not needed, tried once more from scratch."""
     for change in changes if len(changes) > 1 else ():
         rest = tuple(each for each in changes if each is not change)
         with situation.with_changes(rest):
@@ -127,23 +125,23 @@ def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Su
 
 
 MOST = 5
-"""How many suggestions are looked for unless told otherwise."""
+"""The default number of suggestions."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """What stands between a pod and a node."""
+    """Why a pod does not go to a node, and what would send it there."""
 
     pod: str
     node: str
     decision: Decision
-    """Where the pod goes instead, or that it goes to the node already."""
+    """Where the pod goes instead, or that it already goes to the node."""
     blockers: tuple[Status, ...]
     """Every filter that rejects the node, in the order of the profile; empty if the pod fits there."""
     suggestions: tuple[Suggestion, ...]
     """The smallest changes that send the pod to the node, smallest first; each was tried."""
     obstacles: Mapping[str, tuple[Obstacle, ...]] = field(default_factory=dict)
-    """Per filter that rejects the node, the things in the way, as far as they have names."""
+    """Per filter that rejects the node, the things in the way that can be named."""
 
     @property
     def goes_there(self) -> bool:
@@ -157,7 +155,7 @@ class WhyNot:
 
     @property
     def behind_by_plugin(self) -> dict[str, int]:
-        """The same plugin by plugin, the largest difference first; negative where the node is ahead."""
+        """The same per plugin, the largest difference first; negative where the node is ahead."""
         if self.behind is None:
             return {}
         chosen = self.decision.node or ""
@@ -199,8 +197,8 @@ def why_not(
 ) -> WhyNot:
     """Why the pod does not go to the node, and up to `most` suggestions; the cluster stays as it is.
 
-    A pod that runs already is decided again as if it did not run yet. A suggestion makes the node win outright, so it
-    holds whatever breaks ties. Unless given, `tie_break` is `first`; None breaks ties as the release does.
+    A running pod is decided again as if it were not running yet. A suggestion makes the node win outright, so it holds
+    whatever breaks ties. The default for `tie_break` is `first`; None breaks ties as the release does.
     """
     node = find_node(cluster, node)
     pod = undecided(pod, profile)
@@ -229,7 +227,9 @@ def undecided(pod: Pod, profile: str | None = None) -> Pod:
 
 
 def _until_one_rejects(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """The same decisions, but for a release that has every filter look at every node: one rejection is one filter's."""
+    """The same decisions, but a release in which every filter checks every node stops at the first filter that
+    rejects.
+    """
     if not config.old_release:
         return config
     from podium.releases import LegacyConfiguration  # loaded where an old release decides
@@ -239,7 +239,7 @@ def _until_one_rejects(config: KubeSchedulerConfiguration) -> KubeSchedulerConfi
 
 
 def _blockers(situation: Situation, node: str) -> list[Status]:
-    """What rejects the node: the first filter that does, then the first without that one, and so on."""
+    """The statuses that reject the node: of the first filter, then of the first filter without that one, and so on."""
     found: list[Status] = []
     changes: list[Change] = []
     while True:
@@ -254,7 +254,7 @@ def _blockers(situation: Situation, node: str) -> list[Status]:
 
 
 def _without(profile: str, plugin: str) -> Change:
-    """Take a plugin out where it looks at nodes; what it leaves at PreFilter it may want at Score."""
+    """Disable a plugin's Filter; it keeps PreFilter, whose state its Score may need."""
 
     def edit(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
         def without(each: Profile) -> Profile:

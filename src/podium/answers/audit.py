@@ -1,4 +1,4 @@
-"""Decides running pods again: which would stay, which drifted, which no longer fit."""
+"""Decides running pods again: which pods would stay, which drifted, which no longer fit."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ class Finding(StrEnum):
     """What the audit found about a pod."""
 
     AGREES = "agrees"
-    """Its node is the best, or as good as the best."""
+    """Its node is the best, or ties with the best."""
     DRIFTED = "drifted"
-    """It fits where it is, but another node is better now."""
+    """It fits its node, but another node is better now."""
     UNFIT = "unfit"
     """Its node would reject it now."""
     UNDECIDED = "undecided"
-    """Nothing can be decided about it, as when another scheduler is responsible."""
+    """It cannot be decided, for example because another scheduler is responsible."""
     SKIPPED = "skipped"
-    """It has no other node to go to: a DaemonSet's pod that fits where it is, or a static one."""
+    """It has no other node to go to: a static pod, or a DaemonSet's pod that fits its node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One running pod, and what would be decided about it now."""
+    """One running pod, and the decision about it now."""
 
     pod: str
     workload: str
     node: str
     finding: Finding
     best: str | None = None
-    """The node it would get; the one it has, if that is as good as any, and None if it fits nowhere."""
+    """The node it would get, which is its own if that ties with the best; None if it fits nowhere."""
     points: int = 0
-    """How much more the best node scores."""
+    """By how many points the best node is ahead of its own."""
     plugins: Mapping[str, int] = field(default_factory=dict)
-    """By how much each plugin puts the best node ahead, or behind."""
+    """By how many points each plugin puts the best node ahead, or behind (negative)."""
     place: int = 0
-    """The place of its node when all that fit are sorted by score; 0 where nothing was scored."""
+    """The rank of its node among the feasible nodes, sorted by score; 0 if nothing was scored."""
     feasible: int = 0
     """How many nodes fit it."""
     reason: str = ""
-    """Why its node would reject it, or why nothing is decided."""
+    """Why its node would reject it, or why it was not decided."""
 
     @property
     def feasible_shown(self) -> int | None:
-        """How many nodes fit it; None where that was not looked at."""
+        """How many nodes fit it; None if that was not determined."""
         return self.feasible if self.feasible or self.finding is Finding.UNFIT else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,13 +94,13 @@ class Audit:
 
     @property
     def agreement(self) -> float:
-        """Which share of the pods that were decided is where it would go now; 1 if there are none."""
+        """The share of the decided pods that would stay where they are; 1 if there are none."""
         decided = [pod for pod in self.pods if pod.finding not in (Finding.SKIPPED, Finding.UNDECIDED)]
         return len(self.of(Finding.AGREES)) / len(decided) if decided else 1.0
 
     @property
     def values(self) -> dict[str, float]:
-        """What conditions may name: see `NAMES`."""
+        """The values that conditions may name: see `NAMES`."""
         counts = {finding.value: float(len(self.of(finding))) for finding in Finding}
         return {"pods": float(len(self.pods)), "agreement": self.agreement, **counts}
 
@@ -111,11 +111,11 @@ class Audit:
 
 
 NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
-"""What conditions on an audit may name."""
+"""The names that conditions on an audit may use."""
 
 
 class _Staying:
-    """Chooses the row where a pod is whenever it is among the best, and else the smallest name."""
+    """Chooses the pod's own row if it is among the best, else the smallest name."""
 
     def __init__(self) -> None:
         self.row = -1
@@ -124,14 +124,14 @@ class _Staying:
         return self.row if self.row in rows else int(rows[np.argmin(cluster.name_order()[rows])])
 
     def save(self) -> None:
-        """Nothing of a choice depends on the one before."""
+        """Nothing to save: choices do not depend on earlier ones."""
 
     def restore(self, saved: Any) -> None:
         """Nothing to restore."""
 
 
 def _fitting_if_best(scheduler: Scheduler, pod: Pod, node: str) -> int:
-    """How many nodes fit the pod, if this one is the best of them; else 0. Fast: no reasons are collected."""
+    """How many nodes fit the pod if this node is the best of them; else 0. Fast: no reasons are collected."""
     try:
         attempt = scheduler.attempt(pod)
     except (InputError, PluginError, ExtenderError):
@@ -146,10 +146,10 @@ def audit(
     on_decided: Callable[[], object] = lambda: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Audit:
-    """Decide every running pod again, each without it and with all the others there; the cluster stays as it is.
+    """Decide every running pod again, each as if it were not running while all others are; the cluster stays as it is.
 
-    A DaemonSet's pod has no other node to go to: only whether it fits is checked. `on_decided` is called
-    after each pod; `keywords` are the fields of `SchedulerOptions`.
+    A DaemonSet's pod has no other node to go to: only whether it fits is checked. `on_decided` is called after each
+    pod; `keywords` are the fields of `SchedulerOptions`.
     """
     staying = _Staying()
     cluster = cluster.fork()
@@ -163,7 +163,7 @@ def audit(
 
 
 def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Audited:
-    """One pod decided again; afterwards it is where it was."""
+    """Decide one pod again; afterwards it is back on its node."""
     if is_static(pod):
         return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
     cluster = scheduler.cluster
@@ -174,7 +174,7 @@ def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Au
         feasible = 0 if belongs_to_node(pod) else _fitting_if_best(scheduler, unbound, node)
         if feasible:
             return Audited(pod.key, workload_of(pod), node, Finding.AGREES, best=node, feasible=feasible)
-        # Explaining takes its time: it is for those that would not stay.
+        # Explaining takes time, so it is done only for pods that would not stay.
         return _explained(scheduler.decide(unbound), pod, node)
     finally:
         put_back(cluster, pod, node, held)
@@ -188,7 +188,7 @@ def _explained(decision: Decision, pod: Pod, node: str) -> Audited:
     if node not in decision.feasible:
         status = decision.rejected.get(node) or decision.absent
         reason = why(status) if status is not None else decision.message
-        # There is no other node for a DaemonSet's pod.
+        # A DaemonSet's pod has no other node.
         goes_to = None if belongs_to_node(pod) else best
         return Audited(*about, Finding.UNFIT, best=goes_to, feasible=feasible, reason=reason)
     if belongs_to_node(pod):

@@ -1,4 +1,4 @@
-"""How many more pods fit, placed one by one until one does not, and how many nodes the rest needs."""
+"""How many more pods fit, placed one by one until one does not, and how many nodes the remaining pods need."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from podium.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """How many pods of one template fit, and on which nodes: in the order in which those were first taken."""
+    """How many pods of one template fit, and on which nodes, in the order in which nodes were first used."""
 
     template: Pod
     nodes: Mapping[str, int]
@@ -58,29 +58,29 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many more pods fit, where, and what stops the next one."""
+    """How many more pods fit, where, and why the next one does not."""
 
     fits: tuple[Fits, ...]
     """One for each template."""
     mix: tuple[int, ...]
-    """How many pods of each template come in turn."""
+    """How many pods of each template are placed per round."""
     limit: int
-    """The number of pods after which nothing was tried any more; 0 for no limit."""
+    """The number of pods after which the search stops; 0 for no limit."""
     stopped_by: Decision | None
-    """What was decided about the first pod that does not fit; None if there is none up to the limit."""
+    """The decision about the first pod that does not fit; None if all fit up to the limit."""
     cluster: Cluster
-    """The cluster with every pod placed that fits."""
+    """The cluster with all fitting pods placed."""
     obstacles: Mapping[str, tuple[Obstacle, ...]] = field(default_factory=dict)
-    """Per node that rejected the first pod that does not fit, the things in the way, as far as they have names."""
+    """Per node that rejected the first pod that does not fit, the things in the way that can be named."""
 
     @property
     def count(self) -> int:
-        """How many fit, of all templates together."""
+        """How many pods fit, of all templates together."""
         return sum(fits.count for fits in self.fits)
 
     @property
     def message(self) -> str:
-        """What stops the next one, in a sentence."""
+        """Why the next pod does not fit, in a sentence."""
         if self.stopped_by is None and not self.limit:
             return "every node that it is meant for has one"
         if self.stopped_by is None:
@@ -98,7 +98,7 @@ class Capacity:
         }
 
     def stopped_by_dict(self) -> dict[str, Any]:
-        """What stops the next one, as plain data."""
+        """Why the next pod does not fit, as plain data."""
         stopped_by = self.stopped_by
         return {
             "pod": None if stopped_by is None else stopped_by.pod,
@@ -119,9 +119,9 @@ def capacity(
 ) -> Capacity:
     """Place pods of the templates one by one, as the scheduler would, until one fits nowhere.
 
-    The cluster stays as it is. Several templates take turns: as many pods of each as `mix` says, one unless given.
-    Nothing is evicted for them, and pods that are pending already take no room. Of a DaemonSet, one pod is tried on
-    each node it is meant for.
+    The cluster stays as it is. Several templates take turns: each round places as many pods of each as `mix` says, by
+    default one. Nothing is evicted for them, and pending pods of the cluster take no room. For a DaemonSet, one pod is
+    tried on each eligible node.
     """
     templates = (templates,) if isinstance(templates, Pod) else tuple(templates)
     turns = _checked_mix(mix, templates)
@@ -150,7 +150,7 @@ def capacity(
 
 
 def without_nodes(cluster: Cluster, excluded: Iterable[str]) -> Cluster:
-    """A copy of the cluster in which some nodes are not there; InputError for one it does not have."""
+    """A copy of the cluster without some nodes; InputError for a node that it does not have."""
     cluster = cluster.fork()
     for name in find_nodes(cluster, excluded):
         cluster.remove(cluster.node(name))
@@ -170,12 +170,12 @@ def _checked_mix(mix: Sequence[int], templates: Sequence[Pod]) -> tuple[int, ...
 
 
 MOST_TRIALS, MOST_DECISIONS = 400, 60_000
-"""How many mixes are tried at most, and how many pods are decided for that."""
+"""The maximum number of mixes to try, and of pods to decide for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTemplate:
-    """A node that can be had any number of times, for a price each."""
+    """A node that can be added any number of times, for a price each."""
 
     node: Node
     price: float = 1.0
@@ -187,10 +187,10 @@ class NodeTemplate:
 
 @dataclass(frozen=True, slots=True)
 class NodeMix:
-    """So many nodes of each template, what they cost, and which of the pods do not fit even then."""
+    """A number of nodes of each template, their cost, and the pods that do not fit even then."""
 
     counts: Mapping[str, int]
-    """Per template that is needed at all, by name."""
+    """The number of nodes per template name; templates that are not needed are left out."""
     price: float
     left: tuple[str, ...] = ()
     """The pods that stay pending, as namespace/name."""
@@ -209,14 +209,14 @@ class NodeMix:
 
 @dataclass(frozen=True, slots=True)
 class NodesNeeded:
-    """How many nodes the pods need that fit nowhere now."""
+    """How many nodes are needed by the pods that fit nowhere now."""
 
     pods: int
     """How many pods do not fit now."""
     alone: Mapping[str, NodeMix]
-    """Per template, by name, how many nodes it takes of it alone; if no number of them suffices, how many help."""
+    """Per template name, how many nodes of it alone are needed; if no number suffices, how many help."""
     best: NodeMix
-    """The cheapest mix found with which all pods fit; if there is none, with which as few as possible are left."""
+    """The cheapest mix found with which all pods fit; if there is none, the mix that leaves the fewest pods."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data."""
@@ -234,11 +234,11 @@ def nodes_needed(
     config: Config | SchedulerOptions = None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> NodesNeeded:
-    """How many nodes of the templates it takes until all pods have a node; the cluster stays as it is.
+    """How many nodes of the templates are needed so that all pods have a node; the cluster stays as it is.
 
-    What fits now is placed first, then nodes come for the rest, which is decided anew in its order. New nodes run the
-    pods of the DaemonSets of the cluster that are meant for them. Pods that wait for something else than a node, a
-    scheduling gate or another scheduler, are left out.
+    Pods that fit now are placed first; nodes are then added for the others, which are decided again in their order. New
+    nodes run the pods of the cluster's DaemonSets for which they are eligible. Pods that wait for something other than
+    a node, for example a scheduling gate or another scheduler, are left out.
     """
     names = [template.name for template in templates]
     if len(set(names)) < len(names):
@@ -265,7 +265,7 @@ def _waits_for_a_node(pod: Pod, scheduler: Scheduler) -> bool:
 
 
 def add_nodes(cluster: Cluster, template: Node, number: int) -> list[str]:
-    """Add so many nodes of a template, each with the daemon pods meant for it; their names."""
+    """Add a number of nodes of a template, each with its daemon pods; returns their names."""
     daemon_sets, added = list(cluster.store.of(DaemonSet)), []
     for node in _numbered_nodes(template, cluster, number):
         cluster.add(node)
@@ -281,7 +281,7 @@ def _numbered_nodes(template: Node, cluster: Cluster, number: int) -> Iterator[N
     names = (name for name in (f"{template.name}-{each}" for each in count(1)) if name not in cluster.rows)
     for _, name in zip(range(number), names, strict=False):
         labels = template.metadata.labels
-        # A hostname label names the node; no two nodes share it.
+        # The hostname label names the node; no two nodes share its value.
         own = {**labels, HOSTNAME: name} if HOSTNAME in labels else labels
         metadata = replace(template.metadata, name=name, uid=f"Node/{name}", labels=own)
         yield replace(template, metadata=metadata)
@@ -298,11 +298,11 @@ def _daemon_pod(daemon_set: DaemonSet, node: Node) -> Pod | None:
 
 
 Counts = tuple[int, ...]
-"""How many nodes of each template."""
+"""The number of nodes of each template."""
 
 
 class _Room:
-    """What the pods ask for together, and what a new node of each template has for them."""
+    """The pods' total requests, and the room for them on a new node of each template."""
 
     def __init__(self, cluster: Cluster, pods: Sequence[Pod], templates: Sequence[NodeTemplate]) -> None:
         self._asked: Counter[str] = Counter()
@@ -316,7 +316,7 @@ class _Room:
         return {name: info.allocatable(name) - info.requested(name) for name in self._asked}
 
     def may_suffice(self, counts: Counts) -> bool:
-        """Whether the nodes have as much of everything as the pods ask for: if not, trying them is idle."""
+        """Whether the nodes' total room covers the pods' total requests: if not, there is no need to try them."""
         return all(
             sum(number * offer[name] for number, offer in zip(counts, self._offers, strict=True)) >= asked
             for name, asked in self._asked.items()
@@ -324,7 +324,7 @@ class _Room:
 
 
 class _Search:
-    """Looks for the cheapest counts with which nothing is left, or as little as can be; tries each at most once."""
+    """Searches for the cheapest counts that leave no pod, or as few as possible; tries each at most once."""
 
     def __init__(
         self, templates: Sequence[NodeTemplate], room: _Room, pods: int, left: Callable[[Counts], tuple[str, ...]]
@@ -344,7 +344,7 @@ class _Search:
         return NodesNeeded(self._pods, each, self._mix(best))
 
     def _fewest(self, base: Counts, place: int) -> Counts:
-        """`base` with as few nodes of one template more as leave nothing, or as leave as little as any number does."""
+        """`base` plus the fewest nodes of one template that leave no pod, or as few pods as any number does."""
         high = 1
         while self._left(_plus(base, place, high)) and high < self._pods:
             high = min(2 * high, self._pods)
@@ -361,7 +361,7 @@ class _Search:
         return _plus(base, place, high)
 
     def _greedy(self) -> list[Counts]:
-        """Node by node the one that places most pods for its price; nothing if that way never places them all."""
+        """Add node by node the one that places the most pods for its price; empty if that never places all pods."""
         counts: Counts = (0,) * len(self._templates)
         left = self._left(counts)
         while left > self._goal and not self._is_tired:
@@ -377,7 +377,7 @@ class _Search:
         return [counts] if left <= self._goal else []
 
     def _improved(self, counts: Counts) -> Counts:
-        """Give up some nodes for fewer or cheaper ones of another template, as long as that gets cheaper."""
+        """Replace nodes by fewer or cheaper nodes of another template, as long as that gets cheaper."""
         improving = True
         while improving and not self._is_tired:
             improving = False
@@ -414,7 +414,7 @@ class _Search:
         return len(self._known[counts])
 
     def _rank(self, counts: Counts) -> tuple[float, int, Counts]:
-        """Cheaper is better, then fewer nodes, then more of the templates named first."""
+        """The sort key: cheaper first, then fewer nodes, then more of the templates named first."""
         return self._price(counts), sum(counts), tuple(-number for number in counts)
 
     def _price(self, counts: Counts) -> float:

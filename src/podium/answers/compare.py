@@ -1,4 +1,4 @@
-"""The same pods on the same cluster in two ways, at once or over time: which of them move, why, and what it changes."""
+"""Places the same pods in two ways, at once or over time: which pods move, why, and what it changes."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
 
 def telling_differences(one: Release, other: Release) -> list[Difference]:
-    """The differences that may change where a pod goes; words, and when it is tried, cannot."""
+    """The differences that may change where a pod goes, without those about messages or the time of an attempt."""
     return [each for each in differences(one.rules, other.rules) if each.area not in (MESSAGES, QUEUE)]
 
 
 def with_one_rule(release: Release, of: Release, difference: Difference) -> Release:
-    """A release with one rule of another."""
+    """A release with one rule taken from another release."""
     rules = with_rule(release.rules, difference.name, getattr(of.rules, difference.name))
     return replace_data(release, rules=rules)
 
 
 class RuleTrials:
-    """Asks what a release would decide if one of its rules were that of another release."""
+    """Determines what a release would decide if one of its rules were that of another release."""
 
     def __init__(self, scheduler: Scheduler, release: Release, of: Release) -> None:
-        """`scheduler` is one of `release`: its cluster, configuration and tie-break are used."""
+        """`scheduler` belongs to `release`: its cluster, configuration and tie-break are used."""
         self._scheduler, self._release, self._of = scheduler, release, of
         self._differences = telling_differences(release, of)
         self._made: dict[str, Scheduler] = {}
 
     def causes(self, pod: Pod, node: str | None) -> Iterator[Difference]:
-        """The differences each of which alone sends the pod to another node than this, on the cluster as it is."""
+        """The differences that each alone send the pod to another node than this one, on the current cluster."""
         for difference in self._differences:
             if node_of(self._with(difference), pod) != node:
                 yield difference
@@ -73,7 +73,7 @@ class RuleTrials:
 
 
 def node_of(scheduler: Scheduler, pod: Pod) -> str | None:
-    """Where the pod goes; None where it goes nowhere, or where deciding it fails."""
+    """Where the pod goes; None if it fits nowhere, or if deciding it fails."""
     try:
         return scheduler.attempt(pod).node
     except (InputError, PluginError, ExtenderError):
@@ -81,26 +81,26 @@ def node_of(scheduler: Scheduler, pod: Pod) -> str | None:
 
 
 def points_of(decision: Decision, node: str) -> dict[str, int]:
-    """What each plugin and extender adds to a node's total."""
+    """The points that each plugin and extender adds to a node's total."""
     points = {one.plugin: one.normalized[node] * one.weight for one in decision.scores}
     return points | {name: scores[node] for name, scores in decision.extender_scores.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How two nodes stood in a decision."""
+    """How two nodes compare in a decision."""
 
     scores: Mapping[str, Mapping[str, int]]
-    """Per node that was scored, what each plugin gave it, times its weight."""
+    """Per scored node, each plugin's weighted score."""
     rejected: Mapping[str, Status]
-    """Why nodes were rejected; those no filter looked at among them."""
+    """Why nodes were rejected, including those that no filter checked."""
     feasible: frozenset[str]
     message: str = ""
     """Why the pod fits nowhere, if so."""
 
     @classmethod
     def of(cls, decision: Decision, nodes: Iterable[str | None]) -> Standing:
-        """What a decision says of these nodes, and no more than that."""
+        """The part of a decision that concerns these nodes."""
         named = [node for node in nodes if node is not None]
         absent = decision.absent or Status.unresolvable("not in the cluster")
         feasible = frozenset(node for node in named if node in decision.feasible)
@@ -114,18 +114,18 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a pod's move comes from."""
+    """The cause of a pod's move."""
 
     plugin: str
     """The filter that rejects one of the nodes, or the plugin whose scores account for most of the change."""
     reason: str
-    """In words."""
+    """The cause in words."""
     points: Mapping[str, int] = field(default_factory=dict)
-    """By how many points each plugin's opinion shifted from the first node to the second, largest first."""
+    """By how many points each plugin's scores shifted from the first node to the second, largest first."""
     knock_on: bool = False
-    """Whether it is the doing of pods that went elsewhere before: in the same situation both ways decide alike."""
+    """Whether the cause is earlier pods that went elsewhere: in the same situation both ways decide alike."""
     differences: tuple[Difference, ...] = ()
-    """Between two releases, the differences each of which alone moves the pod."""
+    """Between two releases, the differences that each alone move the pod."""
 
     def to_dict(self) -> dict[str, Any]:
         why = {"plugin": self.plugin or None, "reason": self.reason}
@@ -137,7 +137,7 @@ TIE = "both nodes are as good both ways"
 
 
 def cause_of(one: str | None, other: str | None, before: Standing, after: Standing, *, knock_on: bool = False) -> Cause:
-    """Why a pod goes to `one` when decided `before`, and to `other` when decided `after`; None for nowhere."""
+    """Why a pod goes to `one` when decided `before`, and to `other` when decided `after`; None means nowhere."""
     for node, standing, when in ((one, after, "after"), (other, before, "before")):
         if node is not None and node in standing.rejected:
             status = standing.rejected[node]
@@ -156,7 +156,7 @@ def cause_of(one: str | None, other: str | None, before: Standing, after: Standi
 
 
 def _shift(one: str, other: str, before: Standing, after: Standing) -> dict[str, int]:
-    """What each plugin gives `other` over `one` after, less what it did before; without those that did not change."""
+    """Each plugin's advantage of `other` over `one` after, minus that before; unchanged plugins are left out."""
     names = dict.fromkeys(
         name for standing in (before, after) for scores in standing.scores.values() for name in scores
     )
@@ -177,21 +177,21 @@ class Way:
     config: KubeSchedulerConfiguration | Mapping[str, Any] | None = None
     release: AnyRelease = CURRENT
     name: str = ""
-    """What to call it: a file's name, a release."""
+    """The name to show: a file's name or a release."""
 
 
 @dataclass(frozen=True, slots=True)
 class WayResult:
-    """Where the pods went one way."""
+    """Where the pods went on one side."""
 
     name: str
     nodes: Mapping[str, str | None]
-    """Per pod that was decided, the node it got; None for one that stays pending."""
+    """Per decided pod, its node; None if it stays pending."""
     messages: Mapping[str, str]
-    """Per pod that stays pending, why."""
+    """Per pending pod, why."""
     measures: Measures
     cluster: Cluster
-    """The cluster with every pod placed that fits."""
+    """The cluster with all fitting pods placed."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "measures": self.measures.to_dict(), "pending": dict(self.messages)}
@@ -199,7 +199,7 @@ class WayResult:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A pod that goes elsewhere the other way."""
+    """A pod that gets another node on the other side."""
 
     pod: str
     workload: str
@@ -213,7 +213,7 @@ class Move:
 
 
 class SpreadChange(NamedTuple):
-    """A workload whose pods are in other zones, or on another number of nodes, the other way."""
+    """A workload whose pods are in other zones, or on another number of nodes, on the other side."""
 
     workload: WorkloadKey
     before: Mapping[str, int]
@@ -243,7 +243,7 @@ class Comparison:
 
     @property
     def values(self) -> dict[str, float]:
-        """What conditions may name: see `NAMES`; without a prefix, the second way is meant."""
+        """The values that conditions may name: see `NAMES`; a name without a prefix means the second side."""
         values = {"moved": float(len(self.moves))}
         for prefix, outcome in (("", self.after), ("before.", self.before), ("after.", self.after)):
             for name in Measures.__slots__:
@@ -269,7 +269,7 @@ NAMES = (
     *Measures.__slots__,
     *(f"{way}.{name}" for way in ("before", "after") for name in Measures.__slots__),
 )
-"""What conditions on a comparison may name."""
+"""The names that conditions on a comparison may use."""
 
 
 def compare(
@@ -281,12 +281,12 @@ def compare(
     on_decided: Callable[[], object] = lambda: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Comparison:
-    """Place the pending pods both ways and say which of them go elsewhere, and why; the clusters stay as they are.
+    """Place the pending pods both ways, and report which of them move, and why; the clusters stay as they are.
 
-    With `replay` the running pods are taken off their nodes first and placed again along with them, except for those
-    that go with their nodes. Unless asked otherwise the smallest name wins a tie, so that no pod moves by chance.
-    `on_decided` is called after every decision: one for each pod each way, and as many again if pods move. `given`
-    and `keywords` hold for both ways; each way has a configuration and a release of its own.
+    With `replay`, running pods are first removed from their nodes and then placed again as well, except for those that
+    belong to their node. By default the smallest name wins a tie, so that no pod moves by chance. `on_decided` is
+    called after every decision: one per pod and side, and as many again if pods move. `given` and `keywords` apply to
+    both sides; each side has its own configuration and release.
     """
     options = SchedulerOptions.steady(given, **keywords)
     runs = _Run(before, options, replay, on_decided), _Run(after, options, replay, on_decided)
@@ -305,7 +305,7 @@ def compare(
 
 
 class _Run:
-    """One way of placing the pods; the same as often as it is done."""
+    """One side's placement of the pods; every run gives the same result."""
 
     def __init__(self, way: Way, options: SchedulerOptions, replay: bool, on_decided: Callable[[], object]) -> None:
         self.way, self._replay, self._on_decided = way, replay, on_decided
@@ -327,9 +327,9 @@ class _Run:
         return WayResult(self.way.name, nodes, messages, measure(cluster, len(messages)), cluster)
 
     def explain(self, pods: Mapping[str, tuple[str | None, str | None]], other: _Run | None) -> Iterator[_Explained]:
-        """Place every pod again, and say of some how the two nodes they went to stood.
+        """Place every pod again, and report for some how the two nodes they went to compare.
 
-        `other`, if given, is asked what it would decide in the same situation.
+        `other`, if given, also decides these pods in the same situation.
         """
         with closing(self.scheduler(ready(self.way.cluster, self._replay))) as scheduler:
             asked = other.scheduler(scheduler.cluster) if other else None
@@ -337,7 +337,7 @@ class _Run:
             for pod in self._pods(scheduler):
                 if pod.key in pods:
                     chosen, mine = asked.decide(pod).node if asked else None, pods[pod.key][0]
-                    # Where both agree here, the cause is in earlier pods.
+                    # If both sides agree here, the cause is in earlier pods.
                     rules = tuple(trials.causes(pod, mine)) if trials and chosen != mine else ()
                     yield _Explained(pod, Standing.of(scheduler.place(pod), pods[pod.key]), chosen, rules)
                 else:
@@ -347,7 +347,7 @@ class _Run:
                     each.close()
 
     def _trials(self, scheduler: Scheduler, other: _Run | None) -> RuleTrials | None:
-        """Trials of single differences, if the other way is another current release."""
+        """Trials of single differences, if the other side is another current release."""
         mine, theirs = release_of(self.way.release), None if other is None else release_of(other.way.release)
         if theirs is None or mine.is_old or theirs.is_old or mine.rules is theirs.rules:
             return None
@@ -363,13 +363,13 @@ class _Explained(NamedTuple):
     pod: Pod
     standing: Standing
     chosen: str | None
-    """What the other way would take in the same situation."""
+    """The node that the other side would choose in the same situation."""
     differences: tuple[Difference, ...] = ()
-    """Between releases, those that alone move the pod."""
+    """Between releases, the differences that alone move the pod."""
 
 
 def ready(cluster: Cluster, replay: bool) -> Cluster:
-    """A copy to place pods on: with `replay`, the running ones are pending again."""
+    """A copy to place pods on; with `replay`, running pods are pending again."""
     cluster = cluster.fork()
     if replay:
         for pod in [pod for pod, _ in cluster.placed() if not belongs_to_node(pod)]:
@@ -383,7 +383,7 @@ def _moves(before: _Run, after: _Run, moved: Mapping[str, tuple[str | None, str 
     found = {each.pod.key: each for each in before.explain(moved, after if same_cluster else None)}
     for pod, standing, *_ in after.explain(moved, None):
         nodes = moved[pod.key]
-        # Where both agree in the same situation, it is the situation that differs: earlier pods went elsewhere.
+        # If both sides agree in the same situation, the situations differ: earlier pods went elsewhere.
         knock_on = same_cluster and nodes[0] == found[pod.key].chosen
         cause = cause_of(*nodes, found[pod.key].standing, standing, knock_on=knock_on)
         yield Move(pod.key, workload_of(pod), *nodes, replace_data(cause, differences=found[pod.key].differences))
@@ -413,11 +413,11 @@ ALWAYS = (
 )
 """The numbers of every timeline. Times are in seconds, utilisation is a share from 0 to 1."""
 WITH_GROUPS = ("cost", "node_hours", "nodes_added", "nodes_removed")
-"""The numbers that a timeline has besides if it has node groups."""
+"""The additional numbers of a timeline with node groups."""
 
 
 def timeline_numbers(result: TimelineResult) -> dict[str, float]:
-    """What a timeline comes to, by the names of `ALWAYS` and `WITH_GROUPS`."""
+    """The numbers of a timeline, by the names in `ALWAYS` and `WITH_GROUPS`."""
     waits = sorted(result.pending_times.values())
     events = Counter(record["event"] for record in result.log)
     spans = [
@@ -445,7 +445,7 @@ def timeline_numbers(result: TimelineResult) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineWay:
-    """One of the two ways: what is there at the beginning, and how pods are scheduled and nodes come and go."""
+    """One side of a comparison: the initial objects, the scheduler and the node groups."""
 
     objects: Objects
     name: str
@@ -456,7 +456,7 @@ class TimelineWay:
 
 @dataclass(frozen=True, slots=True)
 class TimelineComparison:
-    """What the same events come to in two ways."""
+    """The results of the same events on two sides."""
 
     names: tuple[str, str]
     before: dict[str, float]
@@ -464,12 +464,14 @@ class TimelineComparison:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of the numbers that one of the ways has."""
+        """The names of the numbers that at least one side has."""
         return tuple(name for name in (*ALWAYS, *WITH_GROUPS) if name in self.before or name in self.after)
 
     @property
     def values(self) -> dict[str, float]:
-        """What conditions may name: see `TIMELINE_NAMES`. Without node groups, cost is 0 and no node comes or goes."""
+        """The values that conditions may name: see `TIMELINE_NAMES`. Without node groups, the costs and node changes
+        are 0.
+        """
         return {
             f"{prefix}{name}": float(numbers.get(name, 0))
             for prefix, numbers in (("", self.after), ("before.", self.before), ("after.", self.after))
@@ -483,7 +485,7 @@ class TimelineComparison:
 
 
 TIMELINE_NAMES = tuple(f"{prefix}{name}" for prefix in ("", "before.", "after.") for name in (*ALWAYS, *WITH_GROUPS))
-"""What conditions on a comparison of timelines may name."""
+"""The names that conditions on a comparison of timelines may use."""
 
 
 def compare_timelines(
@@ -495,11 +497,11 @@ def compare_timelines(
     until: float | None = None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> TimelineComparison:
-    """Let the events happen both ways, up to `until` seconds, and say what each comes to.
+    """Run the events on both sides, up to `until` seconds, and report the numbers of each.
 
-    Unless asked otherwise the smallest name wins a tie. `given` and `keywords` hold for both ways.
+    By default the smallest name wins a tie. `given` and `keywords` apply to both sides.
     """
-    # Here and not above: most answers need no simulated time.
+    # Imported here because most answers need no simulated time.
     from podium.autoscaling import scaled
     from podium.timeline import Timeline
 

@@ -1,4 +1,4 @@
-"""The devices of a cluster: which ones exist, which pods hold them, and what is free."""
+"""The devices of a cluster: which devices exist, which pods hold them, and which are free."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NO_CLASS = "-"
 
 
 class DeviceState(StrEnum):
-    """What keeps a device from new claims, the first that applies."""
+    """Why a device is not free for new claims; the first state that applies."""
 
     IN_USE = "in use"
     UNUSABLE = "unusable"
-    """Its pool is incomplete, invalid or replaced, or no node is there that can use it."""
+    """Its pool is incomplete, invalid or replaced, or no node can use it."""
     BLOCKED = "blocked"
     """Devices that share counters with it are in use."""
     TAINTED = "tainted"
     SHARED = "shared"
-    """In use, and open for more."""
+    """In use, but open for more claims."""
     FREE = "free"
 
 
@@ -42,7 +42,7 @@ class Holder(NamedTuple):
     request: str
     pods: tuple[str, ...]
     consumed: dict[str, str]
-    """How much of a shared device's capacity it has."""
+    """The capacity of a shared device that it uses."""
     is_admin: bool
 
 
@@ -57,20 +57,20 @@ class DeviceStatus:
     state: DeviceState
     holders: tuple[Holder, ...]
     left: dict[str, str]
-    """What is left of the capacity of a shared device."""
+    """The remaining capacity of a shared device."""
     taints: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """All devices, in the order of nodes, drivers, pools and names, and the pools that cannot be used."""
+    """All devices, ordered by node, driver, pool and name, and the pools that cannot be used."""
 
     devices: tuple[DeviceStatus, ...]
     problems: tuple[str, ...]
     """`resource pool driver/pool is currently invalid`"""
 
     def counts(self) -> dict[tuple[str, str], Counter[DeviceState]]:
-        """How many devices of each state there are, by node and class; a device of two classes counts for both."""
+        """The number of devices per state, by node and class; a device of two classes counts for both."""
         found: dict[tuple[str, str], Counter[DeviceState]] = {}
         for device in self.devices:
             for name in device.classes or (NO_CLASS,):
@@ -91,7 +91,7 @@ class Devices:
 
 
 def devices(cluster: Cluster, rules: Rules = NEWEST_RULES) -> Devices:
-    """What there is of devices in the cluster as a release sees it."""
+    """The devices in the cluster, by the rules of a release."""
     inventory = inventory_of(cluster, rules)
     holders = _holders(cluster)
     candidates = dict(_candidates(inventory, cluster))
@@ -120,7 +120,7 @@ def devices(cluster: Cluster, rules: Rules = NEWEST_RULES) -> Devices:
 def _candidates(
     inventory: Inventory, cluster: Cluster
 ) -> Iterator[tuple[PooledDevice, tuple[list[str], CandidateDevice]]]:
-    """Per device that can be used, the nodes that can, and one of them to ask about its pool."""
+    """Per usable device, the nodes that can use it, and one of them to look up its pool."""
     found: dict[PooledDevice, tuple[list[str], CandidateDevice]] = {}
     for name, row in sorted(cluster.rows.items()):
         for candidate in inventory.pools_of(row).candidates:

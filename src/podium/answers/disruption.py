@@ -1,4 +1,4 @@
-"""Drains or fails nodes: where their pods go, which stay pending, and which nodes it would be worst to lose."""
+"""Drains or fails nodes: where their pods go, which stay pending, and which nodes would be the worst to lose."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ OF_DAEMON = "its DaemonSet makes it again on the same node once there is room"
 
 
 class Fate(StrEnum):
-    """What becomes of a pod."""
+    """What happens to a pod."""
 
     MOVES = "moves"
-    """It is made anew and gets another node."""
+    """It is recreated and gets another node."""
     RETURNS = "returns"
-    """It is made anew and gets the node that is being drained: it tolerates that."""
+    """It is recreated and gets the drained node again, which it tolerates."""
     PENDING = "pending"
-    """It is made anew and fits nowhere."""
+    """It is recreated and fits nowhere."""
     BLOCKED = "blocked"
     """It is not evicted: a budget forbids it."""
     LOST = "lost"
-    """It is gone for good: no controller makes it anew."""
+    """It is gone for good: no controller recreates it."""
     STAYS = "stays"
-    """It goes with its node, as pods of DaemonSets and static ones do: neither evicted nor made anew elsewhere."""
+    """It belongs to its node, like pods of DaemonSets and static pods: neither evicted nor recreated elsewhere."""
     TERMINATING = "terminating"
-    """It was on its way out already."""
+    """It was terminating already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disrupted:
-    """One pod of the nodes, or one that has to make room for such a pod."""
+    """One pod of the nodes, or a pod that is preempted for one of them."""
 
     pod: str
     workload: str
     node: str
-    """Where it was."""
+    """Its node before."""
     fate: Fate
     to: str | None = None
-    """Where it goes."""
+    """Its node afterwards."""
     reason: str = ""
-    """Why it goes nowhere."""
+    """Why it has no node."""
     constraints: tuple[SpecConstraint, ...] = ()
-    """The parts of its spec that keep it from other nodes, while it is pending."""
+    """The parts of its spec that keep it from other nodes, if it is pending."""
     preempted_by: str = ""
-    """The pod it has to make room for; empty for the pods of the nodes themselves."""
+    """The pod that preempts it; empty for the pods of the nodes themselves."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -91,14 +91,14 @@ class BudgetImpact:
     budget: str
     before: Health
     worst: Health
-    """As few as are healthy at a time."""
+    """The health at the worst moment."""
     after: Health
     blocks: tuple[str, ...] = ()
-    """The pods it does not let go."""
+    """The pods whose eviction it blocks."""
 
     @property
     def violated(self) -> bool:
-        """Whether fewer pods than it demands are healthy for a while, or for longer."""
+        """Whether at some time fewer pods are healthy than it demands."""
         return self.worst.healthy < self.worst.desired
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class BudgetImpact:
 
 @dataclass(frozen=True, slots=True)
 class DrainFlag:
-    """A flag without which `kubectl drain` refuses to begin, and the pods on account of which it does."""
+    """A flag that `kubectl drain` needs, and the pods that make it necessary."""
 
     flag: str
     pods: tuple[str, ...]
@@ -144,7 +144,7 @@ def drain_flags(cluster: Cluster, nodes: Sequence[str]) -> tuple[DrainFlag, ...]
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """What becomes of the pods of some nodes."""
+    """What happens to the pods of some nodes."""
 
     kind: Literal["drain", "fail"]
     nodes: tuple[str, ...]
@@ -153,19 +153,19 @@ class Disruption:
     cluster: Cluster
     """The cluster afterwards."""
     flags: tuple[DrainFlag, ...] = ()
-    """What `kubectl drain` has to be told for it; nothing for a failure."""
+    """The flags that `kubectl drain` needs; empty for a failure."""
 
     def of(self, *fates: Fate) -> tuple[Disrupted, ...]:
         return tuple(pod for pod in self.pods if pod.fate in fates)
 
     @property
     def harmless(self) -> bool:
-        """Whether every pod that has to go finds another node."""
+        """Whether every evicted pod gets another node."""
         return not self.of(Fate.PENDING, Fate.BLOCKED, Fate.LOST, Fate.RETURNS)
 
     @property
     def values(self) -> dict[str, float]:
-        """What conditions may name: see `NAMES`."""
+        """The values that conditions may name: see `NAMES`."""
         fates = Counter(pod.fate for pod in self.pods)
         counts = {fate.value: float(fates[fate]) for fate in Fate}
         preempted = sum(bool(pod.preempted_by) for pod in self.pods)
@@ -185,7 +185,7 @@ class Disruption:
 
 
 NAMES = (*(fate.value for fate in Fate), "preempted", "violated", "nodes")
-"""What conditions on a disruption may name."""
+"""The names that conditions on a disruption may use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,10 +204,10 @@ def drain(
     *,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Disruption:
-    """Cordon the nodes and evict their pods one by one as far as budgets allow; the cluster stays as it is.
+    """Cordon the nodes and evict their pods one by one where budgets allow it; the cluster stays as it is.
 
-    A pod is evicted once its budget allows it, and its successor counts for the budget as soon as it has a node. What
-    is blocked is tried again as long as another pod was moved. Pods that were pending before are left out.
+    A pod is evicted once its budget allows it, and its replacement counts for the budget as soon as it has a node.
+    Blocked pods are tried again as long as another pod was moved. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
     flags = drain_flags(cluster, nodes)
@@ -236,9 +236,9 @@ def fail(
     *,
     on_decided: Callable[[], object] = lambda: None,
 ) -> Disruption:
-    """Take the nodes away and place their pods anew in queue order; the cluster stays as it is.
+    """Remove the nodes and place their pods again in queue order; the cluster stays as it is.
 
-    Budgets do not stop a failure; violated ones are reported. Pods that were pending before are left out.
+    Budgets do not stop a failure; violated budgets are reported. Pods that were pending before are left out.
     """
     checked(cluster, nodes)
     impact, cluster = Impact(BudgetHealth(cluster), cluster), cluster.fork()
@@ -251,7 +251,7 @@ def fail(
 
 
 def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
-    """Take nodes away, and make their pods anew on the rest."""
+    """Remove nodes, and recreate their pods on the others."""
     cluster = recreation.scheduler.cluster
     gone = [each for name in nodes for each in _evictable(cluster, name)]
     for name in nodes:
@@ -263,7 +263,7 @@ def lose(recreation: Recreation, nodes: Sequence[str]) -> None:
 
 
 def checked(cluster: Cluster, nodes: Sequence[str]) -> None:
-    """InputError unless there are nodes, all of them known."""
+    """InputError unless there is at least one node and all are known."""
     if not nodes:
         raise InputError("no node to take away; name at least one")
     for name in nodes:
@@ -275,7 +275,7 @@ def checked(cluster: Cluster, nodes: Sequence[str]) -> None:
 
 
 class Impact:
-    """Watches the budgets of the pods that go."""
+    """Tracks the budgets of the evicted pods."""
 
     def __init__(self, budgets: BudgetHealth, cluster: Cluster) -> None:
         self.budgets, self._at_first = budgets, cluster
@@ -283,20 +283,20 @@ class Impact:
         self._worst: dict[str, Health] = {}
 
     def recreation(self, scheduler: Scheduler, on_decided: Callable[[], object], *, preempt: bool) -> Recreation:
-        """Makes pods anew in the scheduler's cluster; those that go are watched."""
+        """A Recreation in the scheduler's cluster that reports evicted pods to this tracker."""
         cluster = scheduler.cluster
         return Recreation(
             scheduler, preempt=preempt, on_gone=lambda pod: self.gone(pod, cluster), on_decided=on_decided
         )
 
     def gone(self, pod: Pod, cluster: Cluster) -> None:
-        """A pod has left its node."""
+        """Note that a pod has left its node."""
         for name in self.budgets.of(pod):
             self._watch(name)
             self._worst[name] = min(self._worst[name], self.budgets.health(name, cluster))
 
     def found(self, cluster: Cluster, blocked: Iterable[tuple[Pod, str]] = ()) -> tuple[BudgetImpact, ...]:
-        """What became of the budgets; `blocked` are the pods that were not let go."""
+        """The impact on the budgets; `blocked` are the pods that could not be evicted."""
         blocks: dict[str, list[str]] = {}
         for pod, _ in blocked:
             for name in self.budgets.of(pod):
@@ -326,13 +326,13 @@ def cordon(cluster: Cluster, name: str) -> None:
 
 
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:
-    """The pods that have to go when a node does, by name."""
+    """The pods that have to leave a node, ordered by name."""
     pods = sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key)
     return [(pod, node) for pod in pods if not belongs_to_node(pod) and not pod.terminating]
 
 
 def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
-    """What becomes of the others."""
+    """What happens to the pods that do not have to leave."""
     for pod in sorted(cluster.pods_on(cluster.rows[node]), key=lambda pod: pod.key):
         if belongs_to_node(pod):
             yield _about(pod, node, Fate.STAYS)
@@ -341,7 +341,7 @@ def _unmoved(cluster: Cluster, node: str) -> Iterator[Disrupted]:
 
 
 def _evict(pods: Iterable[tuple[Pod, str]], recreation: Recreation, budgets: BudgetHealth) -> Iterator[tuple[Pod, str]]:
-    """Evict the pods that may be evicted; the others are given back."""
+    """Evict the pods that may be evicted; yields the others."""
     for pod, node in pods:
         if budgets.forbids(pod, recreation.scheduler.cluster):
             yield pod, node
@@ -381,13 +381,13 @@ def _about(
 
 
 MOST_SETS = 2_000
-"""So many sets of nodes are tried at most."""
+"""The maximum number of node sets to try."""
 BEAM = 4
-"""How many sets of one node less are built on, where not all can be tried."""
+"""How many of the worst sets are extended by one node, if not all can be tried."""
 
 NodeNames = tuple[str, ...]
 Severity = tuple[int, int, int]
-"""How many pods have no node, how many budgets are violated, how many pods are hit."""
+"""The number of pods without a node, of violated budgets, and of affected pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,9 +396,9 @@ class WorstCase:
 
     disruption: Disruption
     domain: str
-    """What failed, such as `topology.kubernetes.io/zone=a`; empty for a set of nodes."""
+    """The failed domain, for example `topology.kubernetes.io/zone=a`; empty for a set of nodes."""
     exhaustive: bool
-    """Whether everything was tried, so that nothing is worse."""
+    """Whether all sets were tried, so that none is worse."""
     tried: int
     possible: int
 
@@ -416,12 +416,12 @@ def worst_nodes(
     most: int = MOST_SETS,
     on_tried: Callable[[], object] = lambda: None,
 ) -> WorstCase:
-    """The set of so many nodes whose failure leaves most pods without a node.
+    """The set of `number` nodes whose failure leaves the most pods without a node.
 
-    Every set is tried if that are not more than `most`. Else it is a beam search: of the sets of one node the four
-    worst are kept, each is tried with every other node, of those the four worst are kept, and so on; where even that
-    is too much, the busiest nodes are tried. What violates more budgets, hits more pods or is earlier by name is worse
-    among equals.
+    If there are at most `most` sets, all are tried. Otherwise it is a beam search: the four worst single nodes are
+    kept, each is tried with every other node, the four worst of those are kept, and so on; if even that is too much,
+    only the busiest nodes are tried. Among equals, a set that violates more budgets, affects more pods or comes first
+    by name is worse.
     """
     names = sorted(cluster.rows)
     if len(names) < 2:
@@ -445,7 +445,9 @@ def worst_domain(
     *,
     on_tried: Callable[[], object] = lambda: None,
 ) -> WorstCase:
-    """The value of a label, such as a zone, whose nodes' failure leaves most pods without a node; all are tried."""
+    """The value of a label, for example a zone, whose nodes' failure leaves the most pods without a node; all values
+    are tried.
+    """
     key = SHORT_KEYS.get(key, key)
     by_value: dict[str, list[str]] = {}
     for node, value in sorted(domains(cluster, key).items()):
@@ -459,12 +461,12 @@ def worst_domain(
 
 
 def trials_needed(cluster: Cluster, number: int, most: int = MOST_SETS) -> int:
-    """How many sets `worst_nodes` tries at most."""
+    """The maximum number of sets that `worst_nodes` tries."""
     return min(comb(cluster.node_count, number), most)
 
 
 def busiest(cluster: Cluster) -> list[str]:
-    """The nodes by how much of the cluster their pods take that would have to go elsewhere, busiest first."""
+    """The nodes by the share of the cluster that their movable pods use, busiest first."""
     totals = {resource: max(int(cluster.nodes.allocatable(resource).sum()), 1) for resource in (CPU, MEMORY)}
     load = dict.fromkeys(cluster.rows, 0.0)
     for pod, node in cluster.placed():
@@ -475,7 +477,7 @@ def busiest(cluster: Cluster) -> list[str]:
 
 
 class _Trials:
-    """Tries sets of nodes, one after the other, on one copy of the cluster that is put right again after each."""
+    """Tries sets of nodes, one after the other, on one copy of the cluster that is restored after each."""
 
     def __init__(self, cluster: Cluster, settings: DisruptionSettings, on_tried: Callable[[], object]) -> None:
         self._original, self._cluster, self._settings = cluster, cluster.fork(), settings
@@ -487,7 +489,7 @@ class _Trials:
         self._scheduler.close()
 
     def worst(self, sets: Iterable[NodeNames], keep: int) -> list[NodeNames]:
-        """The worst of the sets, in this order; the earlier among equals."""
+        """The worst of the sets, worst first; among equals, the earlier one comes first."""
         kept: list[tuple[Severity, NodeNames]] = []
         for nodes in sets:
             kept.append((self._badness(nodes), nodes))
@@ -514,7 +516,7 @@ class _Trials:
         return homeless, impact.violated, hit
 
     def _undo(self, recreation: Recreation, lost: Sequence[tuple[Node, list[Pod]]], version: int) -> None:
-        """Put everything back: nodes last in, first out, so that each gets its row again."""
+        """Restore everything: nodes last in, first out, so that each gets its row again."""
         cluster = self._cluster
         for key, each in (*recreation.found.items(), *recreation.lost.items()):
             cluster.end(each.pod)
@@ -548,5 +550,5 @@ def _beam_search(trials: _Trials, names: Sequence[str], number: int, most: int) 
 
 
 def _extended(beam: Iterable[NodeNames], names: Iterable[str]) -> Iterator[NodeNames]:
-    """Every set with one more node, each of them once."""
+    """Every set with one more node, without repetition."""
     yield from dict.fromkeys(tuple(sorted((*nodes, name))) for nodes in beam for name in names if name not in nodes)

@@ -1,6 +1,4 @@
-"""Measures of a placement (packing, imbalance, spread, fragmentation), and conditions on them such as `pending >
-0`.
-"""
+"""Measures of a placement (packing, imbalance, spread, fragmentation), and conditions on them like `pending > 0`."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from podium.model.resources import CPU, MEMORY
 from podium.model.selectors import repels
 
 NODE = "node"
-"""Stands for the nodes themselves where a label could be named."""
+"""Means the nodes themselves where a label key is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,13 @@ class Measures:
     """The numbers of one placement; docs/answers.md says what each means."""
 
     pods: int
-    """How many pods are on nodes."""
+    """The number of pods on nodes."""
     pending: int
-    """How many have none."""
+    """The number of pods without a node."""
     nodes: int
     nodes_in_use: int
     cost_per_hour: float
-    """Of the nodes in use; 0 where no node has a price."""
+    """The cost of the nodes in use; 0 if no node has a price."""
     cpu_utilisation: float
     memory_utilisation: float
     cpu_imbalance: float
@@ -63,7 +61,7 @@ class Measures:
 
 
 def measure(cluster: Cluster, pending: int | None = None) -> Measures:
-    """All numbers at once; `pending` is how many pods of the cluster wait unless given."""
+    """All measures of a cluster; `pending` defaults to the number of its pending pods."""
     in_use = rows_in_use(cluster)
     placed = workloads(cluster)
     left_over, largest = stranded(cluster), largest_fit(cluster)
@@ -91,23 +89,23 @@ def measure(cluster: Cluster, pending: int | None = None) -> Measures:
 
 
 def rows_in_use(cluster: Cluster) -> Mask:
-    """Whether each node, in the order of `cluster.nodes`, has a pod that does not go with its node."""
+    """Whether each node, in the order of `cluster.nodes`, has a pod that does not belong to its node."""
     used = {name for pod, name in cluster.placed() if not belongs_to_node(pod)}
     return np.fromiter((name in used for name in cluster.nodes.names), np.bool_, cluster.node_count)
 
 
 def nodes_in_use(cluster: Cluster) -> int:
-    """How many nodes have a pod that does not go with its node."""
+    """How many nodes have a pod that does not belong to its node."""
     return int(rows_in_use(cluster).sum())
 
 
 def has_prices(cluster: Cluster) -> bool:
-    """Whether any node has the label that says what it costs."""
+    """Whether any node has the price label."""
     return any(PRICE_PER_HOUR in cluster.node(name).metadata.labels for name in cluster.nodes.names)
 
 
 def cost_per_hour(cluster: Cluster) -> float:
-    """What the nodes in use cost per hour, by their label for that; a node without it counts as 1."""
+    """The cost of the nodes in use per hour, from their price label; a node without the label costs 1."""
     names = [name for name, used in zip(cluster.nodes.names, rows_in_use(cluster), strict=True) if used]
     return math.fsum(_price(cluster.node(name)) for name in names)
 
@@ -124,7 +122,7 @@ def _price(node: Node) -> float:
 
 
 def utilisation(cluster: Cluster, resource: str) -> Floats:
-    """What is requested of a resource on each node, as a share; 0 where a node offers none."""
+    """The requested share of a resource on each node; 0 if a node offers none."""
     offered = cluster.nodes.allocatable(resource)
     return np.divide(cluster.nodes.requested(resource), offered, out=np.zeros(len(offered)), where=offered > 0)
 
@@ -135,7 +133,7 @@ def mean_utilisation(cluster: Cluster, resource: str, in_use: Mask) -> float:
 
 
 def imbalance(cluster: Cluster, resource: str) -> float:
-    """The standard deviation of utilisation over the nodes that offer the resource: 0 when all are equally full."""
+    """The standard deviation of utilisation over the nodes that offer the resource: 0 if all are equally full."""
     shares = utilisation(cluster, resource)[cluster.nodes.allocatable(resource) > 0]
     return float(shares.std()) if len(shares) else 0.0
 
@@ -151,11 +149,11 @@ class WorkloadKey(NamedTuple):
 
 
 Workloads = Mapping[WorkloadKey, Counter[str]]
-"""How many pods each workload has on each node."""
+"""The number of pods of each workload on each node."""
 
 
 def workloads(cluster: Cluster) -> Workloads:
-    """The pods of each workload per node; those that go with their nodes, and those on their own, left out."""
+    """The pods of each workload per node, without pods that belong to their node and pods without a workload."""
     found: dict[WorkloadKey, Counter[str]] = {}
     for pod, node in cluster.placed():
         if pod.metadata.controller is not None and not belongs_to_node(pod):
@@ -164,7 +162,7 @@ def workloads(cluster: Cluster) -> Workloads:
 
 
 def domains(cluster: Cluster, key: str) -> dict[str, str]:
-    """The domain of each node: its value of a label, or with `NODE` its name; nodes without one are left out."""
+    """The domain of each node: its value of a label, or with `NODE` its name; nodes without the label are left out."""
     if key == NODE:
         return {name: name for name in cluster.rows}
     labels = {name: cluster.node(name).metadata.labels.get(key) for name in cluster.rows}
@@ -172,7 +170,7 @@ def domains(cluster: Cluster, key: str) -> dict[str, str]:
 
 
 def in_domains(nodes: Mapping[str, int], domain_of: Mapping[str, str]) -> Counter[str]:
-    """Counts per node as counts per domain."""
+    """Turn counts per node into counts per domain."""
     counts: Counter[str] = Counter()
     for node, count in nodes.items():
         if node in domain_of:
@@ -181,9 +179,9 @@ def in_domains(nodes: Mapping[str, int], domain_of: Mapping[str, str]) -> Counte
 
 
 def evenness(counts: Iterable[int], domain_count: int) -> float:
-    """How evenly pods are spread over domains: 1 as evenly as can be, 0 when all are in one.
+    """How evenly pods are spread over domains: 1 as evenly as possible, 0 if all are in one domain.
 
-    It counts what the fullest domain, whose failure takes most away, has beyond the least possible.
+    It measures how far the fullest domain, whose failure costs most, exceeds the minimum possible.
     """
     counts = list(counts)
     pods, most = sum(counts), max(counts, default=0)
@@ -194,7 +192,8 @@ def evenness(counts: Iterable[int], domain_count: int) -> float:
 def spread(cluster: Cluster, key: str, placed: Workloads | None = None) -> float:
     """The mean evenness, over the values of a label or the nodes, of all workloads with more than one pod.
 
-    1 if there is no such workload. `placed` are the cluster's workloads, for who has them already.
+    1 if there is no workload with more than one pod. `placed` are the cluster's workloads, if the caller has them
+    already.
     """
     domain_of = domains(cluster, key)
     domain_count = len(set(domain_of.values()))
@@ -216,7 +215,7 @@ class Room(NamedTuple):
 def largest_fit(cluster: Cluster) -> Room:
     """The largest plain pod that still fits on some node.
 
-    It asks for cpu and memory in the proportion in which the whole cluster offers them, and tolerates no taint.
+    It requests cpu and memory in the cluster's overall proportion, and tolerates no taint.
     """
     cpu, memory = _free_shares(cluster)
     takes = np.fromiter(_taking_plain_pods(cluster), np.bool_, cluster.node_count)
@@ -226,10 +225,10 @@ def largest_fit(cluster: Cluster) -> Room:
 
 
 def stranded(cluster: Cluster) -> Room:
-    """The free cpu and memory that the other one, on the same node, is lacking for.
+    """The free cpu and memory that cannot be used because the node lacks the other of the two.
 
-    Free cpu and memory go together in the proportion in which the whole cluster offers them; what a node has beyond
-    that of one of them is stranded there.
+    Cpu and memory are needed in the cluster's overall proportion; what a node has of one of them beyond that is
+    stranded.
     """
     cpu, memory = _free_shares(cluster)
     usable = np.minimum(cpu, memory)
@@ -238,14 +237,14 @@ def stranded(cluster: Cluster) -> Room:
 
 
 def fragmentation(cluster: Cluster) -> float:
-    """Which share of what is free is stranded: 0 when cpu and memory are free in proportion on every node."""
+    """The share of the free resources that is stranded: 0 if cpu and memory are free in proportion on every node."""
     cpu, memory = _free_shares(cluster)
     free = float(cpu.sum() + memory.sum())
     return float(np.abs(cpu - memory).sum()) / free if free else 0.0
 
 
 def _free_shares(cluster: Cluster) -> tuple[Floats, Floats]:
-    """Each node's free cpu and memory as shares of what the cluster offers."""
+    """Each node's free cpu and memory as shares of the cluster's allocatable."""
     shares = []
     for resource, total in zip((CPU, MEMORY), _totals(cluster), strict=True):
         free = cluster.nodes.allocatable(resource) - cluster.nodes.requested(resource)
@@ -280,7 +279,7 @@ SHARES = frozenset(
         *("zone_spread", "node_spread", "fragmentation"),
     )
 )
-"""The measures that can be compared with a percentage; the others count things, or are amounts."""
+"""The measures that can be compared with a percentage; the others are counts or amounts."""
 
 _COMPARE: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: operator.gt,
@@ -300,14 +299,14 @@ _COMPUTE: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Comparisons of measures, numbers and percentages, joined by `and`, `or` and `not`; nothing else is ever run."""
+    """Comparisons of measures, numbers and percentages, joined by `and`, `or` and `not`; no other code is ever run."""
 
     text: str
     _expression: ast.expr
 
     @classmethod
     def parse(cls, text: str, names: Collection[str]) -> Condition:
-        """The condition about values of these names; InputError with what is wrong if it is none."""
+        """Parse a condition on values with these names; InputError with the problem if it is invalid."""
         if len(text) > LONGEST:
             raise InputError(f"condition {text[:40]!r}... is longer than {LONGEST} characters")
         such = f"write one such as '{next(iter(names), 'pending')} > 0'"
@@ -325,7 +324,7 @@ class Condition:
         return _Evaluation(self.text, values).truth(self._expression)
 
     def explained(self, values: Mapping[str, float]) -> str:
-        """`pending is 4, agreement is 25.9%`: the values it speaks of, as they are compared."""
+        """The values that it compares, as they are compared: `pending is 4, agreement is 25.9%`."""
         nodes = list(ast.walk(self._expression))
         names = [ast.unparse(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)]
         shares = {name for node in nodes if isinstance(node, ast.Compare) for name in _compared_with_percentages(node)}
@@ -345,7 +344,7 @@ def _is_percentage(node: ast.expr) -> TypeGuard[ast.BinOp]:
 
 
 def _compared_with_percentages(node: ast.Compare) -> list[str]:
-    """The measures that a comparison puts beside a percentage."""
+    """The measures that a comparison compares with a percentage."""
     parts = (node.left, *node.comparators)
     named = [ast.unparse(part) for part in parts if isinstance(part, ast.Name | ast.Attribute)]
     return named if any(map(_is_percentage, parts)) else []

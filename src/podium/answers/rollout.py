@@ -1,4 +1,4 @@
-"""What a changed workload does to its pods, at once or step by step as its controller rolls the change out."""
+"""What happens to the pods of a changed workload, at once or step by step as its controller rolls out the change."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, 
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
 
 SEVERAL_AT_ONCE_FROM = "v1.37"
-"""The release from which StatefulSets heed maxUnavailable without being asked to by a feature gate."""
+"""From this release on, StatefulSets use maxUnavailable without a feature gate."""
 DELETED = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """What one workload does before it has to wait for pods to become ready."""
+    """What one workload does until it has to wait for pods to become ready."""
 
     number: int
     workload: str
@@ -42,9 +42,9 @@ class RolloutStep:
     created: tuple[str, ...]
     deleted: tuple[str, ...]
     placed: Mapping[str, str]
-    """The pods that found a node in this step, and which."""
+    """The pods that got a node in this step, with the node."""
     waiting: tuple[str, ...]
-    """Its pods that have no node at the end of the step."""
+    """Its pods without a node at the end of the step."""
     old_ready: int
     new_ready: int
 
@@ -63,7 +63,7 @@ class RolloutStep:
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """An object that a later file or `--hpa` changes, and for a workload what becomes of its pods."""
+    """An object changed by a later file or by `--hpa`; for a workload, also what happens to its pods."""
 
     kind: str
     namespace: str
@@ -71,17 +71,17 @@ class ChangedObject:
     paths: tuple[str, ...]
     """The fields that differ."""
     gone: Mapping[str, str | None] | None = None
-    """The pods that are deleted, and the nodes they were on; None for what has no pods."""
+    """The deleted pods and their nodes; None for an object without pods."""
     new: Mapping[str, str | None] | None = None
-    """The pods that are made, and where they go; None for one that stays pending."""
+    """The created pods and their nodes; the node is None if the pod stays pending."""
     messages: Mapping[str, str] | None = None
     """Why pods stay pending."""
     note: str = ""
     """Why pods of the old template stay on purpose."""
     steps: int | None = None
-    """How many steps a rollout took, or got to; None where it was not asked for."""
+    """How many steps a rollout took, or reached; None if no rollout was asked for."""
     stuck: bool = False
-    """Whether it cannot go on: pods find no node, and no more may be missing."""
+    """Whether the rollout cannot continue: pods find no node, and no more pods may be unavailable."""
 
     @property
     def title(self) -> str:
@@ -122,7 +122,7 @@ class ChangedObject:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The end of a rollout as a simulation, and the way there."""
+    """The end of a rollout as a simulation, and its steps."""
 
     simulation: Simulation
     changes: tuple[ChangedObject, ...]
@@ -137,7 +137,7 @@ class Rollout:
 
 
 def changed_objects(objects: Objects, simulation: Simulation) -> tuple[ChangedObject, ...]:
-    """What `objects.applied` comes to, once it is carried out at once and a simulation has placed the new pods."""
+    """The changes in `objects.applied`, after they were applied at once and a simulation has placed the new pods."""
     kept = {pod.key for pod in with_changes_carried_out(objects).of(Pod)}
     gone: dict[str, dict[str, str | None]] = {}
     new: dict[str, dict[str, str | None]] = {}
@@ -183,12 +183,12 @@ def _title(obj: Object) -> str:
 def rollout(
     objects: Objects, config: Config | SchedulerOptions = None, **keywords: Unpack[SchedulerKeywords]
 ) -> Rollout:
-    """Roll out the changes in `objects.applied`, in steps of what controllers do before they wait for ready pods.
+    """Roll out the changes in `objects.applied`; a step is everything controllers do before they wait for ready pods.
 
-    In each step the controllers delete and make pods, those are decided while the deleted ones still hold their place,
-    then the deleted ones go, and what is left and what takes their names is decided; what has a node is ready in the
-    next step. Nothing is evicted. It ends when no controller has anything left to do, or all that do wait for pods that
-    fit nowhere.
+    In each step, the controllers delete and create pods. The new pods are decided while the deleted ones still occupy
+    their nodes; then the deleted pods go, and the remaining pods, and pods that reuse their names, are decided. A pod
+    with a node is ready in the next step. Nothing is evicted. The rollout ends when no controller has anything left to
+    do, or all that have wait for pods that fit nowhere.
     """
     rolled_out = [applied for applied in objects.applied if isinstance(applied.after, ROLLED_OUT)]
     before = {id(applied.after): applied.before for applied in rolled_out}
@@ -215,7 +215,7 @@ def rollout(
 
 
 def requested_before(objects: Objects) -> Mapping[str, Amounts]:
-    """What the pods request of each node that run before any change of a later file is carried out."""
+    """The requests per node of the pods that run before any change of a later file is applied."""
     before = {id(applied.after): applied.before for applied in objects.applied if isinstance(applied.after, Pod)}
     return requested_by_node(Cluster.from_objects(before.get(id(obj), obj) for obj in objects))
 
@@ -233,7 +233,7 @@ def _controller(applied: Applied, stage: RolloutStage, *, several_at_once: bool)
 
 
 def _alike(pod: Pod) -> str:
-    """The same for pods that fit wherever the others do, those of one ReplicaSet or Job; empty for any other."""
+    """A key for pods that fit in the same places, those of one ReplicaSet or Job; empty for any other pod."""
     owner = pod.metadata.controller
     if owner is None or owner.kind not in ("ReplicaSet", "ReplicationController", "Job"):
         return ""
@@ -241,7 +241,7 @@ def _alike(pod: Pod) -> str:
 
 
 class RolloutStage:
-    """The cluster in which workloads are rolled out: pods come, wait, become ready and leave."""
+    """The cluster during a rollout: pods are created, wait, become ready and leave."""
 
     def __init__(self, objects: Objects, scheduler: Scheduler) -> None:
         self.expansion = Expansion(objects)
@@ -251,9 +251,9 @@ class RolloutStage:
         self._ready = {pod.key for pod in objects.of(Pod) if is_ready(pod) and not pod.terminating}
         self._leaving: dict[str, Pod] = {}
         self._nodes: dict[str, str] = {}
-        """Of the pods that were placed on the way."""
+        """The nodes of the pods that were placed during the rollout."""
         self._made: dict[str, Pod] = dict(self._waiting)
-        """The pods of the simulation: those that waited, and those that were made and are still there."""
+        """The pods of the simulation: those that were waiting, and those created that still exist."""
         self._created: set[str] = set()
         self._there = {pod.key for pod in objects.of(Pod)}
         self._gone: dict[str, str | None] = {}
@@ -304,7 +304,7 @@ class RolloutStage:
     # -- how it goes on --------------------------------------------------------------------------------------------
 
     def run(self, controllers: list[Controller]) -> list[RolloutStep]:
-        """Go on until nothing changes any more; the steps of each workload."""
+        """Continue until nothing changes any more; returns the steps of each workload."""
         steps: list[RolloutStep] = []
         number = 0
         while True:
@@ -314,7 +314,7 @@ class RolloutStage:
             acted = {id(controller) for controller in controllers if controller.sync()}
             placed = self._schedule()
             left = self._end_leaving()
-            # Some have waited for just that: a StatefulSet makes a pod under the name of the one that is gone.
+            # Some controllers waited for this: a StatefulSet creates a pod under the name of the one that is gone.
             acted |= {id(controller) for controller in controllers if controller.sync()}
             placed |= self._schedule()
             self._ready |= set(placed)
@@ -336,7 +336,7 @@ class RolloutStage:
         return bool(leaving)
 
     def _schedule(self) -> dict[str, str]:
-        """Decide the pods that wait; of pods that are all alike one that fits nowhere speaks for the others."""
+        """Decide the waiting pods; among equal pods, one that fits nowhere stands for the others."""
         placed: dict[str, str] = {}
         hopeless: set[str] = set()
         for pod in in_queue_order(self._waiting.values(), self._scheduler):
@@ -365,11 +365,11 @@ class RolloutStage:
         )
 
     def placements(self) -> list[Placement]:
-        """Where the pods are that waited or were made on the way, in the order they came."""
+        """The placements of the pods that were waiting or created, in order."""
         return [Placement(pod, self._nodes.get(key), self._messages.get(key, "")) for key, pod in self._made.items()]
 
     def change(self, controller: Controller, steps: Iterable[RolloutStep]) -> ChangedObject:
-        """What became of one workload."""
+        """The result for one workload."""
         after = controller.applied.after
         own = [pod.key for pod, _ in controller.pods() if pod.key in self._created]
         mine = [step for step in steps if step.workload == _title(after)]

@@ -1,4 +1,4 @@
-"""What a search may change in a configuration: the weights of scoring plugins, and how free and used resources score.
+"""The settings of a configuration that a search may change: plugin weights, and how free or used resources score.
 
 Old releases have a Policy with priorities, or a v1alpha2 configuration with score plugins.
 """
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 FIT = "NodeResourcesFit"
 STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 SHAPE_AT = (0, 50, 100)
-"""The utilisations, in percent, at which a shape of RequestedToCapacityRatio is given a score."""
+"""The utilisations, in percent, at which a shape of RequestedToCapacityRatio has a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TunedSettings:
     weights: Mapping[str, int]
     """Per scoring plugin of the profile."""
     strategy: str | None
-    """How NodeResourcesFit scores, or the priority that does so in an old release; None where nothing does."""
+    """How NodeResourcesFit, or the corresponding priority of an old release, scores; None if neither is configured."""
     shape: tuple[tuple[int, int], ...] | None = None
     """Utilisation in percent and score from 0 to 10, for RequestedToCapacityRatio."""
 
@@ -49,25 +49,24 @@ class TunedSettings:
 
 
 class SearchSpace(Protocol):
-    """A configuration whose settings can be turned; the rest of the document stays as it is.
+    """A configuration with settings that can be changed; the rest of the document stays as it is.
 
-    A document is what comes out, and what a trial runs with is read from it like any other: what was tried is what is
-    written.
+    A trial reads its configuration from the resulting document, so what was tried is what is written.
     """
 
     profile: str
     today: TunedSettings
     strategies: tuple[str, ...]
-    """The ways to score resources that there are; one of them, RequestedToCapacityRatio, has a shape."""
+    """The available ways to score resources; one of them, RequestedToCapacityRatio, has a shape."""
 
     def document(self, settings: TunedSettings) -> Document:
-        """The configuration with its settings turned."""
+        """The configuration document with these settings."""
 
     def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration | Document:
-        """What the scheduler runs with."""
+        """The configuration that the scheduler runs with."""
 
     def weight_of(self, plugin: str) -> str:
-        """The name of the weight of a plugin that scores: its own or, for one that scores resources, today's."""
+        """The name of a scoring plugin's weight: its own or, for a plugin that scores resources, today's."""
 
 
 def has_shape(strategy: str | None) -> bool:
@@ -75,7 +74,7 @@ def has_shape(strategy: str | None) -> bool:
 
 
 class ConfigurationSpace:
-    """The settings of a KubeSchedulerConfiguration: of the profile that is named, else of the first."""
+    """The settings of one profile of a KubeSchedulerConfiguration: the named profile, else the first."""
 
     strategies: tuple[str, ...] = STRATEGIES
 
@@ -97,7 +96,7 @@ class ConfigurationSpace:
             raise InputError(f"profile {self.profile!r} has no plugin that scores: there is nothing to tune")
 
     def document(self, settings: TunedSettings) -> Document:
-        """The configuration with its settings turned."""
+        """The configuration document with these settings."""
         if settings == self.today:
             return deepcopy(self._document)
         document = deepcopy(self._document)
@@ -112,14 +111,16 @@ class ConfigurationSpace:
         return document
 
     def config(self, settings: TunedSettings) -> KubeSchedulerConfiguration:
-        """What the scheduler runs with."""
+        """The configuration that the scheduler runs with."""
         return parse_config(self.document(settings), self._points, rules=self._rules)
 
     def weight_of(self, plugin: str) -> str:
         return plugin
 
     def _set_weight(self, profile: Document, plugin: str, weight: int) -> None:
-        """Where the profile names the plugin, or else where its default stands; `score` overrules `multiPoint`."""
+        """Set a weight where the profile names the plugin, or else where its default is; `score` overrides
+        `multiPoint`.
+        """
         plugins = profile["plugins"] = dict(profile.get("plugins") or {})
         for point in ("score", MULTI_POINT):
             for named in (plugins.get(point) or {}).get("enabled") or ():
@@ -132,7 +133,7 @@ class ConfigurationSpace:
 
 
 def place_of(profile: str | None, names: Sequence[str]) -> int:
-    """Where a profile stands among the others; the first unless named."""
+    """The index of a profile by name; the first profile by default."""
     if profile is not None and profile not in names:
         raise InputError(f"profile {profile!r} is not in the configuration; there is {', '.join(names)}")
     return names.index(profile) if profile is not None else 0
@@ -151,7 +152,7 @@ def _shape(strategy: ScoringStrategy) -> tuple[tuple[int, int], ...] | None:
 
 
 def _set_strategy(profile: Document, settings: TunedSettings) -> None:
-    """Replace how NodeResourcesFit scores; which resources count stays as it is."""
+    """Replace NodeResourcesFit's scoring strategy; the resources that count stay as they are."""
     configs = profile["pluginConfig"] = list(profile.get("pluginConfig") or ())
     place = next((place for place, each in enumerate(configs) if each.get("name") == FIT), len(configs))
     given: Document = dict(configs[place]) if place < len(configs) else {"name": FIT}
@@ -166,20 +167,20 @@ def _set_strategy(profile: Document, settings: TunedSettings) -> None:
 
 LEAST, MOST, RATIO = "LeastRequestedPriority", "MostRequestedPriority", "RequestedToCapacityRatioPriority"
 PLUGIN = "RequestedToCapacityRatio"
-"""What v1.18 calls the last of them."""
+"""v1.18's name for the last of them."""
 RATIO_ARGUMENT = "requestedToCapacityRatioArguments"
 SHARED = ("labelPreference", "serviceAntiAffinity")
-"""Arguments whose priorities are one plugin in v1.18, and must have one weight there."""
+"""Arguments whose priorities share one plugin in v1.18, and must have one weight there."""
 _PLUGIN_OF = {"labelPreference": "NodeLabel", "serviceAntiAffinity": "ServiceAffinity"}
 LEFT_ALONE = frozenset(("EqualPriority", "NodePreferAvoidPodsPriority", "NodePreferAvoidPods"))
-"""They say nothing, or what the owner of a node has decided: there is nothing to search for."""
+"""Priorities that are constant, or set by the owner of a node: there is nothing to search for."""
 
 
 class PolicySpace:
-    """The settings of a Policy, that of the default provider unless given.
+    """The settings of a Policy, by default that of the default provider.
 
-    The priority that scores free or used resources may become another of its kind; its weight goes by today's name.
-    What old releases have is imported in here: only they load it.
+    The priority that scores free or used resources may be replaced by another of its kind; its weight keeps today's
+    name. Code for old releases is imported here, so that only they load it.
     """
 
     def __init__(
@@ -211,11 +212,11 @@ class PolicySpace:
         return document
 
     def config(self, settings: TunedSettings) -> Document:
-        """What the scheduler runs with: the Policy, as plugins of old releases do not travel to other processes."""
+        """The Policy that the scheduler runs with; not decoded, since plugins of old releases cannot be pickled."""
         return self.document(settings)
 
     def weight_of(self, plugin: str) -> str:
-        """In v1.18 plugins stand for the priorities, in some cases one for several."""
+        """The name of a plugin's weight; in v1.18, plugins replace the priorities, some plugins several of them."""
         from podium.releases.policy_v118 import PRIORITIES
 
         scaling = {*self.strategies, *(PRIORITIES.get(each, PLUGIN) for each in self.strategies)}
@@ -239,7 +240,7 @@ class PolicySpace:
         return TunedSettings(weights, _strategy(scaling[0]), _policy_shape(scaling[0]))
 
     def _weight_name(self, entry: Document) -> str:
-        """The name that an entry's weight goes by: its own or, where the weight is shared, that of the first."""
+        """The name of an entry's weight: its own or, if the weight is shared, that of the first entry."""
         kind = _kind(entry)
         if not self._shares or kind not in SHARED:
             return str(entry["name"])
@@ -264,7 +265,7 @@ class PolicySpace:
 
 
 class V1Alpha2Space:
-    """The settings of a KubeSchedulerConfiguration v1alpha2: of the profile that is named, else of the first."""
+    """The settings of one profile of a KubeSchedulerConfiguration v1alpha2: the named profile, else the first."""
 
     strategies: tuple[str, ...] = ("NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", PLUGIN)
 
@@ -288,7 +289,7 @@ class V1Alpha2Space:
         return TunedSettings(weights, scaling[0], shape) if len(scaling) == 1 else TunedSettings(weights, None)
 
     def document(self, settings: TunedSettings) -> Document:
-        """The configuration with its settings turned."""
+        """The configuration document with these settings."""
         document, today = deepcopy(self._document), self.today
         profiles = document["profiles"] = document.get("profiles") or [{}]
         profile = profiles[self._place]
@@ -301,7 +302,7 @@ class V1Alpha2Space:
         return document if settings != today else deepcopy(self._document)
 
     def config(self, settings: TunedSettings) -> Document:
-        """What the scheduler runs with."""
+        """The configuration that the scheduler runs with."""
         return self.document(settings)
 
     def weight_of(self, plugin: str) -> str:
@@ -309,7 +310,7 @@ class V1Alpha2Space:
 
 
 def _replace(profile: Document, name: str, entry: Document) -> None:
-    """Let an entry stand for a score plugin: where the profile names that, or else instead of the default."""
+    """Replace the entry of a score plugin: where the profile names it, or else in place of the default."""
     plugins = profile["plugins"] = profile.get("plugins") or {}
     score = plugins["score"] = plugins.get("score") or {}
     enabled = score["enabled"] = score.get("enabled") or []
@@ -321,7 +322,7 @@ def _replace(profile: Document, name: str, entry: Document) -> None:
 
 
 def _configure(profile: Document, settings: TunedSettings) -> None:
-    """The shape of RequestedToCapacityRatio, if that scores; which resources count stays as it is."""
+    """Set the shape of RequestedToCapacityRatio, if it scores; the resources that count stay as they are."""
     configs = profile.get("pluginConfig") or []
     before: Document = next((each for each in configs if each["name"] == PLUGIN), {})
     profile["pluginConfig"] = [each for each in configs if each["name"] != PLUGIN]
@@ -335,7 +336,7 @@ def _kind(entry: Document) -> str:
 
 
 def _strategy(entry: Document) -> str | None:
-    """Which of the priorities that score resources an entry is; None for others."""
+    """The resource priority that an entry stands for; None for other entries."""
     if _kind(entry) == RATIO_ARGUMENT:
         return RATIO
     return entry["name"] if entry["name"] in (LEAST, MOST) and not _kind(entry) else None
@@ -349,7 +350,7 @@ def _policy_shape(entry: Document) -> tuple[tuple[int, int], ...] | None:
 
 
 def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
-    """The settings of a configuration, or of the default one of a release."""
+    """The settings of a configuration, or of the default configuration of a release."""
     config, registry, chosen = options.config, options.registry, release_of(options.release)
     if isinstance(config, KubeSchedulerConfiguration):
         raise InputError("tune changes a configuration document: give it the dict of the file, not what was parsed")
@@ -363,7 +364,7 @@ def search_space(options: SchedulerOptions, profile: str | None) -> SearchSpace:
 
 
 def load_optuna(what: str) -> ModuleType:
-    """Optuna, which says nothing of its own; InputError where it is not installed."""
+    """The module optuna with its logging silenced; InputError if it is not installed."""
     try:
         import optuna
     except ImportError:

@@ -1,4 +1,4 @@
-"""Trials of a configuration: what one runs, the number that a search minimises, and the processes that run trials."""
+"""Trials of a configuration: what one trial runs, the objective to minimise, and the processes that run trials."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from podium.timeline import TimelineEvents, TimelineResult
 
 MOST_LOOKED_AT = 2_000
-"""How many pods are decided in full to find out which weights matter; of more, some are."""
+"""The maximum number of pods that are decided in full to find out which weights matter; of more pods, a sample is."""
 LOOKS, KINDS_AT_ONCE, SAMPLED = 20, 25, 500
-"""At how many times and events of a timeline pods are looked at, of how many workloads then; of how many pods else."""
+"""Sample sizes: times and event times of a timeline, workloads at each of them, and pods of a placement."""
 
 Objective = Callable[[Simulation], float]
 TimelineObjective = Callable[["TimelineResult"], float]
@@ -62,12 +62,12 @@ def most_spread(simulation: Simulation) -> float:
 
 
 def least_fragmentation(simulation: Simulation) -> float:
-    """Which share of what is free is stranded."""
+    """The share of the free resources that is stranded."""
     return fragmentation(simulation.cluster)
 
 
 def lowest_cost(simulation: Simulation) -> float:
-    """What the nodes in use cost per hour."""
+    """The cost of the nodes in use per hour."""
     return cost_per_hour(simulation.cluster)
 
 
@@ -82,7 +82,7 @@ OBJECTIVES: Mapping[str, Objective] = {
 
 @dataclass(frozen=True)
 class LowestNumber:
-    """An objective of timelines: one of the numbers that `timeline_numbers` gives."""
+    """An objective of timelines: one of the numbers of `timeline_numbers`."""
 
     name: str
 
@@ -118,7 +118,7 @@ def _own_objective(name: str, known: Iterable[str]) -> Callable[[Any], float]:
 
 
 def function_named(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names; InputError if it cannot be had."""
+    """The function that `module:function` names; InputError if it cannot be imported."""
     module_name, _, function_name = name.partition(":")
     if not module_name or not function_name:
         raise InputError(f"{name!r} is not a function as module:function")
@@ -133,7 +133,7 @@ def function_named(name: str) -> Callable[..., Any]:
 
 
 def value_of(objective: Callable[[Any], float], result: Simulation | TimelineResult) -> float:
-    """The number the objective comes to; InputError if a user's function fails or gives none."""
+    """The value of the objective; InputError if a user's function fails or returns no number."""
     name = getattr(objective, "__name__", repr(objective))
     try:
         value = objective(result)
@@ -151,22 +151,22 @@ def value_of(objective: Callable[[Any], float], result: Simulation | TimelineRes
 
 
 class TrialOutcome(NamedTuple):
-    """What came of a configuration."""
+    """The result of a configuration."""
 
     value: float
-    """Of the objective."""
+    """The value of the objective."""
     pending: tuple[int, ...]
-    """The priorities of the pods that fit nowhere, highest first: of two, the smaller one is better."""
+    """The priorities of the pods that fit nowhere, highest first; the smaller tuple is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRunner(ABC):
-    """Everything that a try needs and that stays the same from one to the next."""
+    """Everything that a trial needs and that is the same for all trials."""
 
     space: SearchSpace
     objective: Callable[[Any], float]
     options: SchedulerOptions
-    """The configuration aside, which each try has of its own."""
+    """The options without the configuration, which each trial sets."""
 
     def options_with(self, settings: TunedSettings) -> SchedulerOptions:
         """The options of a scheduler with these settings."""
@@ -179,19 +179,19 @@ class TrialRunner(ABC):
     @property
     @abstractmethod
     def samples(self) -> bool:
-        """Whether `decisions` are those of some of the pods only."""
+        """Whether `decisions` covers a sample of the pods only."""
 
     @abstractmethod
     def decisions(self, settings: TunedSettings) -> Generator[Decision]:
-        """What is decided with these settings about the pods of the profile, with every score."""
+        """The decisions with these settings about the pods of the profile, with every score."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRunner(TrialRunner):
-    """Places pending pods."""
+    """A trial that places pending pods."""
 
     cluster: Cluster
-    """With the pods to place pending."""
+    """The cluster, in which the pods to place are pending."""
 
     def run(self, settings: TunedSettings) -> TrialOutcome:
         """Place the pods with these settings."""
@@ -204,7 +204,7 @@ class PlacementRunner(TrialRunner):
         return len(self.cluster.pending) > MOST_LOOKED_AT
 
     def decisions(self, settings: TunedSettings) -> Generator[Decision]:
-        """Of each pod; of very many, of some of each workload, from its first to its last."""
+        """The decision about each pod; of very many pods, a sample of each workload, from its first to its last."""
         with closing(Scheduler(self.cluster.fork(), self.options_with(settings))) as scheduler:
             pods = in_queue_order(self.cluster.pending.values(), scheduler)
             looked_at = _sample(pods) if self.samples else {pod.key for pod in pods}
@@ -228,7 +228,7 @@ def _sample(pods: Sequence[Pod]) -> set[str]:
 
 
 def _by_workload(pods: Iterable[Pod]) -> dict[str, list[str]]:
-    """The keys of the pods of each workload; those of pods on their own together."""
+    """The keys of the pods of each workload; pods without a workload are together."""
     found: dict[str, list[str]] = {}
     for pod in pods:
         found.setdefault(f"{pod.namespace} {workload_of(pod) if pod.metadata.controller else ''}", []).append(pod.key)
@@ -237,7 +237,7 @@ def _by_workload(pods: Iterable[Pod]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineRunner(TrialRunner):
-    """Lets events happen."""
+    """A trial that runs the events of a timeline."""
 
     objects: Objects
     events: TimelineEvents
@@ -245,8 +245,8 @@ class TimelineRunner(TrialRunner):
     until: float | None
 
     def run(self, settings: TunedSettings) -> TrialOutcome:
-        """Let the events happen with these settings."""
-        # Here and not above: most answers need no simulated time.
+        """Run the events with these settings."""
+        # Imported here because most answers need no simulated time.
         from podium.autoscaling import scaled
         from podium.timeline import Timeline
 
@@ -259,7 +259,7 @@ class TimelineRunner(TrialRunner):
     samples = True
 
     def decisions(self, settings: TunedSettings) -> Generator[Decision]:
-        """At some moments, of one more pod of each workload that is there then."""
+        """At some moments, the decision about one more pod of each workload that exists then."""
         from podium.autoscaling import scaled
         from podium.timeline import Timeline
 
@@ -284,7 +284,7 @@ class TimelineRunner(TrialRunner):
 
 
 class RunTrials(Protocol):
-    """Tries configurations, in any order; None for those that it did not get to before the deadline."""
+    """Tries configurations, in any order; the result is None for those not tried before the deadline."""
 
     def __call__(self, batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]: ...
 
@@ -298,7 +298,7 @@ class Workers(Protocol):
 
 
 def trials_on(bench: TrialRunner, workers: Workers) -> RunTrials:
-    """A way to try configurations on workers that somebody else has started; a batch is tried as a whole."""
+    """Runs trials on workers that the caller has started; a batch is tried as a whole."""
 
     def run(batch: Sequence[TunedSettings], deadline: float | None) -> Iterator[TrialOutcome | None]:
         found = dict(workers.run(type(bench).run, bench, batch))
@@ -318,11 +318,11 @@ def cores() -> int:
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Hold back interrupts for the length of the block; processes that are started in it never get any.
+    """Hold back interrupts for the length of the block; processes started in it never receive any.
 
-    A terminal sends an interrupt to every process, but it is for the one that started the others.
+    A terminal sends an interrupt to every process, but only the parent should handle it.
     """
-    # It is started with the first process, and lets interrupts through again once it runs.
+    # The resource tracker starts with the first process, and lets interrupts through again once it runs.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -333,7 +333,7 @@ def interrupts_held_back() -> Iterator[None]:
 
 @contextmanager
 def trial_workers(bench: TrialRunner, jobs: int) -> Iterator[RunTrials]:
-    """A way to try configurations on so many processors."""
+    """Runs trials on this many processors."""
     if jobs <= 1 or not _can_travel(bench.objective):
         yield lambda batch, deadline: (None if _is_over(deadline) else bench.run(settings) for settings in batch)
         return
@@ -359,7 +359,7 @@ def _is_over(deadline: float | None) -> bool:
 
 
 def _can_travel(objective: Callable[[Any], float]) -> bool:
-    """Whether another process can import the function, which it cannot from a notebook or out of a function."""
+    """Whether another process can import the function, which it cannot from a notebook or a local scope."""
     named = objective if hasattr(objective, "__qualname__") else type(objective)
     return named.__module__ != "__main__" and "<" not in named.__qualname__
 
@@ -368,7 +368,7 @@ _runner: TrialRunner | None = None
 
 
 def _set_up(bench: TrialRunner) -> None:
-    """What a process does first."""
+    """The first call in a new process."""
     global _runner  # noqa: PLW0603 - what a process of the pool works with has no other place
     _runner = bench
 
@@ -378,5 +378,5 @@ def _run(settings: TunedSettings) -> TrialOutcome:
     try:
         return _runner.run(settings)
     except PodiumError as error:
-        # Errors with more than a message do not survive the way back.
+        # Exceptions with more than a message cannot be pickled.
         raise InputError(str(error)) from None

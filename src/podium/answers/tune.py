@@ -1,4 +1,4 @@
-"""Searches the plugin weights and the scoring strategy that suit a cluster best, in several processes at once."""
+"""Searches for the plugin weights and the scoring strategy that suit a cluster best, in several processes at once."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
 
 def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
-    """The plugins whose weights cannot matter: they score all nodes alike for every pod that is looked at.
+    """The plugins whose weights cannot matter: they score all nodes the same for every pod examined.
 
-    That is so with today's weights and each of the strategies, as where pods go decides what some plugins say of the
-    next. A plugin that is the only one to tell nodes apart does so with any weight.
+    They must do so with today's weights and with each of the strategies, since some plugins' scores depend on where
+    earlier pods went. A plugin that is the only one to distinguish nodes does so with any weight.
     """
     today, space = bench.space.today, bench.space
     told: set[str] = set()
@@ -72,7 +72,7 @@ def idle_plugins(bench: TrialRunner) -> tuple[str, ...]:
         if told >= set(today.weights):
             return ()
     if not told and bench.samples:
-        # Nobody has looked when it mattered.
+        # No decision was examined in which weights mattered.
         return ()
     return tuple(today.weights) if len(told) == 1 else tuple(each for each in today.weights if each not in told)
 
@@ -91,7 +91,7 @@ def telling_plugins(bench: TrialRunner, settings: TunedSettings, known: Set[str]
 
 
 def _idle_with(bench: TrialRunner, best: Trial, left_out: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the plugins that were left out, those that are idle with what was found too: it may send pods elsewhere."""
+    """The left-out plugins that are also idle with the best settings, which may send pods elsewhere."""
     if not best.number or len(left_out) == len(bench.space.today.weights):
         return left_out
     told = telling_plugins(bench, best.settings, set(best.settings.weights).difference(left_out))
@@ -99,33 +99,34 @@ def _idle_with(bench: TrialRunner, best: Trial, left_out: tuple[str, ...]) -> tu
 
 
 TRIALS = 100
-"""How many configurations are tried unless a budget is given."""
+"""The default number of configurations to try."""
 BATCH = 16
-"""How many are chosen before the first of them is tried: the same however many run at once, or the choice would not be.
+"""How many configurations are chosen before the first of them is tried. It does not depend on the number of processes,
+or the choices would.
 
-More of them keep more processors busy, fewer let the search learn sooner.
+A larger batch keeps more processors busy, a smaller one lets the search learn sooner.
 """
 LARGEST_WEIGHT = 20
-"""Unless a plugin weighs more already."""
+"""The largest weight tried, unless a plugin already has a larger one."""
 HIGHEST_SCORE = 10
-"""Of a point of a shape."""
+"""The highest score of a point of a shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A configuration that was tried, and what came of it."""
+    """A configuration that was tried, and its result."""
 
     number: int
     """0 for today's configuration."""
     settings: TunedSettings
     value: float
-    """Of the objective: the smaller the better."""
+    """The value of the objective: smaller is better."""
     pending: tuple[int, ...]
     """The priorities of the pods that fit nowhere, highest first."""
 
     @property
     def rank(self) -> tuple[tuple[int, ...], float, int]:
-        """What leaves no pod, or the least important ones, pending is best; then the objective, then the first tried.
+        """The sort key: fewest and least important pending pods first, then the objective, then the earlier trial.
 
         Priorities are compared one by one from the highest, so that no pod waits for a less important one.
         """
@@ -142,13 +143,13 @@ class BestConfiguration:
     objective: str
     profile: str
     document: Document
-    """The configuration, ready to be written; today's if nothing better was found."""
+    """The configuration document; today's if nothing better was found."""
     trials: tuple[Trial, ...]
     """Every configuration that was tried, today's first."""
     left_out: tuple[str, ...] = ()
-    """The plugins whose weights were left as they are: they score all nodes alike for every pod looked at."""
+    """The plugins whose weights were not searched: they score all nodes the same for every pod examined."""
     sampled: bool = False
-    """Whether only some of the pods were looked at for that."""
+    """Whether only a sample of the pods was examined for that."""
 
     @property
     def today(self) -> Trial:
@@ -176,20 +177,20 @@ class BestConfiguration:
         }
 
     def _changes(self) -> dict[str, Any]:
-        """What it would change, as plain data."""
+        """The resulting changes, as plain data."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning(BestConfiguration):
-    """The best configuration for pods that are placed, and what it would change."""
+    """The best configuration for placing pods, and what it would change."""
 
     comparison: Comparison
     """The same pods placed with today's configuration and with the one found."""
 
     @property
     def responsible(self) -> dict[str, int]:
-        """How many pods go elsewhere mostly on account of each plugin, that of most pods first."""
+        """How many pods move mainly because of each plugin, most pods first."""
         plugins = Counter(move.cause.plugin for move in self.comparison.moves if move.cause.plugin)
         return dict(plugins.most_common())
 
@@ -207,7 +208,7 @@ class Tuning(BestConfiguration):
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineTuning(BestConfiguration):
-    """The best configuration for events that happen, and what they come to with it."""
+    """The best configuration for a timeline, and its results."""
 
     comparison: TimelineComparison
     """The same events with today's configuration and with the one found."""
@@ -217,7 +218,7 @@ class TimelineTuning(BestConfiguration):
 
 
 class SearchBudget(NamedTuple):
-    """How long to search, and on what: see `tune`."""
+    """How long to search, and with which processes: see `tune`."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -248,16 +249,19 @@ def tune(
     on_tried: Callable[[], object] = lambda: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Tuning:
-    """Search the weights and the scoring strategy of a profile, the first unless named, for the smallest objective.
+    """Search the weights and the scoring strategy of a profile, by default the first, for the smallest objective.
 
-    The pods that are pending are placed with each configuration; with `replay` the running ones too, as `compare`
-    does. One that leaves a more important pod pending than another does is never better. `config` is a
-    configuration document, the default one unless given. The budget is a number of `trials` or of `seconds`, or
-    whichever is used up first; with trials alone the same seed gives the same result, with any number of `jobs`,
-    which are processes: None for one per processor; or on `workers`, such as those of a Dask cluster. `objective` is a
-    name of `OBJECTIVES`, a function as `module:function`, or a function of a Simulation; one that other processes
-    cannot import is tried in this one. `on_tried` is called after each trial. An old release is given and gives a
-    Policy, or v1.18 what it is given.
+    Each trial places the pending pods; with `replay` also the running ones, as `compare` does. A configuration that
+    leaves a more important pod pending than another is never better. `config` is a configuration document, by default
+    the release's.
+
+    The budget is a number of `trials` or of `seconds`, or whichever is used up first. With trials alone the same seed
+    gives the same result, with any number of `jobs`, which are processes (None for one per processor), or on `workers`,
+    for example those of a Dask cluster.
+
+    `objective` is a name of `OBJECTIVES`, a function as `module:function`, or a function of a Simulation; a function
+    that other processes cannot import is run in this one. `on_tried` is called after each trial. For an old release,
+    input and output are a Policy; v1.18 also takes a v1alpha2 configuration, and then returns one.
     """
     budget = SearchBudget(trials, seconds, jobs, workers, on_tried)
     budget.check()
@@ -305,11 +309,11 @@ def tune_timeline(
     on_tried: Callable[[], object] = lambda: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> TimelineTuning:
-    """Search as `tune` does, where the events happen with each configuration, up to `until` seconds.
+    """Search as `tune` does, where each trial runs the events, up to `until` seconds.
 
     `objective` is a name of `TIMELINE_OBJECTIVES`, a function as `module:function`, or a function of a TimelineResult;
-    the cost of the nodes unless given, or without node groups the mean wait. No configuration is better that leaves
-    more pods waiting at the end, or more important ones.
+    by default the cost of the nodes, or without node groups the mean wait. A configuration that leaves more, or more
+    important, pods waiting at the end is never better.
     """
     budget = SearchBudget(trials, seconds, jobs, workers, on_tried)
     budget.check()
@@ -375,7 +379,7 @@ def _runs(bench: TrialRunner, jobs: int | None, workers: Workers | None) -> Abst
 
 
 class _Search:
-    """Asks Optuna what to try next, and tells it what came of it."""
+    """Asks Optuna what to try next, and reports the results to it."""
 
     def __init__(self, optuna: ModuleType, space: SearchSpace, left_out: Collection[str], seed: int) -> None:
         """The weights of the plugins in `left_out` stay as they are."""
@@ -385,13 +389,13 @@ class _Search:
         self._failed = optuna.trial.TrialState.FAIL
         self._study: Study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
         for strategy in space.strategies if space.today.strategy else ():
-            # Worth knowing before anything else: what the strategies do with the weights as they are.
+            # First of all, try each strategy with the weights as they are.
             self._study.enqueue_trial(self._parameters(strategy), skip_if_exists=True)
 
     def trials(self, run: RunTrials, most: int | None, deadline: float | None) -> Generator[Trial]:
-        """Today's configuration, then what the search comes up with, until the budget is used up."""
+        """Today's configuration, then those that the search proposes, until the budget is used up."""
         space, number = self._space, 1
-        # However short the time, there has to be something to compare with.
+        # Tried without a deadline: there must be a result to compare with.
         (first,) = run([space.today], None)
         assert first is not None
         today = Trial(0, space.today, *first)
@@ -410,7 +414,9 @@ class _Search:
                 number += 1
 
     def _parameters(self, strategy: str) -> dict[str, Any]:
-        """Today's weights, with a strategy, as the search has them; a steep shape where one is needed."""
+        """Today's weights with a strategy, as parameters of the search; with a steep shape if the strategy
+        needs one.
+        """
         weights = {f"weight {plugin}": self._space.today.weights[plugin] for plugin in self._plugins}
         shape = {f"score at {at}%": at * HIGHEST_SCORE // SHAPE_AT[-1] for at in SHAPE_AT}
         return {**weights, "strategy": strategy, **(shape if has_shape(strategy) else {})}
@@ -428,5 +434,7 @@ class _Search:
 
 
 def _told(tried: TrialOutcome, today: Trial) -> float:
-    """What the search is told: a trial that leaves more important pods pending than today's gets the worst value."""
+    """The value reported to the search: a trial that leaves more important pods pending than today's gets the
+    worst value.
+    """
     return tried.value if tried.pending <= today.pending else float("inf")

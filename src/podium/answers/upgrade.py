@@ -1,5 +1,5 @@
-"""What an upgrade of kube-scheduler changes: which pods go elsewhere or no longer fit, and which settings mean
-something else.
+"""What an upgrade of kube-scheduler changes: which pods go elsewhere or no longer fit, and which settings change their
+meaning.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class ConfigurationChanges:
     """What changes in a configuration from one release to another."""
 
     refused: tuple[str, ...] = ()
-    """What the new release refuses and the old one does not: field path, what is wrong, what to write instead."""
+    """Problems that only the new release has: field path, what is wrong, what to write instead."""
     refused_before: tuple[str, ...] = ()
-    """What the old release refuses and the new one does not."""
+    """Problems that only the old release has."""
     changed: tuple[str, ...] = ()
-    """What both accept, and means something else."""
+    """Settings that both accept, with a different meaning."""
     unread_by: tuple[str, ...] = ()
-    """The release that decides with its defaults, as it refuses the configuration and the other one does not."""
+    """The release that uses its defaults, because it refuses the configuration and the other release does not."""
 
     def to_dict(self) -> dict[str, Any]:
         names = ("refused", "refused_before", "changed")
@@ -50,14 +50,14 @@ class ConfigurationChanges:
 
 
 class _Reading(NamedTuple):
-    """What a release makes of a configuration."""
+    """How a release reads a configuration."""
 
     config: KubeSchedulerConfiguration | None
-    """None where it is refused, or where there is none."""
+    """None if it is refused, or if there is none."""
     problems: tuple[str, ...] = ()
     """Why it is refused."""
     outdated: tuple[str, ...] = ()
-    """Why it is refused by the release, though Podium reads it."""
+    """Why the release refuses it although Podium reads it."""
 
     def without(self, other: _Reading) -> tuple[str, ...]:
         """The problems that another release does not have."""
@@ -75,7 +75,7 @@ def _read(config: Config, release: Release, registry: Registry) -> _Reading:
 
 
 def _configuration_changes(config: Config, old: Release, new: Release, registry: Registry) -> ConfigurationChanges:
-    """Compare what two releases make of a configuration; nothing changes where there is none."""
+    """Compare how two releases read a configuration; empty if there is none."""
     before, after = _read(config, old, registry), _read(config, new, registry)
     changed = [] if before.config is None or after.config is None else _changes(before.config, after.config, old, new)
     refused, refused_before = after.without(before), before.without(after)
@@ -99,7 +99,7 @@ def _changes(
 
 
 def _changed_args(one: object, other: object) -> Iterator[tuple[str, str, str]]:
-    """The fields of a plugin's arguments that are not the same, under the names they have in a document."""
+    """The fields of a plugin's arguments that differ, under their names in a document."""
     if not is_dataclass(one) or type(one) is not type(other):
         return
     for each in fields(one):
@@ -110,7 +110,7 @@ def _changed_args(one: object, other: object) -> Iterator[tuple[str, str, str]]:
 
 
 def _changed_points(one: Profile, other: Profile, path: str, old: str, new: str) -> list[str]:
-    """Plugins that run at a point in one release only, or with another weight."""
+    """Plugins that run at an extension point in one release only, or with another weight."""
     gone: dict[str, list[str]] = {}
     come: dict[str, list[str]] = {}
     found = []
@@ -151,22 +151,22 @@ POOL_LABELS = (
     "pool",
     "node.kubernetes.io/instance-type",
 )
-"""The labels that say which pool a node is of; the first that a node has counts."""
+"""The labels that name a node's pool; the first label that a node has counts."""
 NO_POOL = "no pool"
 
 Best = frozenset[str]
-"""The nodes that share the highest score, any of which may be taken; none for a pod that fits nowhere."""
+"""The nodes that share the highest score, any of which may be chosen; empty for a pod that fits nowhere."""
 
 
 class ChangeKind(StrEnum):
     """What changes for a pod."""
 
     MOVES = "moves"
-    """It would go elsewhere."""
+    """It would go to another node."""
     UNFIT = "unfit"
     """It no longer fits anywhere."""
     FITS = "fits"
-    """It fits now, where it did not before."""
+    """It fits now, but did not before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +177,16 @@ class Changed:
     workload: str
     kind: ChangeKind
     runs_on: str | None
-    """The node it is on; None for a pending one."""
+    """Its node; None for a pending pod."""
     before: tuple[str, ...]
-    """The nodes the old release would take, any of them; none if it fits nowhere."""
+    """The nodes that the old release could choose; empty if the pod fits nowhere."""
     after: tuple[str, ...]
     pool: str
-    """Of the node it is on, or would have gone to, or goes to now."""
+    """The pool of its node or, if it is pending, of the node it would have got or gets now."""
     causes: tuple[Difference, ...]
-    """The differences each of which changes the decision alone; else those without which it would not change."""
+    """The differences that each alone change the decision; if there is none, those without which it would not
+    change.
+    """
     alone: bool
     """Whether one difference alone is the cause."""
     message: str = ""
@@ -205,7 +207,7 @@ class Changed:
 
 
 class ChangeGroup(NamedTuple):
-    """How many pods of one cause, workload or pool change, by what changes."""
+    """The number of changed pods of one cause, workload or pool, by kind of change."""
 
     name: str
     counts: Mapping[ChangeKind, int]
@@ -228,13 +230,13 @@ class Upgrade:
     """How many pods both releases decided."""
     changed: tuple[Changed, ...]
     ties: int
-    """How many pods may go to other nodes only because nodes share the highest score."""
+    """How many pods may go to other nodes only because several nodes share the highest score."""
     configuration: ConfigurationChanges
     replay: Comparison | None = field(default=None)
 
     @property
     def differences(self) -> list[Difference]:
-        """Everything that differs between the two releases, felt here or not."""
+        """Everything that differs between the two releases, whether or not it matters here."""
         return differences(self.before.rules, self.after.rules)
 
     @property
@@ -249,7 +251,7 @@ class Upgrade:
         return [(causes.get(group.name), group) for group in groups]
 
     def said(self, cause: Difference) -> str:
-        """The sentence of a difference, or that it is no longer so: after a downgrade, or with a gate switched off."""
+        """The sentence for a difference, or its reverse after a downgrade or with a gate switched off."""
         return cause.sentence if getattr(self.after.rules, cause.name) else f"No longer: {cause.sentence}"
 
     def by_workload(self) -> list[ChangeGroup]:
@@ -260,7 +262,7 @@ class Upgrade:
 
     @property
     def values(self) -> dict[str, float]:
-        """What conditions may name: see `NAMES`."""
+        """The values that conditions may name: see `NAMES`."""
         counts = Counter(pod.kind for pod in self.changed)
         kinds = {kind.value: float(counts[kind]) for kind in ChangeKind}
         return {**kinds, "pods": float(self.decided), "refused": float(len(self.configuration.refused))}
@@ -294,7 +296,7 @@ class Upgrade:
 
 
 NAMES = ("pods", *(kind.value for kind in ChangeKind), "refused")
-"""What conditions on an upgrade may name."""
+"""The names that conditions on an upgrade may use."""
 TOGETHER = "Several differences together; none of them alone."
 
 
@@ -317,13 +319,13 @@ def upgrade(
     on_decided: Callable[[], object] = lambda: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Upgrade:
-    """Decide every pod by both releases, and say what changes and which difference between them is the cause.
+    """Decide every pod by both releases, and report what changes and which difference between them is the cause.
 
-    `config` is a document, as each release reads it in its own way; where only one of them refuses it, the defaults of
-    that release decide; ConfigError where both do. Pods of static manifests are left out. The cluster stays as it is.
-    With `replay` all pods are also placed from scratch by both releases. `on_decided` is called after every pod, once
-    for each release. Of the options, `release` plays no part, as there are two, nor does `tie_break`, but for
-    `replay`: all best nodes are compared.
+    `config` is a document, which each release reads in its own way. If only one of them refuses it, that release
+    decides with its defaults; ConfigError if both do. Static pods are left out. The cluster stays as it is. With
+    `replay`, all pods are also placed from scratch by both releases. `on_decided` is called after every pod, once for
+    each release. The option `release` is ignored, as there are two; `tie_break` is used for `replay` only, as otherwise
+    all best nodes are compared.
     """
     options = SchedulerOptions.of(config, **keywords)
     old, new = release_of(before), release_of(after)
@@ -351,14 +353,14 @@ def upgrade(
 
 
 class _Side(NamedTuple):
-    """One release, and what it is configured with."""
+    """One release and its configuration."""
 
     release: Release
     config: Config
 
 
 class _AllBest:
-    """Notes all rows that share the highest score, and takes the smallest name."""
+    """Records all rows that share the highest score, and chooses the smallest name."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -368,14 +370,14 @@ class _AllBest:
         return int(rows[cluster.name_order()[rows].argmin()])
 
     def save(self) -> None:
-        """Nothing of a choice depends on the one before."""
+        """Nothing to save: choices do not depend on earlier ones."""
 
     def restore(self, saved: Any) -> None:
         """Nothing to restore."""
 
 
 class _Trial:
-    """A copy of the cluster, on which pods are taken off their nodes one by one and decided."""
+    """A copy of the cluster, on which pods are removed from their nodes one by one and decided."""
 
     def __init__(self, cluster: Cluster, options: SchedulerOptions) -> None:
         self.cluster, self._options = cluster, options
@@ -384,7 +386,7 @@ class _Trial:
             **running,
             **{key: (pod, None) for key, pod in cluster.pending.items()},
         }
-        """Every pod to decide, and the node it is on."""
+        """Every pod to decide, with its node."""
 
     def decide(
         self, side: _Side, keys: Iterable[str], on_decided: Callable[[], object] = lambda: None
@@ -418,7 +420,7 @@ class _Trial:
         return Scheduler(self.cluster, options)
 
     def _alone(self, key: str, ask: Callable[[Pod], Any]) -> Any:
-        """Ask about a pod while it is off its node; afterwards it is where it was."""
+        """Evaluate a pod while it is off its node; afterwards it is back."""
         pod, node = self.pods[key]
         if node is None:
             return ask(pod)
@@ -433,13 +435,13 @@ class _Trial:
 
 
 def pool_of(node: Node) -> str:
-    """The pool of a node, by the labels that providers give it."""
+    """The pool of a node, from the labels that providers set."""
     labels = node.metadata.labels
     return next((labels[label] for label in POOL_LABELS if label in labels), NO_POOL)
 
 
 def _kind(before: Best, after: Best) -> ChangeKind | None:
-    """What changes for a pod; None where a node is best both times, or none is."""
+    """What changes for a pod; None if a node is best both times, or it fits nowhere both times."""
     if before and after:
         return None if before & after else ChangeKind.MOVES
     if before:
@@ -450,7 +452,9 @@ def _kind(before: Best, after: Best) -> ChangeKind | None:
 def _find_causes(
     trial: _Trial, sides: tuple[_Side, _Side], changed: list[str], before: Mapping[str, Best]
 ) -> dict[str, tuple[list[Difference], bool]]:
-    """Per pod, the differences that change its decision alone; else those without which it would not change."""
+    """Per pod, the differences that each alone change its decision; if there is none, those without which it would not
+    change.
+    """
     old, new = sides
     found: dict[str, tuple[list[Difference], bool]] = {key: ([], False) for key in changed}
     telling = telling_differences(old.release, new.release)
@@ -468,7 +472,7 @@ def _find_causes(
 
 
 def _decided(trial: _Trial, side: _Side, keys: list[str]) -> dict[str, Best]:
-    """What pods get under rules that no release has; nothing where they refuse the configuration."""
+    """The best nodes of pods under rules that no release has; empty if these rules refuse the configuration."""
     try:
         return trial.decide(side, keys) if keys else {}
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Compiles calls and lookups such as `device.attributes["gpu.example.com"].?model` to closures that also count the
+"""Compiles calls and lookups like `device.attributes["gpu.example.com"].?model` to closures that also count the
 cost.
 """
 
@@ -30,17 +30,19 @@ from podium.errors import CelError
 
 COST_LIMIT = 1_000_000
 
-# What one evaluation works on: the cost so far, the device, and the variables.
+# The state of one evaluation: the cost so far, the device, and the variables.
 Slots = list[Any]
 Run = Callable[[Slots], Value]
 
 
 class CostLimitError(Exception):
-    """The evaluation cost more than the limit; nothing absorbs this."""
+    """The evaluation exceeded the cost limit; nothing absorbs this error."""
 
 
 class Step(NamedTuple):
-    """The closure of a node. `constant`: it stands for `value`, also to cel-go; `folded`: it always gives `value`."""
+    """The closure of a node. `constant`: it is the constant `value`, also to cel-go; `folded`: it always
+    returns `value`.
+    """
 
     run: Run
     constant: bool = False
@@ -49,7 +51,7 @@ class Step(NamedTuple):
 
 
 def constant(value: Value) -> Step:
-    """A step that gives a value known when it is compiled."""
+    """A step that returns a value known at compile time."""
     return Step(lambda _slots: value, True, value)
 
 
@@ -82,7 +84,9 @@ def _unequal(one: Value, other: Value) -> bool:
 
 
 def dispatch(node: Call, arguments: list[Expr]) -> Callable[..., Value]:
-    """What carries out a call: the only overload, with a check of what the types leave open, or the first that fits."""
+    """The implementation of a call: the only overload, with checks of what the types leave open, or the first
+    that fits.
+    """
     overloads = node.overloads
     if all(overload.run is overloads[0].run for overload in overloads) and overloads[0].dynamic:
         return overloads[0].run
@@ -99,7 +103,7 @@ def dispatch(node: Call, arguments: list[Expr]) -> Callable[..., Value]:
 
 
 def _checked(function: str, overload: Overload, nodes: list[Expr]) -> Callable[..., Value]:
-    """The overload, with a check of the arguments whose static type does not say enough."""
+    """The overload, with checks of the arguments whose static type is not precise enough."""
     implementation = overload.run
     pairs = enumerate(zip(nodes, overload.arguments, strict=True))
     open_arguments = [(index, wanted) for index, (node, wanted) in pairs if not _is_certain(node, wanted)]
@@ -118,7 +122,7 @@ def _checked(function: str, overload: Overload, nodes: list[Expr]) -> Callable[.
 def _is_certain(node: Expr, wanted: Type) -> bool:
     """Whether nothing is left to check at run time.
 
-    A static type alone does not say so: where dyn took part, `x.orValue(1)` has the type int and may be a text.
+    A static type alone is not enough: if dyn is involved, `x.orValue(1)` has the type int and may be a string.
     """
     if wanted.is_dyn or wanted.is_variable:
         return True
@@ -126,7 +130,7 @@ def _is_certain(node: Expr, wanted: Type) -> bool:
 
 
 def _is_trusted(node: Expr) -> bool:
-    """Whether a value is sure to have the static type: a literal, a field of the device, a result that never varies."""
+    """Whether a value certainly has its static type: a literal, a field of the device, a result that never varies."""
     if isinstance(node, Literal):
         return True
     if isinstance(node, Call) and not is_index(node):
@@ -137,7 +141,7 @@ def _is_trusted(node: Expr) -> bool:
 
 
 def instantiated(implementation: Callable[..., Value], value: Value) -> Value:
-    """What a constant becomes when the program is made; an error then is one of the expression."""
+    """The value of a constant when the program is created; an error then is an error of the expression."""
     try:
         return implementation(value)
     except EvalError as error:
@@ -145,7 +149,7 @@ def instantiated(implementation: Callable[..., Value], value: Value) -> Value:
 
 
 def member_of_constants(steps: list[Step]) -> Step | None:
-    """`x in [...]` with constants of simple types: a lookup, which costs nothing. Go cannot look up every type."""
+    """`x in [...]` with constants of simple types: a lookup without cost. Go cannot look up every type."""
     wanted, elements = steps
     if type(elements.value) is not list or any(type(each) not in _SIMPLE for each in elements.value):
         return None
@@ -165,7 +169,7 @@ def member_of_constants(steps: list[Step]) -> Step | None:
 
 
 def price_of(node: Call) -> Cost:
-    """What the call costs; one that may reach several overloads costs by the name of its function, or 1."""
+    """The cost of a call; if it may reach several overloads, the cost by its function's name, or 1."""
     return node.overloads[0].cost if len(node.overloads) == 1 or node.function in types.BY_NAME else types.unit
 
 
@@ -181,7 +185,7 @@ def applied(implementation: Callable[..., Value], runs: list[Run]) -> Run:
 
 
 def counted(implementation: Callable[..., Value], runs: list[Run], price: Cost) -> Run:
-    """The same with its cost. One or two arguments are all evaluated and paid for, even if the first fails."""
+    """The same with its cost. One or two arguments are always evaluated and charged, even if the first fails."""
 
     def run(slots: Slots) -> Value:
         arguments: list[Value] = []
@@ -213,7 +217,7 @@ _MISSING = object()
 
 
 class Qualifier(NamedTuple):
-    """One step of a chain: the key, its value where it is constant, and how absence is treated."""
+    """One step of a chain: the key, its value if it is constant, and how absence is treated."""
 
     run: Run
     constant: Value
@@ -222,7 +226,7 @@ class Qualifier(NamedTuple):
 
 
 def plan_attribute(root: Run, qualifiers: list[Qualifier], on_device: bool, charge: Charge) -> Run:
-    """The closure of a chain. The keys of a device and of constant text, the most common, have shorter ways."""
+    """The closure of a chain. There are fast paths for the most common keys: device fields and constant strings."""
     names = [each.constant for each in qualifiers]
     plain = not any(each.test_only or each.optional for each in qualifiers[:-1])
     if charge is None and on_device and plain and all(type(name) is str for name in names):
@@ -285,7 +289,7 @@ def _chain(root: Run, qualifiers: list[Qualifier], charge: Charge) -> Run:
 
 
 def find(container: Value, key: Value) -> Value:
-    """The element of a list or map, or _MISSING; a value that is neither has none."""
+    """The element of a list or map, or _MISSING; other values have no elements."""
     kind = type(container)
     if kind is dict:
         return container.get(to_key(key), _MISSING) if type(key) in KEY_TYPES else _MISSING

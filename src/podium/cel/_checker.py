@@ -1,6 +1,4 @@
-"""Finds the type of every part of an expression and the overloads a call may reach; refuses expressions that can
-never be right.
-"""
+"""Determines the type of every part of an expression and the overloads of every call; refuses invalid expressions."""
 
 from __future__ import annotations
 
@@ -139,7 +137,7 @@ class Checker:
         return t.BOOL
 
     def resolve(self, node: syntax.Call, arguments: tuple[Type, ...], declared: list[Overload]) -> Type:
-        """The result of the overloads that may apply: the first one's, or dyn if they do not agree."""
+        """The result type of the overloads that may apply: that of the first, or dyn if they differ."""
         result: Type | None = None
         node.overloads = []
         for overload in declared:
@@ -161,7 +159,7 @@ class Checker:
         return result
 
     def instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """Arguments and result of an overload with variables of their own for this call."""
+        """Arguments and result of an overload, with fresh type variables for this call."""
         fresh = Substitution()
         self.variables += 1
 
@@ -296,7 +294,7 @@ def _literal(text: str, call: syntax.Call, literal: syntax.Literal) -> None:
 
 
 def _format(text: str, call: syntax.Call) -> None:
-    """Check a constant format against the types of the arguments written out for it."""
+    """Check a constant format against the types of its arguments, if they are written out."""
     if not isinstance(call.target, syntax.Literal) or not isinstance(call.arguments[0], syntax.ListLiteral):
         return
     arguments = call.arguments[0].elements

@@ -1,4 +1,4 @@
-"""Device selectors: CEL expressions over one device, and what each release of Kubernetes declares for them."""
+"""Device selectors: CEL expressions over one device, and the declarations of each Kubernetes release for them."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ AttributeScalar = bool | int | str | Semver
 AttributeValue = AttributeScalar | list[bool] | list[int] | list[str] | list[Semver]
 CapacityValue = str | int | float | Fraction
 
-# Within these the cost limit is known to be out of reach: the API admits no longer expressions, and an expression
-# with names for values, where a part may be evaluated several times, is short and has few parts.
+# Within these limits the cost limit is out of reach: the API admits no longer expressions, and an expression that names
+# values, where a part may be evaluated several times, is short and has few parts.
 _MAX_LENGTH = 10 * 1024
 _MAX_NAMED_LENGTH = 1024
 _MAX_NAMED_NODES = 512
@@ -82,7 +82,7 @@ _NANO = 10**9
 
 
 class Device:
-    """A device as expressions see it, made once and evaluated many times."""
+    """A device as expressions see it, created once and evaluated many times."""
 
     __slots__ = ("fields",)
 
@@ -109,7 +109,7 @@ def _amount(value: CapacityValue) -> QuantityValue:
 
 
 def _by_domain(driver: str, values: Mapping[str, Value]) -> DomainMap:
-    """Values by domain and name; a name without a domain belongs to the driver's."""
+    """Values by domain and name; a name without a domain belongs to the driver's domain."""
     own: dict[str, Value] = {}
     grouped = DomainMap()
     for name, value in values.items():
@@ -132,7 +132,7 @@ def parse_version(text: str) -> Semver:
 
 
 class DeviceSelector:
-    """A compiled selector. Raises CelError, with the place marked, for an expression that does not compile."""
+    """A compiled selector. Raises CelError, with the position marked, for an expression that does not compile."""
 
     __slots__ = ("_run", "_slots", "expression")
 
@@ -183,7 +183,9 @@ def _compile(expression: str, environment: Environment) -> tuple[Run, int]:
 
 
 def _is_cheap(expression: str, root: Expr) -> bool:
-    """Whether the cost limit is out of reach: no loops, and only calls whose cost follows their arguments."""
+    """Whether the cost limit is out of reach: no loops, and only calls whose cost is proportional to their
+    arguments.
+    """
     nodes = list(walk(root))
     names = [node for node in nodes if isinstance(node, Fold)]
     if any(not isinstance(node.range, ListLiteral) or node.range.elements for node in names):

@@ -1,8 +1,8 @@
-"""Message literals, written `name{field: value}`: the well-known messages of Protocol Buffers, most of which stand for
+"""Message literals, written `name{field: value}`: the well-known messages of Protocol Buffers, most of which represent
 a plain value.
 
-Value, Struct and ListValue hold what JSON can hold, so that numbers come back as double. Any holds the bytes of another
-message, which are read when the literal is evaluated.
+Value, Struct and ListValue hold JSON values, so that numbers come back as double. Any holds the bytes of another
+message, which are decoded when the literal is evaluated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MAX_FIELD_NUMBER = 2**29 - 1
 
 
 class Kind(NamedTuple):
-    """How a field holds a value: its type, what it makes of a value it is given, and how it is read from bytes."""
+    """How a field holds a value: its type, how it converts a given value, and how it is decoded from bytes."""
 
     type: Type
     convert: Callable[[Value], Value]
@@ -51,16 +51,16 @@ class Kind(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of a message: its number in bytes and how it holds its value."""
+    """A field of a message: its number in bytes, and how it holds its value."""
 
     number: int
     kind: Kind
 
 
 class Message(NamedTuple):
-    """A kind of message: its fields, and what a literal with the values given for some of them stands for.
+    """A kind of message: its fields, and the value of a literal with some of them.
 
-    `one_of`: it holds one of its fields only.
+    `one_of`: it holds only one of its fields.
     """
 
     type: Type
@@ -70,7 +70,7 @@ class Message(NamedTuple):
 
 
 def build_message(name: str, given: Mapping[str, Value]) -> Value:
-    """What a literal stands for. Raises EvalError for a field of a type that was known only now and does not fit."""
+    """The value of a literal. Raises EvalError for a field whose type is known only now and does not fit."""
     message = MESSAGES[name]
     converted: dict[str, Value] = {}
     for field, value in given.items():
@@ -86,7 +86,7 @@ def _cannot(value: Value) -> EvalError:
 
 
 def _inside(value: Value) -> Value:
-    """The value of an optional one, and any other value itself."""
+    """The value inside an optional value; any other value itself."""
     if type(value) is not Optional:
         return value
     if not value.present:
@@ -125,7 +125,7 @@ def _to_single(value: Value) -> Value:
 
 
 def _to_string(value: Value) -> Value:
-    """A text; versions, addresses and URLs have one too."""
+    """A string; versions, addresses and URLs are converted to one."""
     value = _inside(value)
     match value:
         case str():
@@ -150,7 +150,7 @@ def _to_null(value: Value) -> Value:
 
 
 def _to_json(value: Value) -> Value:
-    """What JSON can hold of a value."""
+    """A value converted to JSON."""
     value = _inside(value)
     match value:
         case None | bool() | float() | str():
@@ -183,7 +183,7 @@ def _to_json_object(value: Value) -> Value:
 
 
 def _to_list_value(value: Value) -> Value:
-    """A list as a message of its own, which Go can also make of a map without entries."""
+    """A list as a ListValue message, which Go can also make of an empty map."""
     value = _inside(value)
     return [] if value == {} else _to_json_list(value)
 
@@ -193,7 +193,7 @@ def _to_struct_value(value: Value) -> Value:
 
 
 def _signed(bits: int) -> Callable[[int], int]:
-    """How a whole number is read from the lowest bits of one without a sign."""
+    """Reads a signed integer from the lowest bits of an unsigned one."""
 
     def read(number: int) -> int:
         number &= 2**bits - 1
@@ -210,7 +210,7 @@ def _read_string(data: bytes) -> str:
 
 
 def _read_message(name: str, data: bytes) -> Value:
-    """What the bytes of a message stand for; raises EvalError for bytes that are none."""
+    """The value of a message's bytes; raises EvalError for invalid bytes."""
     message = _MESSAGES[name]
     return message.build(_read_fields(message.fields, data, message.one_of))
 
@@ -222,7 +222,7 @@ def _read_entry(data: bytes) -> dict[str, Value]:
 
 
 def _read_fields(fields: Mapping[str, Field], data: bytes, one_of: bool = False) -> dict[str, Value]:
-    """The values of the fields in the bytes of a message; those that come again add to lists and maps."""
+    """The values of the fields in the bytes of a message; repeated fields add to lists and maps."""
     by_number = {(field.number, field.kind.wire): (name, field.kind.read) for name, field in fields.items()}
     given: dict[str, Value] = {}
     for number, wire, raw in _parts(data):
@@ -242,7 +242,7 @@ def _read_fields(fields: Mapping[str, Field], data: bytes, one_of: bool = False)
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """The fields in the bytes of a message: number, how it is written, and the number or bytes."""
+    """The fields in the bytes of a message: number, wire type, and the number or bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -261,7 +261,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in groups of seven bits, and where it ends."""
+    """A number in groups of seven bits, and the position after it."""
     number = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -296,12 +296,12 @@ _TIME_FIELDS = {"seconds": Field(1, _INT64), "nanos": Field(2, _INT32)}
 
 
 def _wrapper(kind: Kind, default: Value) -> Message:
-    """A message that holds one value, and stands for it."""
+    """A message that holds one value, and represents it."""
     return Message(Wrapper(kind.type.name), {"value": Field(1, kind)}, lambda given: given.get("value", default))
 
 
 def _duration(given: Mapping[str, Value]) -> Duration:
-    """A duration, or the longest there is."""
+    """A duration, limited to the longest one possible."""
     whole = int(given.get("seconds", 0)) * _NANOS
     held = max(MIN_INT, min(MAX_INT, whole))
     return Duration(held if held != whole else max(MIN_INT, min(MAX_INT, whole + given.get("nanos", 0))))
@@ -312,7 +312,7 @@ def _timestamp(given: Mapping[str, Value]) -> Timestamp:
 
 
 def _any(given: Mapping[str, Value]) -> Value:
-    """The value of the message inside, whose name is the end of the address."""
+    """The value of the message inside, whose name is the last part of the type URL."""
     url = given.get("type_url", "")
     name = url.rpartition("/")[2]
     if name not in MESSAGES:

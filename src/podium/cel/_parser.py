@@ -1,6 +1,4 @@
-"""Parses the text of an expression by recursive descent, and replaces macros such as has() and all() by what they
-stand for.
-"""
+"""Parses the text of an expression by recursive descent, and expands macros like has() and all()."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ _SORT_INPUT = "@__sortBy_input__"
 
 
 class MacroError(Exception):
-    """A macro with arguments it cannot take."""
+    """A macro with invalid arguments."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -51,7 +49,7 @@ class _Use(NamedTuple):
 
 
 def expand(at: int, name: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
-    """What the call stands for if it is a macro, else nothing."""
+    """The expansion of a call if it is a macro, else None."""
     if target is None:
         return _has(at, arguments[0]) if name == "has" and len(arguments) == 1 else None
     expander = _MACROS.get((name, len(arguments)))
@@ -116,7 +114,7 @@ def _quantifier(count: int) -> Callable[[_Use], Expr]:
 
 
 def _gather(use: _Use, names: tuple[str, str], initial: Expr, kept: Expr | None, step: Expr) -> Expr:
-    """A loop that adds to a list or map, for the elements the filter keeps."""
+    """A loop that adds to a list or map, for the elements that the filter keeps."""
     if kept is not None:
         step = _call(use, "_?_:_", kept, step, _accumulated(use))
     return _fold(use, names, initial, Literal(use.at, True), step, _accumulated(use))
@@ -176,7 +174,7 @@ def _optional_map(use: _Use) -> Expr:
     variable = use.arguments[0]
     if not isinstance(variable, Ident):
         raise MacroError(variable.at, f"{use.name}() variable name must be a simple identifier")
-    # The operand stands twice in what it becomes, so that a chain of these doubles with each.
+    # The operand occurs twice in the expansion, so that a chain of these doubles with each.
     if sum(1 for _ in islice(walk(use.target), _MAX_NODES)) == _MAX_NODES:
         raise MacroError(use.at, "expression is too large")
     body = _let(use, variable.name, Call(use.at, "value", use.target, []), use.arguments[1])
@@ -215,7 +213,9 @@ _LITERALS = frozenset({"int", "uint", "double", "string", "bytes", "true", "fals
 
 
 def parse(text: str, escaped_names: bool) -> Expr:
-    """The expression as a tree, or a CelError that marks the place; names in backquotes are read on demand."""
+    """Parse an expression to a tree; CelError that marks the position. Names in backquotes are read if
+    `escaped_names`.
+    """
     parser = _Parser(text, escaped_names)
     node = parser.expression()
     parser.expect("end")

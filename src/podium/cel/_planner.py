@@ -1,7 +1,7 @@
-"""Turns a checked expression into Python closures, once; each takes the slots of one evaluation and gives a value.
+"""Compiles a checked expression to Python closures, once; each takes the slots of one evaluation and returns a value.
 
-Slot 0 counts the cost, slot 1 holds the device, and every variable has a slot of its own. Errors are exceptions.
-Where `counted` is off, nothing is added to the cost: the selector asks for that when the limit is out of reach.
+Slot 0 counts the cost, slot 1 holds the device, and every variable has its own slot. Errors are exceptions. If
+`counted` is off, no cost is counted: the selector turns it off when the limit is out of reach.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Planner:
         self.scopes: list[dict[str, tuple[int, Step | None]]] = [{"device": (1, None)}]
 
     def charged(self, run: Run, price: int) -> Run:
-        """The closure, with a cost to be paid after it, also after an error."""
+        """The closure, with a cost that is charged after it, also after an error."""
         if not self.counted or not price:
             return run
 
@@ -94,7 +94,7 @@ class Planner:
         compute = initial.run
 
         def accumulated(slots: Slots) -> Value:
-            """An accumulator: computed when it is first asked for, and an error raises where it is used."""
+            """An accumulator: computed on first use; an error is raised where it is used."""
             value = slots[slot]
             if value is _UNSET:
                 try:
@@ -109,7 +109,7 @@ class Planner:
         return accumulated
 
     def part(self, node: syntax.Expr) -> Step:
-        """A node that is the key or the branch of another chain: a chain itself costs nothing there but its keys."""
+        """A node that is the key or the branch of another chain; a chain costs nothing there but its keys."""
         if isinstance(node, syntax.Ident) and node.constant is None:
             return Step(self.variable(node.name))
         if (isinstance(node, syntax.Select) and node.constant is None) or is_index(node):
@@ -181,7 +181,7 @@ class Planner:
         return self.logical(node, True)
 
     def logical(self, node: syntax.Call, decisive: bool) -> Run:
-        """`&&` or `||`: the decisive value of any term wins, even over errors of terms before and after it."""
+        """`&&` or `||`: the decisive value of any term wins, even over errors of other terms."""
         terms = [self.plan(each).run for each in node.arguments]
 
         def run(slots: Slots) -> Value:
@@ -325,7 +325,7 @@ class Planner:
                      step, result)  # fmt: skip
 
     def adding(self, node: syntax.Expr, slot: int) -> Run:
-        """A step that adds to the list or map of a macro, in place: nothing else has seen it yet."""
+        """A step that adds to the list or map of a macro in place: nothing else has seen it yet."""
         if isinstance(node, syntax.Call) and node.function == "_?_:_":
             kept, added = self.plan(node.arguments[0]).run, self.adding(node.arguments[1], slot)
             same = self.part(node.arguments[2]).run
@@ -396,7 +396,7 @@ def _loop(over: Run, places: tuple[int, int, int], pairs: bool, condition: Run |
 
 
 def _set_entry(entries: dict[K, Value], key: K, value: Value, optional: bool) -> None:
-    """Set an entry of a map or message; one that is optional and has no value is taken out."""
+    """Set an entry of a map or message; an optional entry without a value is removed."""
     if not optional:
         entries[key] = value
     elif type(value) is not Optional:
@@ -408,7 +408,7 @@ def _set_entry(entries: dict[K, Value], key: K, value: Value, optional: bool) ->
 
 
 def _entries(elements: Value, pairs: bool) -> Any:
-    """What the loop variables go through: index or key and value with two of them, element or key with one."""
+    """What the loop variables iterate over: index or key and value for two variables, element or key for one."""
     if isinstance(elements, dict):
         return [(from_key(key), value) for key, value in elements.items()]
     if type(elements) is not list:

@@ -116,7 +116,7 @@ class Characters:
 
 
 class RegexInstruction(NamedTuple):
-    """`read` a character, `split` into two ways, `match`, or go on where an assertion holds."""
+    """An instruction: `read` a character, `split` into two branches, `match`, or continue if an assertion holds."""
 
     kind: str
     next: int = 0
@@ -195,7 +195,7 @@ class _Reader:
         return _Node("sequence", tuple(parts)) if len(parts) != 1 else parts[0]
 
     def repetition(self) -> tuple[int, int] | None:
-        """The bounds of a repetition operator, if one comes next; -1 for no upper bound."""
+        """The bounds of a repetition operator, if one follows; -1 for no upper bound."""
         first = self.rest[0]
         if first in "*+?":
             self.at += 1
@@ -203,7 +203,7 @@ class _Reader:
         match = _REPEAT.match(self.pattern, self.at) if first == "{" else None
         if match is None:
             return None
-        # Nine digits are too many as well.
+        # A number of nine digits is too large as well.
         least = int(match[1][:9])
         most = least if match[2] is None else int(match[3][:9]) if match[3] else -1
         if least > MAX_REPEAT or most > MAX_REPEAT or 0 <= most < least:
@@ -251,7 +251,7 @@ class _Reader:
         return _Node("sequence", (node,))
 
     def set_flags(self) -> bool:
-        """Read flags; returns whether a group follows, to which alone they apply."""
+        """Read flags; returns whether they apply only to a group that follows."""
         match = _FLAGS.match(self.pattern, self.at)
         if match is None or (match[3] == ")" and not match[1] and not match[2]):
             self.fail("invalid or unsupported Perl syntax")
@@ -272,7 +272,7 @@ class _Reader:
         return self.literal(self.escaped_character())
 
     def named_class(self) -> Characters | None:
-        """`\\d`, `\\pL` and the like, if one comes next."""
+        """`\\d`, `\\pL` and the like, if one follows."""
         letter = self.rest[1:2]
         if letter and letter.lower() in _PERL:
             self.at += 2
@@ -305,7 +305,7 @@ class _Reader:
         return chr(code)
 
     def bracket(self) -> Characters:
-        """A class in brackets."""
+        """A bracket expression."""
         self.at += 1
         negated = self.rest.startswith("^")
         self.at += negated
@@ -348,13 +348,13 @@ class _Reader:
 
 
 def _repeats(node: _Node) -> int:
-    """How often the innermost part is written out, at most."""
+    """How often the innermost part is expanded, at most."""
     inner = max((_repeats(part) for part in node.parts), default=1)
     return inner * max(node.least, node.most, 1) if node.kind == "repeat" else inner
 
 
 def assemble(pattern: str) -> list[RegexInstruction]:
-    """The instructions of a pattern; the first one is where it begins."""
+    """The instructions of a pattern; it begins at the first one."""
     reader = _Reader(pattern)
     tree = reader.alternatives()
     if reader.rest:
@@ -367,7 +367,7 @@ def assemble(pattern: str) -> list[RegexInstruction]:
 
 
 def _emit(program: list[RegexInstruction], node: _Node, after: int) -> int:
-    """Add the instructions of a node that goes on at `after`; returns where it begins."""
+    """Add the instructions of a node that continues at `after`; returns its first instruction."""
     if node.kind == "sequence":
         for part in reversed(node.parts):
             after = _emit(program, part, after)
@@ -410,7 +410,7 @@ _MAX_REMEMBERED = 10_000
 
 @lru_cache(maxsize=1_024)
 def compile_pattern(pattern: str) -> Pattern:
-    """The pattern, ready to match; raises EvalError for one that RE2 does not accept."""
+    """Compile a pattern; raises EvalError for a pattern that RE2 does not accept."""
     return Pattern(pattern)
 
 
@@ -453,7 +453,7 @@ class Pattern:
         return self._steps[key]
 
     def _reachable(self, places: list[int], before: str, after: str, seen: set[int] | None = None) -> list[int]:
-        """Instructions that read a character or match, reached without reading one, in order of preference."""
+        """The instructions that read a character or match, reachable without reading one, in order of preference."""
         seen = set() if seen is None else seen
         reached: list[int] = []
         stack = places[::-1]
@@ -472,7 +472,7 @@ class Pattern:
         return reached
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Where the leftmost match begins and ends; of several the one RE2 prefers."""
+        """The beginning and end of the leftmost match; among several, the one that RE2 prefers."""
         threads: list[tuple[int, int]] = []
         best: tuple[int, int] | None = None
         for at in range(start, len(text) + 1):
@@ -499,7 +499,7 @@ class Pattern:
         return best
 
     def find_all(self, text: str, limit: int = -1) -> list[str]:
-        """The matches one after the other, at most `limit` of them; an empty one right after a match does not count."""
+        """Successive matches, at most `limit` of them; an empty match right after another match does not count."""
         found: list[str] = []
         at, last_end = 0, -1
         while at <= len(text) and (limit < 0 or len(found) < limit):
@@ -515,7 +515,7 @@ class Pattern:
 
 
 def _holds(assertion: str, before: str, after: str) -> bool:
-    """Whether a place between two characters is what the assertion asks for; no character is the end of the text."""
+    """Whether an assertion holds between two characters; an empty string means the beginning or end of the text."""
     if assertion == "begin text":
         return before == _END
     if assertion == "end text":

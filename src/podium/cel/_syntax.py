@@ -1,5 +1,5 @@
-"""The tokens of an expression and the nodes it is parsed into. The checker fills in `type`, and for calls the
-overloads that apply.
+"""The tokens of an expression and the nodes of its tree. The checker fills in `type`, and for calls the overloads that
+apply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Expr:
-    """A node of the tree: where it begins in the text, and the type the checker found."""
+    """A node of the tree: its position in the text, and the type that the checker found."""
 
     at: int
     type: Type = field(default=DYN, kw_only=True)
@@ -36,7 +36,7 @@ class Literal(Expr):
 
 @dataclass(slots=True, eq=False)
 class Ident(Expr):
-    """A variable or the name of a type; `constant` is the type value of the latter."""
+    """A variable or the name of a type; for the latter, `constant` is the type value."""
 
     name: str
     constant: Value = field(default=None, kw_only=True)
@@ -76,7 +76,7 @@ class Call(Expr):
 
 @dataclass(slots=True, eq=False)
 class ListLiteral(Expr):
-    """A list; `optional` has the places of elements written with `?`."""
+    """A list; `optional` has the indices of elements written with `?`."""
 
     elements: list[Expr]
     optional: frozenset[int]
@@ -87,7 +87,7 @@ class ListLiteral(Expr):
 
 @dataclass(slots=True, eq=False)
 class MapLiteral(Expr):
-    """A map; the third of an entry says whether it was written with `?`."""
+    """A map; the third item of an entry tells whether it was written with `?`."""
 
     entries: list[tuple[Expr, Expr, bool]]
 
@@ -99,7 +99,7 @@ class MapLiteral(Expr):
 
 @dataclass(slots=True, eq=False)
 class MessageLiteral(Expr):
-    """A message by its full name; the third of a field says whether it was written with `?`."""
+    """A message by its full name; the third item of a field tells whether it was written with `?`."""
 
     name: str
     fields: list[tuple[str, Expr, bool]]
@@ -111,7 +111,7 @@ class MessageLiteral(Expr):
 
 @dataclass(slots=True, eq=False)
 class Fold(Expr):
-    """A loop with an accumulator: what every macro over a list or map becomes, and cel.bind without a loop."""
+    """A loop with an accumulator: the expansion of every macro over a list or map, and of cel.bind without a loop."""
 
     range: Expr
     variable: str
@@ -127,7 +127,7 @@ class Fold(Expr):
 
 
 def qualified_name(node: Expr) -> str:
-    """The dotted name a chain of selections spells, or nothing."""
+    """The dotted name of a chain of selections; empty if it is not one."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test_only and not node.optional:
@@ -149,7 +149,7 @@ def walk(node: Expr) -> Iterator[Expr]:
 
 
 class Token(NamedTuple):
-    """A piece of the text. `kind` is the text itself for operators and words of the language."""
+    """A piece of the text. For operators and keywords, `kind` is the text itself."""
 
     kind: str
     text: str
@@ -180,7 +180,7 @@ _WORDS = frozenset({"in", "true", "false", "null"})
 
 
 def fail(text: str, at: int, message: str) -> NoReturn:
-    """Refuse the expression, with the place marked as cel-go does."""
+    """Refuse the expression, with the position marked as cel-go does."""
     line = text.count("\n", 0, at)
     start = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
@@ -217,7 +217,7 @@ def literal_value(token: Token, text: str, negative: bool) -> Value:
         digits = token.text.rstrip("uU")
         hexadecimal = digits.startswith("0x")
         digits = digits.removeprefix("0x").lstrip("0") or "0"
-        # Any number of that many digits is too large.
+        # Any number with that many digits is too large.
         number = sign * int(digits[:30], 16 if hexadecimal else 10)
         if token.kind == "int" and MIN_INT <= number <= MAX_INT:
             return number
@@ -251,7 +251,7 @@ def _unquote(token: Token, text: str, as_bytes: bool) -> Value:
 
 
 def _escaped(escape: str, token: Token, text: str, as_bytes: bool) -> str | bytes:
-    """What one escape stands for: in bytes, octal and \\x are a byte and the others a code point in UTF-8."""
+    """The value of one escape sequence: in bytes, octal and \\x are a byte and the others a code point in UTF-8."""
     kind = escape[1]
     if kind in _ESCAPES:
         return _ESCAPES[kind]

@@ -11,7 +11,7 @@ from podium.cel._values import Cidr, Ip, NamedFormat, Optional, QuantityValue, S
 
 
 class Type(NamedTuple):
-    """A type: its name and the types it is made of."""
+    """A type: its name and its type parameters."""
 
     name: str
     parameters: tuple[Type, ...] = ()
@@ -29,7 +29,7 @@ class Type(NamedTuple):
 
 
 class Wrapper(Type):
-    """A type that null may stand for too; cel-go takes it for the same type otherwise, and so it is equal to it."""
+    """A type that also allows null; cel-go otherwise treats it as the same type, so it compares equal to it."""
 
     __slots__ = ()
 
@@ -70,17 +70,17 @@ def type_of_type(described: Type) -> Type:
 
 
 def is_struct(t: Type) -> bool:
-    """Whether fields are declared for the type, so that an unknown one is an error at compile time."""
+    """Whether the type has declared fields, so that an unknown field is an error at compile time."""
     return t in _STRUCTS
 
 
 def has_variable(t: Type) -> bool:
-    """Whether the type depends on what it is used with."""
+    """Whether the type contains a type variable."""
     return t.is_variable or t.is_dyn or any(map(has_variable, t.parameters))
 
 
 def unwrap_optional(t: Type) -> tuple[Type, bool]:
-    """The type inside an optional one, and whether it was optional."""
+    """The type inside an optional type, and whether it was optional."""
     return (t.parameters[0], True) if t.name == "optional_type" else (t, False)
 
 
@@ -142,10 +142,10 @@ def _read_types(tokens: list[str]) -> tuple[list[Type], list[str]]:
 
 
 class Substitution(dict[Type, Type]):
-    """What each type variable stands for."""
+    """The types bound to type variables."""
 
     def resolve(self, t: Type, variables_are_dyn: bool = False) -> Type:
-        """The type with its variables replaced; free ones stay, or become dyn."""
+        """The type with its variables replaced; free variables stay, or become dyn."""
         if (known := self.get(t)) is not None:
             return self.resolve(known, variables_are_dyn)
         if t.is_variable:
@@ -155,7 +155,7 @@ class Substitution(dict[Type, Type]):
         return Type(t.name, tuple(self.resolve(each, variables_are_dyn) for each in t.parameters))
 
     def assign(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
-        """Whether every given type may stand for the wanted one; keeps what it learned only if so."""
+        """Whether every given type is assignable to the wanted one; new bindings are kept only if so."""
         trial = Substitution(self)
         if len(given) == len(wanted) and all(map(trial._assignable, given, wanted)):
             self.update(trial)
@@ -183,7 +183,7 @@ class Substitution(dict[Type, Type]):
         )
 
     def _bind(self, t: Type, variable: Type) -> tuple[bool, bool]:
-        """Whether the variable may stand for `t`, and whether it already stood for something."""
+        """Whether the variable can be bound to `t`, and whether it was bound already."""
         if t == variable:
             return True, True
         if (known := self.get(variable)) is not None:
@@ -228,16 +228,16 @@ def _at_most_as_specific(one: Type, other: Type) -> bool:
 
 Implementation = Callable[..., Value]
 Run = TypeVar("Run", bound=Implementation)
-# What a call costs, given its arguments and its result, as the run-time cost limit counts it.
+# The cost of a call, given its arguments and its result, for the run-time cost limit.
 Cost = Callable[[list[Value], Value], int]
 
 
 class Overload(NamedTuple):
-    """One way to call a function.
+    """One signature of a function with its implementation.
 
-    `small` says that the cost and the result stay in proportion to one argument, so that no expression of the length
-    the API admits comes near the cost limit by such calls alone. `dynamic` says that `run` refuses arguments by
-    itself; else they are checked before it is called.
+    `small` means that the cost and the result are proportional to one argument, so that no expression of the length
+    that the API admits comes near the cost limit by these calls alone. `dynamic` means that `run` checks its arguments
+    itself; otherwise they are checked before it is called.
     """
 
     function: str
@@ -250,7 +250,7 @@ class Overload(NamedTuple):
     dynamic: bool
 
 
-def one(_arguments: list[Value], _result: Value) -> int:
+def unit(_arguments: list[Value], _result: Value) -> int:
     """The cost of most functions."""
     return 1
 
@@ -259,7 +259,7 @@ class Library(dict[str, list[Overload]]):
     """Overloads by the name of their function, in the order they were declared."""
 
     def declare(
-        self, *signatures: str, cost: Cost = one, small: bool = True, dynamic: bool = False
+        self, *signatures: str, cost: Cost = unit, small: bool = True, dynamic: bool = False
     ) -> Callable[[Run], Run]:
         """Add the decorated function under each signature."""
 
@@ -285,13 +285,8 @@ _PATTERN = 0.25
 _SIZED = (str, bytes, list, dict)
 
 
-def unit(_given: list[Value], _result: Value) -> int:
-    """The cost of most functions."""
-    return 1
-
-
 def size(value: Value) -> int:
-    """The size that counts: of a text, list or map; 1 for other values."""
+    """The size for cost: of a string, list or map; 1 for other values."""
     if isinstance(value, _SIZED):
         return len(value)
     if type(value) is Optional and value.present:
@@ -301,7 +296,7 @@ def size(value: Value) -> int:
     return ceil(value.bits / 8) if type(value) is Cidr else 1
 
 
-# Functions whose cost is known by their name alone; other calls that may reach several overloads cost 1.
+# Functions whose cost depends on their name only; other calls that may reach several overloads cost 1.
 BY_NAME = frozenset({
     "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes", "lowerAscii", "upperAscii", "substring",
     "trim", "replace", "split", "join", "find", "findAll", "containsIP", "containsCIDR", "isSemver", "semver",
@@ -310,7 +305,7 @@ BY_NAME = frozenset({
 
 
 def traversal(argument: int = 0, factor: int = 1) -> Cost:
-    """A tenth of the size of an argument, or several times that."""
+    """A tenth of the size of an argument, times a factor."""
     return lambda given, _result: ceil(size(given[argument]) * factor * _TRAVERSAL)
 
 
@@ -320,12 +315,12 @@ def smaller(given: list[Value], _result: Value) -> int:
 
 
 def both(given: list[Value], _result: Value) -> int:
-    """A concatenation: a tenth of the sizes together."""
+    """A concatenation: a tenth of the sum of the sizes."""
     return ceil((size(given[0]) + size(given[1])) * _TRAVERSAL)
 
 
 def product(given: list[Value], _result: Value) -> int:
-    """A search: each tenth of one with each of the other."""
+    """A search: a tenth of one size times a tenth of the other."""
     return ceil(size(given[0]) * _TRAVERSAL) * ceil(size(given[1]) * _TRAVERSAL)
 
 
@@ -364,7 +359,7 @@ def _walk(value: Value) -> int:
 
 
 def joined(_given: list[Value], result: Value) -> int:
-    """The text made, twice."""
+    """The size of the resulting string, twice."""
     return ceil(size(result) * 2 * _TRAVERSAL)
 
 
@@ -374,18 +369,18 @@ def sets(factor: int) -> Cost:
 
 
 def made_list(_given: list[Value], result: Value) -> int:
-    """A new list, by its size."""
+    """A new list: its size."""
     return size(result) + 11
 
 
 def flattened(given: list[Value], _result: Value) -> int:
-    """A new list, by what went in and how deep."""
+    """A new list: the size of the input times the depth."""
     depth = given[1] if len(given) == 2 and type(given[1]) is int else 1
     return size(given[0]) * depth + 11
 
 
 def ordered(argument: int = 0) -> Cost:
-    """A new list, by each element of an argument against each."""
+    """A new list: the square of the size of an argument."""
 
     def cost(given: list[Value], _result: Value) -> int:
         found = given[argument] if type(given[argument]) is list else []

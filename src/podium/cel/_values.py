@@ -1,7 +1,7 @@
 """The values of an expression at run time, their types, and how they are compared.
 
-bool, int, float, str, bytes, None, list and dict stand for themselves; `Uint` keeps uint apart from int. A map with
-bool keys holds `BOOL_KEYS` in their place, because Python takes True for 1 and CEL does not.
+bool, int, float, str, bytes, None, list and dict represent themselves; `Uint` distinguishes uint from int. A map with
+bool keys holds `BOOL_KEYS` in their place, because Python treats True as 1 and CEL does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 
-# A value of the language. What Python type each stands for is told in the module's docstring.
+# A value of the language; the module's docstring lists the Python types.
 Value = Any
 
 
@@ -42,7 +42,7 @@ class Timestamp(NamedTuple):
 
 
 class TypeValue(NamedTuple):
-    """A type as a value, as `type(x)` gives it; equal types have equal names."""
+    """A type as a value, as returned by `type(x)`; equal types have equal names."""
 
     name: str
 
@@ -82,7 +82,7 @@ class Url(NamedTuple):
 
 
 class NamedFormat(NamedTuple):
-    """A named format: what is wrong with a text, and the size of its pattern, which decides the cost."""
+    """A named format: a function that checks a text, and the size of its pattern, which determines the cost."""
 
     name: str
     problems: Callable[[str], list[str]]
@@ -97,7 +97,7 @@ class Semver:
     def __init__(self, text: str, core: tuple[int, int, int], prerelease: tuple[int | str, ...]) -> None:
         self.text = text
         self.core = core
-        # Without a pre-release a version comes after all its pre-releases; numbers come before words.
+        # A version comes after all its pre-releases; numbers come before words.
         parts = tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in prerelease)
         self.key = (core, not prerelease, parts)
 
@@ -125,7 +125,7 @@ NONE = Optional(False)
 
 
 class BoolKey:
-    """Stands for a bool among the keys of a map."""
+    """Represents a bool among the keys of a map."""
 
     __slots__ = ("value",)
 
@@ -165,7 +165,7 @@ def type_name(value: Value) -> str:
 
 
 def fits(value: Value, wanted: Type) -> bool:
-    """Whether a value may be an argument of the wanted type; a list or map is judged by its first element."""
+    """Whether a value fits an argument of the wanted type; a list or map is judged by its first element."""
     if wanted.is_dyn or wanted.is_variable:
         return True
     if _NAMES[type(value)] != wanted.name:
@@ -182,7 +182,7 @@ KEY_TYPES = frozenset({str, int, Uint, float, bool})
 
 
 def to_key(value: Value) -> Value:
-    """What stands for a value among the keys of a map."""
+    """The key that represents a value in a map."""
     kind = type(value)
     if kind is str or kind is int or kind is Uint or kind is float:
         return value
@@ -192,7 +192,7 @@ def to_key(value: Value) -> Value:
 
 
 def from_key(key: Value) -> Value:
-    """The value a key of a map stands for."""
+    """The value that a key of a map represents."""
     return key.value if type(key) is BoolKey else key
 
 
@@ -202,9 +202,10 @@ def keys_of(mapping: Mapping[Value, Value]) -> Iterator[Value]:
 
 
 def equal(one: Value, other: Value) -> bool:
-    """Whether two values are equal. Numbers are compared across their types; otherwise other types are unequal.
+    """Whether two values are equal. Numbers are compared across types; values of other different types are unequal.
 
-    Raises EvalError where Kubernetes does: a quantity, version, address, URL or format against something else.
+    Raises EvalError where Kubernetes does: for a quantity, version, address, URL or format compared with something
+    else.
     """
     if one is None or other is None:
         return one is other
@@ -212,7 +213,7 @@ def equal(one: Value, other: Value) -> bool:
 
 
 def contains(elements: list[Value], wanted: Value) -> bool:
-    """Whether a list has an equal element; elements it cannot be compared with do not count."""
+    """Whether a list has an equal element; elements that cannot be compared with it are ignored."""
     for each in elements:
         try:
             if equal(wanted, each):

@@ -1,4 +1,4 @@
-"""The commands, and how they end: one line and an exit code, never a traceback."""
+"""The commands, and how they end: with one line and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from podium.errors import ExtenderWarning, PodiumError
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 TRACEBACK = "PODIUM_TRACEBACK"
-"""The variable that asks for the traceback of an unexpected error, such as a user's plugin may raise."""
+"""The environment variable that asks for the traceback of an unexpected error, for example of a user's plugin."""
 
-# Where typer keeps the root of its usage errors depends on its version; a bad parameter is one in all of them.
+# The base class of typer's usage errors depends on its version; a bad parameter is one in all versions.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class CommandEntry(NamedTuple):
-    """A command as the list of commands knows it; its module is imported when it is asked for."""
+    """A command in the list of commands; its module is imported when the command is called."""
 
     place: str
-    """Its module in this package and its function there."""
+    """Its module in this package, and its function there."""
     summary: str
     """The first sentence of its help."""
 
@@ -42,7 +42,7 @@ QUESTIONS = {
         "explain": CommandEntry("explain:explain", "Explain why a pod goes to its node, or fits on none"),
         "why-not": CommandEntry(
             "explain:why_not",
-            "Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it",
+            "Find out what keeps a pod off a node or makes another win, and the smallest changes that send it there",
         ),
     },
     "Ask about a cluster": {
@@ -130,15 +130,15 @@ QUESTIONS = {
         ),
     },
 }
-"""The commands by the question that brings a user to them."""
+"""The commands, grouped by the question that they answer."""
 COMMANDS = {name: listed for commands in QUESTIONS.values() for name, listed in commands.items()}
 
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
-"""Those that can complete what is typed."""
+"""The shells with completion."""
 
 _UNBROKEN = "\N{NON-BREAKING HYPHEN}"
-"""Stands for a hyphen while text is laid out: kube-scheduler is one word."""
+"""Replaces hyphens while text is laid out, so that kube-scheduler is not broken."""
 
 
 class PlainHelp:
@@ -149,7 +149,7 @@ class PlainHelp:
     def get_help(self, ctx: Any) -> str:
         formatter = ctx.make_formatter()
         write_usage, write_list, write_text = formatter.write_usage, formatter.write_dl, formatter.write_text
-        # Before the text is laid out, so that columns stay columns.
+        # Replaced before the text is laid out, so that columns stay aligned.
         formatter.write_usage = lambda prog, args="", *rest: write_usage(prog, _plain(args), *rest)
         formatter.write_dl = lambda rows, *rest: write_list([(_plain(name), _said(text)) for name, text in rows], *rest)
         formatter.write_text = lambda text: write_text(_said(text))
@@ -158,7 +158,7 @@ class PlainHelp:
 
 
 class Command(PlainHelp, TyperCommand):
-    """A command, with such help, that does not take one of its options for the value of another."""
+    """A command with plain help that does not take one of its options for the value of another."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = {name: option for option in self.params for name in option.opts if name.startswith("-")}
@@ -174,7 +174,9 @@ class Command(PlainHelp, TyperCommand):
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether an interrupt is behind the error: Python 3.11 makes a RuntimeError of one in the middle of a class."""
+    """Whether an interrupt caused the error: Python 3.11 turns one in the middle of a class body into a
+    RuntimeError.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -188,7 +190,7 @@ def _plain(metavar: str) -> str:
 
 
 def _said(text: str) -> str:
-    """What is said of an argument, its bounds in words."""
+    """The help of an argument, with its bounds in words."""
     text = re.sub(r"([\d.]+)<=x<=([\d.]+)", r"\1 to \2", text)
     return re.sub(r"x>=([\d.]+)", r"at least \1", text).replace("-", _UNBROKEN)
 
@@ -229,7 +231,7 @@ class Commands(PlainHelp, TyperGroup):
         return code
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As usual, but completion may be asked for by the name of a shell, not only for the one that runs."""
+        """As usual, but completion may be requested for a named shell, not only for the current one."""
         option, _, given = args[0].partition("=") if args else ("", "", "")
         shell = given or next(iter(args[1:]), "")
         if shell and option in ("--install-completion", "--show-completion"):
@@ -241,7 +243,7 @@ class Commands(PlainHelp, TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As usual, but an empty value is refused by its option: nothing further in could say which one it was."""
+        """As usual, but an empty value is refused by its option: later code could not tell which option it was."""
         for before, argument in zip(("", *args), args, strict=False):
             if not argument:
                 raise typer.BadParameter("is empty", param_hint=before if before.startswith("-") else "an argument")
@@ -266,7 +268,7 @@ class Commands(PlainHelp, TyperGroup):
                 result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader closed the pipe; what is still buffered has nowhere to go.
+            # The reader closed the pipe; the buffered output has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_BROKEN_PIPE
         return result
@@ -280,7 +282,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Warnings of Podium's own as one line; the others as Python shows them."""
+    """Show Podium's own warnings as one line, others as Python does."""
     if issubclass(category, ExtenderWarning):
         warn(str(message))
     else:
@@ -289,7 +291,7 @@ def _show_warning(
 
 @cache
 def built(name: str) -> Any:
-    """The command of this name, which looks at the files it is to read and write before it does anything."""
+    """The command with this name; it checks the files it will read and write before it does anything."""
     from podium.cli.options import with_options
 
     module, _, function = COMMANDS[name].place.partition(":")
@@ -306,7 +308,7 @@ def built(name: str) -> Any:
 
 
 def fail(problem: Exception | str) -> int:
-    """Say what is wrong in one line on stderr; the exit code for it."""
+    """Report a problem in one line on stderr; returns the exit code."""
     text = problem.format_message() if isinstance(problem, UsageError) else str(problem)  # type: ignore[attr-defined]
     print(f"podium: {one_line(text.replace('Value error, ', ''))}", file=sys.stderr)
     return EXIT_BAD_INPUT

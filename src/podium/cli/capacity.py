@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CLUSTER_CAPACITY = "cluster-capacity"
 MOST_PODS = 1_000_000
-"""How many pods `--nodes-needed` places at the most: one by one, each takes time."""
+"""The maximum number of pods that `--nodes-needed` places; each takes time."""
 OUTPUTS = (*Format, CLUSTER_CAPACITY)
 
 
@@ -32,7 +32,7 @@ def _output(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is to be found out, as the options say."""
+    """The question, as given by the options."""
 
     pods: Annotated[
         list[str],
@@ -69,7 +69,9 @@ class Wanted:
     profile: options.Profile = None
 
     def read(self, objects: Objects) -> tuple[CapacityQuestion, Objects]:
-        """The same with everything read that is named, and the objects with what that brings along."""
+        """Read everything that the options name; returns the question, and the objects including those of the
+        named files.
+        """
         from podium.cli.inputs import read_node, read_templates
         from podium.errors import InputError
 
@@ -122,7 +124,7 @@ def capacity(
 
 
 class CapacityQuestion(NamedTuple):
-    """What is to be found out."""
+    """The question, with all files read."""
 
     templates: list[Pod]
     mix: list[int]
@@ -135,7 +137,7 @@ class CapacityQuestion(NamedTuple):
 def _answers(
     asked: CapacityQuestion, objects: Objects, settings: SchedulerOptions
 ) -> tuple[Capacity | None, NodesNeeded | None]:
-    """How many fit, if there are pods to place; how many nodes the others need, or what is pending, if asked."""
+    """How many pods fit, if there are pods to place; how many nodes the others, or the pending pods, need, if asked."""
     from itertools import islice
 
     from podium import answers
@@ -157,7 +159,7 @@ def _answers(
 def _each_alone(
     asked: CapacityQuestion, objects: Objects, settings: SchedulerOptions, output: str, html: str | None
 ) -> int:
-    """Count every workload as if the others were not asked about; exit code 1 if one of them has too little room."""
+    """Count every workload on its own; exit code 1 if one of them has too little room."""
     from podium import answers
     from podium.cli.output import emit, text_width, write_report
     from podium.cluster import Cluster

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOfBoth(options.Source):
-    """Where the objects of both ways come from."""
+    """The source of the objects of both sides."""
 
     files: Annotated[
         list[str],
@@ -128,7 +128,7 @@ def _ways(
     releases: Sequence[str],
     registry: Registry,
 ) -> tuple[Way, Way]:
-    """The two ways that the options ask for."""
+    """The two sides that the options ask for."""
     from podium.answers import Way
     from podium.cli.inputs import mention, read_config, read_objects
     from podium.cluster import Cluster
@@ -162,7 +162,7 @@ def _with_file(source: options.Source, file: str | None) -> options.Source:
 
 
 class _Sides(NamedTuple):
-    """What the command line gives for the two ways of a timeline."""
+    """The command line's values for the two sides of a timeline."""
 
     source: options.Source
     configs: Sequence[str]
@@ -180,7 +180,7 @@ def _compare_timelines(
     output: Format,
     options: Mapping[str, Any],
 ) -> int:
-    """Let the events happen both ways; `when` is where they stand, and when to stop."""
+    """Run the events on both sides; `when` is where they stand, and when to stop."""
     from podium.answers.compare import TIMELINE_NAMES, compare_timelines
     from podium.cli.inputs import registry_with
     from podium.cli.output import emit_measured, exit_code, read_conditions
@@ -214,7 +214,7 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
     }
     _check_axes(given)
     twice = next((option for option, values in given.items() if len(values) == 2), None)
-    # A single one of these is compared with what is there without it.
+    # A single value is compared with the default.
     alone = twice or next((option for option in ("--config", "--release") if given[option]), "--node-groups")
     ways = []
     for side in (0, 1):
@@ -239,7 +239,7 @@ def _timeline_ways(sides: _Sides, registry: Registry) -> tuple[TimelineWay, Time
 
 
 def is_timeline(timeline: Sequence[str | None], others: Mapping[str, bool]) -> bool:
-    """Whether a timeline is asked for by its events; `timeline` also has when it stops, and its node groups."""
+    """Whether a timeline is asked for by its events; `timeline` also has the end time and the node groups."""
     from podium.errors import InputError
 
     events, until, node_groups = timeline
@@ -254,7 +254,7 @@ def is_timeline(timeline: Sequence[str | None], others: Mapping[str, bool]) -> b
 
 
 def _check_axes(given: Mapping[str, Sequence[str]]) -> None:
-    """Refuse options that do not say what is compared with what; `given` has their values."""
+    """Refuse options that do not name two sides; `given` has their values."""
     from podium.errors import InputError
 
     for option, values in given.items():
@@ -270,7 +270,7 @@ def _check_axes(given: Mapping[str, Sequence[str]]) -> None:
 
 
 def _sides(values: Sequence[T], against_none: bool) -> tuple[T | None, T | None]:
-    """The value of each side; a single one is that of both, or of the second `against_none`."""
+    """The value of each side; a single value is that of both, or with `against_none` that of the second."""
     if not values:
         return None, None
     return (None if against_none else values[0]) if len(values) == 1 else values[0], values[-1]

@@ -138,7 +138,7 @@ def _worst(cluster: Cluster, what: str, settings: DisruptionSettings, most: int)
 
 
 def _read(source: options.Source, deciding: options.Deciding, *, preempt: bool) -> tuple[Cluster, DisruptionSettings]:
-    """The cluster, and what to decide with."""
+    """The cluster, and the settings for deciding."""
     from podium.answers import DisruptionSettings
     from podium.cli.inputs import read_cluster
     from podium.cluster import Cluster

@@ -79,7 +79,7 @@ def explain(
         if source.verbose:
             remark(_shared_results(explained.decision, explain_pod(scheduler, found, profile).decision))
     error = explained.decision.error
-    # As text, the error is all there is to say, and it goes to stderr.
+    # As text, the error is the whole answer, and it goes to stderr.
     is_said = bool(error) and output in (Format.TABLE, Format.WIDE)
     if not write_report(html, lambda: _page(explained)) and not is_said:
         show(explained, output, every_node=every_node, per_node=per_node)
@@ -93,7 +93,7 @@ def _which_pod(siblings: Sequence[Pod]) -> str:
 
 
 def _shared_results(first: Decision, second: Decision) -> str:
-    """Which plugins' results two pods of one kind, decided one after the other, took from earlier ones."""
+    """Which plugins reused results, for two pods of one kind decided one after the other."""
     known, shared = (", ".join(decision.kept) or "none" for decision in (first, second))
     return f"results known from earlier pods of this kind: {known}; another one would share: {shared}"
 
@@ -133,7 +133,7 @@ def why_not(
     html: options.Html = None,
     deciding: options.DecidingByChance = options.DecidingByChance(),
 ) -> int:
-    """Find out what keeps a pod off a node or makes another win, and the smallest changes that would turn it.
+    """Find out what keeps a pod off a node or makes another win, and the smallest changes that send it there.
 
     Every suggestion was tried. A pod that runs already is decided again as if it did not run yet. Exit code 0 if the
     pod goes there already, 1 if not.

@@ -1,4 +1,4 @@
-"""What several commands read: objects, a configuration, plugins of the user's own."""
+"""Reads the inputs that several commands share: objects, a configuration, the user's plugins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """How a command reads its input, as its options say."""
+    """How a command reads its input, as given by its options."""
 
     strict: bool = False
     warns: bool = True
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
 _USUAL = Reading()
 READING: ContextVar[Reading] = ContextVar("READING", default=_USUAL)
 MOST_WARNINGS = 40
-"""How many are shown of one input."""
+"""The maximum number of warnings shown for one input."""
 
 FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 
@@ -54,14 +54,14 @@ def read_size(text: str, option: str) -> int:
 
 
 class Templates(NamedTuple):
-    """Pods to make more of, and the objects of the cluster together with what their files bring along."""
+    """The pods to add more of, and the objects of the cluster including those of their files."""
 
     pods: list[Pod]
     objects: Objects
 
 
 def read_templates(names: Iterable[str], objects: Objects, profile: str | None = None) -> Templates:
-    """The pods of files, of their workloads one each; or the pods or workloads of those names in the input.
+    """The pods in files, one for each workload; or the pods or workloads with these names in the input.
 
     Their priority classes are those of the input.
     """
@@ -78,7 +78,7 @@ def read_templates(names: Iterable[str], objects: Objects, profile: str | None =
 
 
 def read_node(text: str) -> NodeTemplate:
-    """The node of a file, `FILE`, or with a price each, `FILE=PRICE`."""
+    """The node in a file, `FILE`, or with a price each, `FILE=PRICE`."""
     from podium.answers import NodeTemplate
 
     file, equals, price = text.rpartition("=")
@@ -99,7 +99,7 @@ def read_node(text: str) -> NodeTemplate:
 
 
 def read_cluster(source: Source, deciding: Deciding) -> tuple[Objects, SchedulerOptions]:
-    """The objects of a cluster, and what to decide with; what is odd about them is said."""
+    """The objects of a cluster and the options for deciding; prints warnings about the objects."""
     registry = registry_with(deciding.plugins)
     objects = read_objects(source)
     mention(objects, verbose=source.verbose)
@@ -107,7 +107,7 @@ def read_cluster(source: Source, deciding: Deciding) -> tuple[Objects, Scheduler
 
 
 def scheduler_options(deciding: Deciding, objects: Objects, registry: Registry) -> SchedulerOptions:
-    """What to decide with: the configuration of a file or among the objects, and the release that was asked for."""
+    """The options for deciding: the configuration of a file or among the objects, and the release asked for."""
     from podium.engine.scheduler import SchedulerOptions
 
     release = choose_release(deciding, objects)
@@ -118,7 +118,7 @@ def scheduler_options(deciding: Deciding, objects: Objects, registry: Registry) 
 def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
     """The objects of all files together, or of a live cluster if there are no files; a cluster needs nodes.
 
-    Where a later file changes a workload, pods of its old template are gone, unless nothing is to be carried out.
+    If a later file changes a workload, pods of its old template are removed, unless `carry_out` is off.
     """
     from podium.errors import InputError
     from podium.manifests import load
@@ -141,7 +141,7 @@ def read_objects(source: Source, *, carry_out: bool = True) -> Objects:
 
 
 def _note_short_names(objects: Objects) -> None:
-    """Let tables name nodes without what all their names end with."""
+    """Let tables leave out the common suffix of node names."""
     from podium.model import Node
     from podium.present.text import common_domain
 
@@ -149,7 +149,7 @@ def _note_short_names(objects: Objects) -> None:
 
 
 def mention(objects: Objects, *, verbose: bool, assume_volumes: bool = False) -> None:
-    """What was noticed while loading; with `assume_volumes`, missing storage is no matter."""
+    """Print the warnings of loading; with `assume_volumes`, missing storage is not mentioned."""
     from podium.manifests import missing_storage
     from podium.wording import counted
 
@@ -169,13 +169,13 @@ def _warn_of(warnings: Sequence[str]) -> None:
 
 
 def mention_ignored(what: str, ignored: Mapping[str, int]) -> None:
-    """How much was read, and which kinds of objects were left out because scheduling does not read them."""
+    """Print how much was read, and which kinds of objects scheduling does not read."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
     remark(f"{what}; not read by scheduling: {kinds or 'none'}")
 
 
 def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
-    """The release of this name, with feature gates switched; `auto` takes the newest kubelet's, and says so."""
+    """The release with this name, with feature gates switched; `auto` uses the newest kubelet's, and says so."""
     from podium.engine.release import known_crashes, release_of, release_of_nodes
     from podium.rules import gate_remarks, read_gates
 
@@ -193,18 +193,18 @@ def choose_release(wanted: WhichRelease, objects: Iterable[Object]) -> Release:
 
 
 class Given(NamedTuple):
-    """A configuration as it stands, None for the default one, and where it is from."""
+    """A configuration as written, None for the default, and its source."""
 
     document: Any
     where: str = ""
     options: Options | None = None
-    """For an old release, which provider it runs with."""
+    """For an old release, the provider it runs with."""
 
 
 def read_config(
     file: str | None, objects: Objects, registry: Registry, release: AnyRelease
 ) -> KubeSchedulerConfiguration | None:
-    """The configuration of a file, else the one among the objects; None if there is neither."""
+    """The configuration of a file, else that among the objects; None if there is neither."""
     from podium.engine.release import crashing_resources, release_of
 
     config = check_config(find_config(file, objects, release), registry, release)
@@ -216,7 +216,7 @@ def read_config(
 
 
 def check_config(given: Given, registry: Registry, release: AnyRelease) -> KubeSchedulerConfiguration | None:
-    """What a release makes of a configuration, with warnings for what is passed over; None for the default one."""
+    """The configuration as a release reads it, with warnings for ignored settings; None for the default."""
     from podium.engine.release import release_of
     from podium.errors import InputError
 
@@ -235,7 +235,7 @@ def check_config(given: Given, registry: Registry, release: AnyRelease) -> KubeS
 
 
 def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Given:
-    """What a release is configured with: a file or, of an old release, a provider; else what is among the objects."""
+    """The configuration of a release: a file or, for an old release, a provider; else that among the objects."""
     from podium.engine.release import PROVIDERS, Options, release_of
     from podium.errors import InputError
     from podium.manifests import load_documents
@@ -256,7 +256,7 @@ def find_config(file: str | None, objects: Objects, release: AnyRelease) -> Give
 
 
 def _mention_uncallable(config: KubeSchedulerConfiguration, where: str) -> None:
-    """What kube-scheduler starts with though no call can succeed."""
+    """Warn about extenders that kube-scheduler accepts although no call can succeed."""
     from podium.config.parse import uncallable
 
     for extender in uncallable(config.extenders):
@@ -273,7 +273,7 @@ def _mention_unused(registry: Registry, used: Set[str]) -> None:
 
 
 def registry_with(plugins: Sequence[str]) -> Registry:
-    """The in-tree plugins, those of installed packages, and those named `module:Class`, here or installed."""
+    """The in-tree plugins, those of installed packages, and those named as `module:Class`, here or installed."""
     import sys
 
     from podium.plugins import IN_TREE

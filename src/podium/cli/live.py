@@ -1,4 +1,4 @@
-"""A live cluster as input, `podium dump`, and `podium run` and `podium shadow`, which follow a live cluster."""
+"""A live cluster as input: `podium dump`, and `podium run` and `podium shadow`, which follow a live cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_live(kubeconfig: str | None, context: str | None) -> Objects:
 
 
 def find(kubeconfig: str | None, context: str | None) -> Access:
-    """How to reach the cluster; InputError also where Podium was installed without what it takes."""
+    """How to reach the cluster; InputError also if the extra for live clusters is not installed."""
     import importlib.util
 
     from podium.errors import InputError
@@ -66,7 +66,7 @@ def _said(counts: Counter[str]) -> str:
 
 
 class _Progress:
-    """How many objects have come, on a terminal and when it takes long."""
+    """Shows how many objects have been read, on a terminal and if it takes long."""
 
     def __init__(self) -> None:
         self._start, self._count, self._is_shown = time.monotonic(), 0, False
@@ -84,7 +84,7 @@ class _Progress:
 
 
 def log_to_stderr(*, verbose: bool) -> None:
-    """Let what happens be said on stderr, a line each with its time."""
+    """Log to stderr, one line each with its time."""
     import logging
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
@@ -92,7 +92,7 @@ def log_to_stderr(*, verbose: bool) -> None:
 
 
 def ask_scheduler(url: str, pod: str, namespace: str | None, output: str) -> int:
-    """Print what a running scheduler says of a pod; the exit code, 1 if the pod fits nowhere."""
+    """Print a running scheduler's answer about a pod; returns the exit code, 1 if the pod fits nowhere."""
     import json
     from urllib.error import HTTPError
     from urllib.request import urlopen
@@ -164,7 +164,7 @@ def dump(
 
 
 SCHEDULER_NAME = "podium"
-"""The pods that are scheduled when no configuration says otherwise: those with this schedulerName."""
+"""Without a configuration, pods with this schedulerName are scheduled."""
 
 
 def run(
@@ -219,7 +219,7 @@ def run(
 def read_settings(
     file: str | None, registry: Registry, release: Release, name: str = SCHEDULER_NAME
 ) -> KubeSchedulerConfiguration:
-    """The configuration of a file, or one profile of this name with the default plugins."""
+    """The configuration of a file, or one profile with this name and the default plugins."""
     from podium.cli.inputs import Given, check_config, find_config
     from podium.manifests import Objects
 

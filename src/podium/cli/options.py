@@ -1,4 +1,4 @@
-"""Options that several commands have, one by one and in groups: a parameter that is a group stands for its options."""
+"""Options that several commands share, single or in groups: a parameter of a group's type stands for its options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sampling(StrEnum):
 
 
 def complete_pods(context: typer.Context, incomplete: str) -> list[str]:
-    """For the shell, which takes only what begins so: the pods of the files named so far, as namespace/name or name."""
+    """Shell completion: the pods of the files named so far, as namespace/name or name; the shell filters them."""
     from podium.model import Pod
 
     pods = _objects(context, Pod)
@@ -44,7 +44,7 @@ def complete_pods(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_nodes(context: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the nodes of the files named so far whose name begins so."""
+    """Shell completion: the nodes of the files named so far whose names match."""
     from podium.model import Node
 
     return [node.name for node in _objects(context, Node) if node.name.startswith(incomplete)]
@@ -112,9 +112,9 @@ Sampled = Annotated[
 
 
 CURRENT = NEWEST
-"""The release that decides unless another one is asked for."""
+"""The release that is used by default."""
 AUTO = "auto"
-"""The release that the nodes say they are of."""
+"""Means the release of the nodes."""
 Releases = Annotated[
     str,
     typer.Option(
@@ -158,7 +158,7 @@ MaxInput = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSource:
-    """Which cluster is read: files, or a live one."""
+    """The cluster to read: from files, or a live cluster."""
 
     files: Files = field(default_factory=list)
     kubeconfig: Kubeconfig = None
@@ -167,14 +167,14 @@ class ClusterSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Source(ClusterSource):
-    """Where the objects come from: files, or a live cluster."""
+    """The source of the objects: files, or a live cluster."""
 
     verbose: Verbose = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhichRelease:
-    """Which release decides."""
+    """The release that decides."""
 
     release: Releases = CURRENT
     feature_gates: FeatureGates = None
@@ -182,30 +182,30 @@ class WhichRelease:
 
 @dataclass(frozen=True, kw_only=True)
 class WithPlugins(WhichRelease):
-    """Which release decides, and with which plugins."""
+    """The release that decides, and its plugins."""
 
     plugins: Plugins = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deciding(WithPlugins):
-    """Which scheduler decides."""
+    """The scheduler that decides."""
 
     config: Config = None
 
     @property
     def ways(self) -> SchedulerKeywords:
-        """How it decides where its configuration and release leave that open."""
+        """The choices that its configuration and release leave open."""
         return {}
 
     def keywords(self, registry: Registry, release: AnyRelease) -> SchedulerKeywords:
-        """What a scheduler is given besides its configuration."""
+        """The keyword arguments of a scheduler, besides its configuration."""
         return {**self.ways, "registry": registry, "release": release}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecidingSteadily(Deciding):
-    """Which scheduler decides; ties go to the smallest name unless asked otherwise."""
+    """The scheduler that decides; by default ties go to the smallest name."""
 
     tie_break: Ties = TieBreak.FIRST
     seed: Seed = 0
@@ -217,7 +217,7 @@ class DecidingSteadily(Deciding):
 
 @dataclass(frozen=True, kw_only=True)
 class DecidingByChance(Deciding):
-    """Which scheduler decides; ties are broken as its release does unless asked otherwise."""
+    """The scheduler that decides; by default ties are broken as in its release."""
 
     tie_break: TiesOfRelease = None
     seed: Seed = 0
@@ -229,7 +229,7 @@ class DecidingByChance(Deciding):
 
 @dataclass(frozen=True, kw_only=True)
 class DecidingInEveryWay(DecidingByChance):
-    """Which scheduler decides, and everything that can be said about how."""
+    """The scheduler that decides, with all options for how."""
 
     sampling: Sampled = Sampling.ALL
     cache: EquivalenceCache = True
@@ -251,11 +251,11 @@ READING_OPTIONS = {
     "no_warn": (NoWarn, False),
     "max_input": (MaxInput, "4Gi"),
 }
-"""What the commands that read a cluster take besides: how to read it."""
+"""The additional options of commands that read a cluster: how to read it."""
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options of its groups in place of the parameters that stand for them."""
+    """Replace the parameters that stand for groups by the options of the groups."""
     own = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
@@ -289,7 +289,7 @@ def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options that say how to read what it is given."""
+    """Add the options that control how input is read."""
 
     @wraps(command)
     def reads(*, strict: bool, no_warn: bool, max_input: str, **arguments: Any) -> Any:

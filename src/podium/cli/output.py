@@ -1,4 +1,4 @@
-"""What commands write: results on stdout in one of the formats, remarks on stderr, whole files; and `--fail-if`."""
+"""Writes output: results on stdout in one of the formats, remarks on stderr, whole files; and handles `--fail-if`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a file of text at once."""
+    """Write a text file atomically."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a file atomically: a reader finds the old one or the new one, never a part, even after an interrupt."""
+    """Write a file atomically: a reader finds the old or the new file, never a part, even after an interrupt."""
     import tempfile
 
     from podium.errors import InputError, os_problem
@@ -35,7 +35,7 @@ def write_bytes(path: str, data: bytes) -> None:
     target = Path(path)
     temporary = ""
     try:
-        # A device or a pipe, such as /dev/stdout, cannot be replaced.
+        # A device or a pipe, for example /dev/stdout, cannot be replaced.
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
@@ -58,7 +58,7 @@ def _remove(temporary: str) -> None:
 
 
 def _permissions(target: Path) -> int:
-    """The permissions of the file that is replaced, or those that a new file gets."""
+    """The permissions of the replaced file, or those that a new file gets."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -90,7 +90,7 @@ OUTPUTS = {
 
 
 def check_files(arguments: Mapping[str, Any]) -> None:
-    """InputError if a command would write over a file that it reads, or write two results to one file."""
+    """InputError if a command would overwrite a file that it reads, or write two results to one file."""
     from podium.errors import InputError
 
     if not any(_texts(arguments.get(name)) for name in OUTPUTS):
@@ -99,7 +99,7 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     taken = {os.path.realpath(path): "which is read" for value in given for path in _read_of(value)}
     for name, option in OUTPUTS.items():
         for path in _texts(arguments.get(name)):
-            # A device such as /dev/stdout can take several results.
+            # A device like /dev/stdout can take several results.
             if os.path.exists(path) and not os.path.isfile(path):
                 continue
             where = STDOUT if path == STDOUT else os.path.realpath(path)
@@ -109,7 +109,7 @@ def check_files(arguments: Mapping[str, Any]) -> None:
 
 
 def _read_of(path: str) -> list[str]:
-    """The files that are read for a path of the input: itself, or those of the directory."""
+    """The files read for a path of the input: the file itself, or those in the directory."""
     if not os.path.isdir(path):
         return [path]
     from podium.errors import InputError
@@ -127,7 +127,9 @@ def _texts(value: object) -> list[str]:
 
 
 def write_report(path: str | None, page: Callable[[], str]) -> bool:
-    """Write an HTML report where `--html` says; true if it took stdout (`-`), so that nothing else may go there."""
+    """Write the HTML report for `--html`; True if it goes to stdout (`-`), so that nothing else may be written
+    there.
+    """
     if path is None:
         return False
     from podium.present.text import leaving_out
@@ -143,9 +145,9 @@ def write_report(path: str | None, page: Callable[[], str]) -> bool:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
-    """Show how far along `total` steps we are, or that we are at it, and the time left.
+    """Show progress of `total` steps, or just activity, and the remaining time.
 
-    Call what it gives after each step, or with a number of steps.
+    Yields a function to call after each step, or with a number of steps.
     """
     if not sys.stderr.isatty():
         yield lambda steps=1: None
@@ -159,13 +161,13 @@ def progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
 
 
 def fail_if(example: str, measures: str) -> Any:
-    """The option --fail-if of a command, with a condition that it knows and all that conditions may name."""
+    """The option --fail-if of a command, with an example condition and the names that conditions may use."""
     help_text = f"Exit code 1 if this holds, such as '{example}'; may be given several times. It may name {measures}."
     return typer.Option("--fail-if", metavar="CONDITION", help=help_text)
 
 
 def read_conditions(texts: Sequence[str], names: Collection[str]) -> list[Condition]:
-    """The conditions, which may speak of these names."""
+    """Parse the conditions, which may use these names."""
     from podium.answers import Condition
 
     return [Condition.parse(text, names) for text in texts]
@@ -201,7 +203,7 @@ def emit_measured(
     rows: Callable[[A], str],
     **shown: bool,
 ) -> None:
-    """`emit` an answer; its document says which of the conditions hold. `shown` is passed on to `lines`."""
+    """`emit` an answer; its document lists the conditions that hold. `shown` is passed on to `lines`."""
     emit(
         output,
         lines=lambda: lines(found, width=text_width(output), **shown),
@@ -213,7 +215,7 @@ def emit_measured(
 def with_conditions(
     document: dict[str, Any], conditions: Sequence[Condition], values: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The document, and which of the conditions hold."""
+    """The document, with the conditions that hold."""
     found = [{"condition": condition.text, "holds": condition.holds(values)} for condition in conditions]
     return {**document, "failIf": found} if found else document
 
@@ -223,7 +225,7 @@ STDOUT = "-"
 
 
 class Format(StrEnum):
-    """The formats in which every answer can be had."""
+    """The output formats of every answer."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -241,7 +243,7 @@ Output = Annotated[
 
 
 NODE_DOMAIN: ContextVar[str] = ContextVar("node domain", default="")
-"""The ending that all nodes of the input share, which tables leave out; empty for none."""
+"""The suffix that all node names of the input share, which tables leave out; empty if there is none."""
 
 
 def _emit_text(lines: Callable[[], Iterable[Line]], domain: str) -> None:
@@ -278,7 +280,7 @@ NARROWEST, DEFAULT_WIDTH, UNLIMITED = 40, 80, 100_000
 
 
 def text_width(output: Format = Format.TABLE) -> int:
-    """How many columns text may take: the terminal's or $COLUMNS, 80 where there is neither; `wide` has no limit."""
+    """The width of text in columns: the terminal's or $COLUMNS, else 80; `wide` has no limit."""
     if output is Format.WIDE:
         return UNLIMITED
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
@@ -293,17 +295,17 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def warn(text: str) -> None:
-    """One line on stderr about something the user may not expect, and what is done about it."""
+    """Print one line on stderr about something unexpected, and what is done about it."""
     _print(f"warning: {one_line(text)}", "yellow", sys.stderr)
 
 
 def remark(text: str) -> None:
-    """One line on stderr that was asked for with -v."""
+    """Print one line on stderr that -v asked for."""
     _print(one_line(text), "dim", sys.stderr)
 
 
 def _print(text: str, style: str, stream: TextIO) -> None:
-    # Names come from the input: none of them may steer the terminal.
+    # Names come from the input: none may contain control sequences for the terminal.
     text = "".join(char if char.isprintable() else " " for char in text)
     if not style or not stream.isatty() or os.environ.get("NO_COLOR"):
         print(text, file=stream)

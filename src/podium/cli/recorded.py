@@ -96,7 +96,7 @@ def verify(
 
 
 def _report(file: str, differing: Sequence[Sequence[object]], limit: int) -> None:
-    """One line for the file, and one for each difference: `differing` has those of each case."""
+    """Print one line for the file, and one for each difference: `differing` has those of each case."""
     from podium.wording import counted
 
     cases, disagree = len(differing), sum(map(bool, differing))
@@ -164,7 +164,7 @@ KUBECTL = (
     "csistoragecapacities,volumeattachments,resourceclaims,resourceclaimtemplates,resourceslices,deviceclasses "
     "-A -o json > cluster.json"
 )
-"""The dump that holds everything Podium reads."""
+"""The dump with everything that Podium reads."""
 NEXT = """\
 Now with a cluster of your own:
   {kubectl}

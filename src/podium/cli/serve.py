@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Reached:
-    """Where a server is reached, and how it proves who it is."""
+    """The address of a server, and its certificates."""
 
     address: Annotated[
         str,
@@ -42,7 +42,7 @@ class Reached:
     ] = field(default_factory=list)
 
     def listening(self, **others: Any) -> Listening:
-        """Where to listen; InputError where that is not safe."""
+        """The address to listen on; InputError if that is not safe."""
         from podium.web.serving import Listening
 
         found = Listening(
@@ -106,7 +106,7 @@ def serve(
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSource(options.ClusterSource):
-    """The cluster in which an extender looks nodes up, if it has one: from files, or a live one."""
+    """The cluster in which an extender looks up nodes, if it has one: from files, or a live cluster."""
 
     files: Annotated[
         list[str],
@@ -196,7 +196,7 @@ def extender(
 def _verbs(
     plugins: Sequence[str], config: str | None, objects: Objects, deciding: options.WhichRelease, highest: int
 ) -> PluginVerbs:
-    """The plugins of an extender, at the verbs that they serve."""
+    """The extender's plugins, at the verbs that they serve."""
     from podium.cli.inputs import choose_release, find_config, registry_with
     from podium.errors import InputError
     from podium.web.extender_plugins import PluginVerbs, extender_framework
@@ -218,7 +218,7 @@ def _verbs(
 
 
 def _following(server: ExtenderServer, nodes: NodeSource, *, binds: bool) -> Alongside:
-    """What keeps the extender's copy of a live cluster up to date, and lets it bind pods there."""
+    """Keeps the extender's copy of a live cluster up to date, and lets it bind pods there."""
     from functools import partial
 
     from podium.cli.live import find, log_to_stderr

@@ -82,7 +82,7 @@ NO_CACHE = "--no-equivalence-cache"
 
 
 class Simulated(NamedTuple):
-    """Where pods go, what later files changed, and the steps of the way there if those were asked for."""
+    """Where pods go, what later files changed, and the steps of the rollout if asked for."""
 
     simulation: Simulation
     changes: tuple[ChangedObject, ...]
@@ -90,7 +90,7 @@ class Simulated(NamedTuple):
 
 
 def _scaled(objects: Objects, bound: Bound | None) -> Objects:
-    """The objects, with every workload of an autoscaler at the bound that was asked for."""
+    """The objects, with every workload of an autoscaler at the requested bound."""
     from podium.cli.output import warn
     from podium.manifests.apply import SCALED
     from podium.manifests.replacement import scaled_by_autoscalers
@@ -201,7 +201,7 @@ NodeGroupsFile = Annotated[
 
 
 class Wishes(NamedTuple):
-    """What the command line asks of a simulation over time."""
+    """The command line's options for a simulation over time."""
 
     events: str | None = None
     until: str | None = None
@@ -217,7 +217,7 @@ class Wishes(NamedTuple):
 def simulate_timeline(
     wishes: Wishes, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
 ) -> int:
-    """Let time pass and write what is asked for; 1 if pods still wait at the end."""
+    """Run the timeline and write the requested output; 1 if pods still wait at the end."""
     from podium.cli.output import warn
 
     _check(wishes, source.files)
@@ -284,7 +284,7 @@ def _timeline(wishes: Wishes, source: options.Source, deciding: options.Deciding
 
 
 def seconds(text: str) -> float:
-    """A time on the command line: seconds, or a duration such as 1h30m."""
+    """A time on the command line: seconds, or a duration like 1h30m."""
     from podium.config.fields import SECOND, parse_duration
     from podium.errors import InputError
     from podium.timeline.events import LONGEST
@@ -306,7 +306,7 @@ def _write_files(wishes: Wishes, result: TimelineResult) -> None:
 
     from podium.cli.output import write_bytes
 
-    # The plot comes first: its name or a missing library may be refused, and then nothing is written at all.
+    # The plot is written first: if its name is invalid or a library is missing, nothing is written at all.
     if wishes.plot is not None:
         from podium.present.plot import write_plot
 

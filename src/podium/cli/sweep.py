@@ -143,7 +143,7 @@ def import_trace(
 
 @dataclass(frozen=True, kw_only=True)
 class Searching(options.DecidingSteadily):
-    """Which scheduler decides while its weights are searched."""
+    """The scheduler that decides while its weights are searched."""
 
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed and --trials, the same result.")] = 0
 
@@ -163,7 +163,7 @@ class SearchOptions:
 
     @property
     def most(self) -> int | None:
-        """How many configurations to try at the most; None for as many as the time allows."""
+        """The maximum number of configurations to try; None for as many as the time allows."""
         from podium.answers.tune import TRIALS
 
         return self.trials if self.trials is not None or self.seconds is not None else TRIALS
@@ -179,14 +179,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OverTime:
-    """The events that happen with each configuration, if any do."""
+    """The events that each configuration is tried with, if there are any."""
 
     events: simulate.Events = None
     until: simulate.Until = None
     node_groups: simulate.NodeGroupsFile = None
 
     def search(self, objects: Objects, objective: str | None) -> Callable[..., Tuning | TimelineTuning]:
-        """`tune_timeline` of these events."""
+        """`tune_timeline` with these events."""
         from podium.answers import tune_timeline
         from podium.autoscaling import read_node_groups
         from podium.timeline import read_timeline
@@ -249,7 +249,7 @@ def tune(
     mention(objects, verbose=source.verbose)
     chosen = choose_release(deciding, objects)
     if objective is not None and ":" in objective:
-        # By its full name, as a process may start elsewhere.
+        # The full path, as a process may start elsewhere.
         sys.path.insert(0, os.getcwd())
     search = over_time.search(objects, objective) if has_time else _search_now(objects, objective, replay=replay)
     _check_directory(out)
@@ -276,7 +276,7 @@ def tune(
 
 
 def _search_now(objects: Objects, objective: str | None, *, replay: bool) -> Callable[..., Tuning | TimelineTuning]:
-    """`tune` of the pods as they are."""
+    """`tune` with the pods as they are."""
     from podium import answers
     from podium.cluster import Cluster
     from podium.manifests import expand_workloads
@@ -286,7 +286,7 @@ def _search_now(objects: Objects, objective: str | None, *, replay: bool) -> Cal
 
 
 def _check_directory(out: str | None) -> None:
-    """Refuse a file in a directory that is not there, before a long search and not after it."""
+    """Refuse a file in a missing directory before a long search, not after it."""
     from podium.errors import InputError
 
     if out is not None and out != "-" and not Path(out).parent.is_dir():
@@ -300,7 +300,7 @@ def _dask_cluster(address: str) -> AbstractContextManager[Workers]:
 
 
 def _document(file: str | None, objects: Objects, registry: Registry, release: Release) -> dict[str, Any] | None:
-    """The configuration as it stands in its file, else among the objects; None if there is neither."""
+    """The configuration as written in its file, else among the objects; None if there is neither."""
     from podium.cli.inputs import check_config, find_config
     from podium.releases import provider_policy
 

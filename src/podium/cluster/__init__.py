@@ -1,4 +1,4 @@
-"""A cluster as columns: what the engine reads."""
+"""The cluster as columns, which the engine and the plugins read."""
 
 from podium.cluster.cluster import Cluster
 from podium.cluster.columns import Aspect

@@ -1,4 +1,4 @@
-"""How many pods of some kind there are, per node and per topology domain, kept up to date as pods come and go.
+"""Counts pods per node and per topology domain, kept up to date as pods come and go.
 
 Affinity, anti-affinity and spreading all ask "how many pods that ... share this value of that label". Each distinct
 question becomes one `Tally`: adding a pod increments the tallies that count it, and no reader scans all pods.
@@ -29,7 +29,7 @@ _versions = count(1)
 
 
 class Scope(NamedTuple):
-    """Pods with labels that match, in some namespaces; None means in all of them."""
+    """Pods with matching labels in some namespaces; None means in all namespaces."""
 
     namespaces: frozenset[str] | None
     selector: Selector
@@ -41,7 +41,7 @@ class Scope(NamedTuple):
 @hashed_once
 @dataclass(frozen=True)
 class Matching:
-    """The question: how many pods are within all of these scopes."""
+    """The question: how many pods are within all of these scopes?"""
 
     scopes: tuple[Scope, ...]
     terminating: bool = True
@@ -57,7 +57,7 @@ class Matching:
 @hashed_once
 @dataclass(frozen=True)
 class Owning:
-    """The question: how many times do pods carry this affinity term themselves."""
+    """The question: how many times do pods carry this affinity term themselves?"""
 
     kind: TermKind
     term: Term
@@ -71,7 +71,7 @@ Question = Matching | Owning
 
 
 class RowMask:
-    """A yes or no per node that depends on its labels and taints only, brought up to date when it is read."""
+    """A boolean per node that depends on its labels and taints only, brought up to date when it is read."""
 
     __slots__ = ("_compute", "_mask", "_reader", "version")
 
@@ -80,7 +80,7 @@ class RowMask:
         self._reader.catch_up()
         self._mask = compute()
         self.version = 0
-        """Counts the changes, so that what is derived from the mask knows when to start over."""
+        """Increases with every change, so that data derived from the mask knows when to start over."""
 
     def read(self) -> Mask:
         if self._reader.is_behind:
@@ -116,9 +116,9 @@ class DomainTally:
         self.key, self._column = key, columns.label(key)
         self._seen = self.STALE
         self.counts: Ints = np.zeros(0, dtype=np.int64)
-        """Pods per domain; and a zero in the end, at index -1, for the nodes that lack the label."""
+        """Pods per domain, plus a zero at the end (index -1) for nodes that lack the label."""
         self.nodes: Ints = self.counts
-        """Nodes per domain, and a zero in the end; a domain without nodes does not exist."""
+        """Nodes per domain, plus a zero at the end; a domain without nodes does not exist."""
         self.domains = 0
         """How many domains there are."""
         self._fewest: int | None = None
@@ -132,14 +132,14 @@ class DomainTally:
         return self._labels_log.head, version, len(self._column.values.values)
 
     def _is_stale(self) -> bool:
-        """Whether the nodes are no longer what the sums were made from."""
+        """Whether the nodes changed since the sums were made."""
         labels, version, values = self._seen
         if labels != self._labels_log.head or values != len(self._column.values.values):
             return True
         return self._mask is not None and version != self._mask.version
 
     def read(self) -> DomainTally:
-        """Itself, up to date with the nodes; pods keep it up to date by themselves."""
+        """Bring the sums up to date with the nodes and return self; changes of pods update them immediately."""
         mask = None if self._mask is None else self._mask.read()
         if self._is_stale():
             self._seen = state = self._state()
@@ -155,7 +155,7 @@ class DomainTally:
 
     @property
     def fewest(self) -> int:
-        """The pods of the domain that has the fewest; there has to be one."""
+        """The number of pods in the domain with the fewest; there must be a domain."""
         if self._fewest is None:
             are_all = self.domains == len(self.nodes) - 1
             self._fewest = lowest(self.counts[:-1] if are_all else self.counts[self.nodes > 0])
@@ -175,7 +175,7 @@ class DomainTally:
         return self._column.codes[: self._columns.size]
 
     def change(self, row: int, amount: int) -> None:
-        """Count `amount` more pods on a row, unless nodes changed so that the next read starts over anyway."""
+        """Count `amount` more pods on a row. Does nothing if nodes changed: the next read starts over then."""
         mask = None if self._mask is None else self._mask.read()
         if self._is_stale():
             self._seen = self.STALE
@@ -189,7 +189,7 @@ class DomainTally:
                 self._occupy(row, code, before + amount > 0)
 
     def _occupy(self, row: int, code: int, is_occupied: bool) -> None:
-        """Note that the domain got its first pod, or lost its last."""
+        """Note that a domain got its first pod, or lost its last one."""
         self.occupied += 1 if is_occupied else -1
         if self._occupied is not None:
             alone = self.nodes.item(code) == 1 and self._mask is None
@@ -216,7 +216,7 @@ class Tally:
         return domain.read()
 
     def per_row(self) -> Ints:
-        """Pods per row, as long as there are rows."""
+        """Pods per row, one entry for each row of the cluster."""
         self._grow()
         return self._rows[: self._columns.size]
 
@@ -235,7 +235,7 @@ class Tally:
 
 
 class Census:
-    """Where the pods of every cohort are, and every tally asked for so far."""
+    """The pods of every cohort by row, and all tallies asked for so far."""
 
     MOST_TALLIES = 2048
 
@@ -253,7 +253,7 @@ class Census:
         """How many pods have affinity terms of any kind."""
 
     def add(self, cohort_code: int, row: int, amount: int) -> None:
-        """`amount` more (or, negative, fewer) pods of a cohort on a row."""
+        """Count `amount` more (or, if negative, fewer) pods of a cohort on a row."""
         if cohort_code >= len(self._rows):
             self.admit(cohort_code)
         rows = self._rows[cohort_code]
@@ -271,12 +271,12 @@ class Census:
                 self.terms[kind].change(term, amount)
 
     def admit(self, cohort_code: int) -> None:
-        """Be ready to count the pods of a cohort."""
+        """Prepare to count the pods of a cohort."""
         while cohort_code >= len(self._rows):
             self._follow(len(self._rows))
 
     def tally(self, question: Question) -> Tally:
-        """The tally of a question, counted from scratch the first time."""
+        """The tally of a question, counted from scratch on first use."""
         tally = self._tallies.get(question)
         if tally is None:
             if len(self._tallies) >= self.MOST_TALLIES:
@@ -293,7 +293,7 @@ class Census:
         return tally
 
     def _candidates(self, question: Question) -> Iterator[int] | range:
-        """Codes of the cohorts a question may count."""
+        """The codes of the cohorts that a question may count."""
         if isinstance(question, Matching):
             pair = selecting_pair(question.scopes[0].selector)
             if pair is not None:
@@ -301,7 +301,7 @@ class Census:
         return range(len(self._rows))
 
     def _follow(self, code: int) -> None:
-        """Start to follow the next cohort that is new here."""
+        """Start to count a cohort that is new here."""
         cohort = self.cohorts.values[code]
         self._rows.append({})
         watchers: list[tuple[Tally, int]] = []
@@ -321,14 +321,14 @@ class Census:
             self._cohorts_by_label.setdefault(pair, []).append(code)
 
     def _forget_tallies(self) -> None:
-        """Drop every tally: those still asked for are counted again."""
+        """Drop all tallies: those that are still needed are counted again."""
         self._tallies.clear()
         self._tally_index = SelectorIndex()
         for watchers in self._watchers:
             watchers.clear()
 
     def copy(self, columns: Columns, labels_log: ChangeLog) -> Census:
-        """The same pods for a fork of the cluster; its tallies are counted when asked for."""
+        """The same pods for a fork of the cluster; its tallies are counted on first use."""
         twin = Census(columns, labels_log, self.cohorts)
         twin._rows = [rows.copy() for rows in self._rows]
         twin._watchers = [[] for _ in self._rows]
@@ -346,10 +346,10 @@ class LiveTerms:
 
     def __init__(self) -> None:
         self.counts: dict[Term, int] = {}
-        """How often pods carry each term."""
+        """How many times pods carry each term."""
         self._index: SelectorIndex[Term] = SelectorIndex()
         self.version = 0
-        """Another number whenever a term comes or goes, and never the same for two different sets of terms."""
+        """Changes whenever a term comes or goes; two different sets of terms never have the same number."""
 
     def change(self, term: Term, amount: int) -> None:
         before = self.counts.get(term, 0)
@@ -363,7 +363,7 @@ class LiveTerms:
             self.version = next(_versions)
 
     def matching(self, namespace: str, labels: Labels, namespace_labels: Labels) -> list[Term]:
-        """The terms that mean a pod with these labels in this namespace."""
+        """The terms that match a pod with these labels in this namespace."""
         return [term for term in self._index.candidates(labels) if term.matches(namespace, labels, namespace_labels)]
 
     def copy(self) -> LiveTerms:

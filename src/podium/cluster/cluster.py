@@ -30,10 +30,10 @@ class Placed(NamedTuple):
 
 
 class Cluster:
-    """Columns of nodes plus the pods on them; every change is logged so that results can catch up.
+    """The columns of nodes plus the pods on them; every change is logged so that results can catch up.
 
-    Build one with `Cluster.from_objects(load(...))`; change it with `add`, `update` and `remove`; `assume` and `forget`
-    place and take back a pod the scheduler decided on; `fork` gives a copy to try something on.
+    Build a cluster with `Cluster.from_objects(load(...))`; change it with `add`, `update` and `remove`. `assume` and
+    `forget` place and take back a pod that the scheduler decided on; `fork` makes a copy to try something on.
     """
 
     MOST_ROW_MASKS = 1024
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self) -> None:
         self.columns = Columns()
         self.names: list[str] = []
-        """The node name of each row; "" for a dead one."""
+        """The node name of each row; "" for a dead row."""
         self.rows: dict[str, int] = {}
         """The row of each node."""
         self._set_up_logs()
@@ -55,11 +55,11 @@ class Cluster:
         self.pending: dict[str, Pod] = {}
         """Pods without a node, in order of arrival."""
         self.node_set_version = 0
-        """Counts the nodes that came, went or changed their images."""
+        """Increases when a node comes, goes or changes its images."""
         self.placement_version = 0
-        """Counts the pods that came to nodes or left them; the end of a `PodTrial` takes back its own."""
+        """Increases when a pod comes to a node or leaves it; the end of a `PodTrial` resets it."""
         self.moment: float | None = None
-        """The time on the calendar, in seconds since 1970, where that is simulated."""
+        """The simulated calendar time, in seconds since 1970; None if time is not simulated."""
         self._nodes: dict[str, Node] = {}
         self._compiled: dict[str, tuple[Pod, PodInfo]] = {}
         self._placed: dict[str, Placed] = {}
@@ -72,13 +72,13 @@ class Cluster:
 
     def _set_up_logs(self) -> None:
         self.logs: dict[Aspect, ChangeLog] = {aspect: ChangeLog() for aspect in ROW_ASPECTS}
-        """Per row aspect, the rows that changed."""
-        # What is in use of a node changes with the pods on it, so one log does for both.
+        """Per row aspect, the log of changed rows."""
+        # A node's requested resources change with its pods, so one log serves both.
         self._pods_log = self.logs[Aspect.PODS] = self.logs[Aspect.RESOURCES]
 
     @classmethod
     def from_objects(cls, objects: Iterable[Object]) -> Cluster:
-        """A cluster of these objects; finished pods are not seen, pods without a node are pending."""
+        """Build a cluster from objects; finished pods are ignored, pods without a node become pending."""
         cluster, pods = cls(), []
         with collector_paused():
             for item in objects:
@@ -95,16 +95,16 @@ class Cluster:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Another value after every change that a decision may depend on; a `PodTrial` leaves it as it was."""
+        """Changes with everything that a decision may depend on; a `PodTrial` leaves it as it was."""
         return self.placement_version, self.node_set_version, self.store.version
 
     def time(self) -> float:
-        """The time on the calendar, in seconds since 1970: the simulated one, else the clock's."""
+        """The calendar time in seconds since 1970: the simulated time if there is one, else the clock's."""
         return time.time() if self.moment is None else self.moment
 
     @property
     def nodes(self) -> Nodes:
-        """All nodes, as plugins see them: the rows that are alive."""
+        """All nodes, as plugins see them, without dead rows."""
         return Nodes(self, np.flatnonzero(self.columns.alive) if self._free_rows else None)
 
     @property
@@ -122,11 +122,11 @@ class Cluster:
         return list(self._on_row[row].values())
 
     def placed(self) -> Iterator[tuple[Pod, str]]:
-        """Every pod that is on a node, with the node's name."""
+        """Every pod on a node, with the node's name."""
         return ((placed.pod, self.names[placed.row]) for placed in self._placed.values())
 
     def find_pod(self, key: str) -> tuple[Pod, str | None] | None:
-        """A pod by namespace/name, and the node it is on."""
+        """A pod by namespace/name, with its node; None if there is no pod with this key."""
         placed = self._placed.get(key)
         if placed is not None:
             return placed.pod, self.names[placed.row]
@@ -134,7 +134,7 @@ class Cluster:
         return None if pod is None else (pod, None)
 
     def info_of(self, pod: Pod) -> PodInfo:
-        """The pod's compiled spec; that of a pending pod was made when it came."""
+        """The pod's compiled spec; for a pending pod it was compiled when the pod was added."""
         known = self._compiled.get(pod.key)
         return known[1] if known is not None and known[0] is pod else self.infos.of(pod)
 
@@ -144,19 +144,19 @@ class Cluster:
         return [pod for pods in self._stranded.values() for pod in pods.values()]
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
-        """The labels of a namespace; none if the namespace object is not there."""
+        """The labels of a namespace; empty if there is no Namespace object."""
         found = self.store.of(Namespace).get(namespace)
         return {} if found is None else found.metadata.labels
 
     @property
     def names_now(self) -> tuple[str, ...]:
-        """The node name of each row, for who wants to keep them as they are now."""
+        """The node name of each row now, as a tuple that later changes do not affect."""
         if self._names_now[0] != self.node_set_version:
             self._names_now = self.node_set_version, tuple(self.names)
         return self._names_now[1]
 
     def name_order(self) -> Ints:
-        """The place of each row when nodes are sorted by name."""
+        """The position of each row when nodes are sorted by name."""
         version, _, ranks = self._name_order
         if version != self.node_set_version:
             order = sorted(range(len(self.names)), key=self.names.__getitem__)
@@ -168,31 +168,33 @@ class Cluster:
 
     @property
     def rows_in_name_order(self) -> bool:
-        """Whether the first of some rows always has the smallest name."""
+        """Whether rows are in the order of names, so that the first of several rows has the smallest name."""
         if self._name_order[0] != self.node_set_version:
             self.name_order()
         return self._name_order[1]
 
     def row_mask(self, key: Hashable, compute: Callable[[], Mask]) -> RowMask:
-        """The mask `compute` gives from nodes' labels and taints, kept under a key and renewed when those change."""
+        """A mask that `compute` derives from nodes' labels and taints, cached under a key and recomputed when those
+        change.
+        """
         mask: RowMask | None = self._row_masks[key]
         if mask is None:
             mask = self._row_masks[key] = RowMask(compute, (self.logs[Aspect.LABELS], self.logs[Aspect.TAINTS]))
         return mask
 
     def logs_of(self, aspects: Aspect) -> list[ChangeLog]:
-        """The logs of some row aspects, each once."""
+        """The logs of some row aspects, without repetition."""
         return list(dict.fromkeys([self.logs[aspect] for aspect in aspects]))
 
     # -- changing --------------------------------------------------------------------------------------------------
 
     @property
     def rules(self) -> Rules:
-        """Of the release that decides what pods count for."""
+        """The rules of the release by which pods are counted."""
         return self.infos.rules
 
     def count_as(self, rules: Rules) -> None:
-        """Let pods count for what they do in another release; a scheduler sees to that itself."""
+        """Count pods by the rules of another release; a scheduler calls this itself."""
         if self.infos.rules is rules:
             return
         alike = counts_alike(self.infos.rules, rules)
@@ -212,7 +214,7 @@ class Cluster:
                 self._count(placed, 1)
 
     def add(self, item: Object) -> None:
-        """Add any object; a pod without a node becomes pending, a finished one is not seen."""
+        """Add any object; a pod without a node becomes pending, a finished pod is ignored."""
         if isinstance(item, Node):
             self._add_node(item)
         elif isinstance(item, Pod):
@@ -221,7 +223,7 @@ class Cluster:
             self.store.put(item)
 
     def update(self, item: Object) -> None:
-        """Replace an object by its newer version; one that is not there is added."""
+        """Replace an object by its newer version, or add it if it is not there."""
         if isinstance(item, Node):
             self._update_node(item)
         elif isinstance(item, Pod):
@@ -231,7 +233,7 @@ class Cluster:
             self.store.put(item)
 
     def remove(self, item: Object) -> None:
-        """Remove an object; one that is not there is no error. A node takes its pods with it, as stranded ones."""
+        """Remove an object, if it is there. The pods of a removed node become stranded."""
         if isinstance(item, Node):
             self._remove_node(item.name)
         elif isinstance(item, Pod):
@@ -240,15 +242,15 @@ class Cluster:
             self.store.remove(item)
 
     def end(self, pod: Pod) -> list[ResourceClaim]:
-        """Remove a pod for good: claims that only it used lose their devices, as controllers see to.
+        """Remove a pod for good: claims that only it used lose their devices, as controllers would do.
 
-        Gives the claims that changed as they were before, for who wants to undo it with `update`.
+        Returns the changed claims as they were before; `update` with them undoes the change.
         """
         self._remove_pod(pod.key)
         return self._release(pod)
 
     def end_all(self, keys: Iterable[str]) -> None:
-        """Remove pods for good, by namespace/name; one that is not there is no error."""
+        """Remove pods for good, by namespace/name; keys without a pod are ignored."""
         for key in keys:
             found = self.find_pod(key)
             if found is not None:
@@ -256,7 +258,7 @@ class Cluster:
                 self._release(found[0])
 
     def _release(self, pod: Pod) -> list[ResourceClaim]:
-        """Take the devices back from claims that only this pod used; the claims as they were before."""
+        """Take the devices back from claims that only this pod used; returns the claims as they were before."""
         if not self.store.has_any(ResourceClaim):
             return []
         released = releases(pod, self.store)
@@ -283,7 +285,7 @@ class Cluster:
         self._count(self._put(pod, row, info), 1)
 
     def _put(self, pod: Pod, row: int, info: PodInfo) -> Placed:
-        """Note where a pod is, before it counts there."""
+        """Record where a pod is, without counting it there yet."""
         key = pod.key
         if key in self._placed:
             raise InputError(f"pod {key} is on node {self.names[self._placed[key].row]} already; remove it first")
@@ -293,7 +295,7 @@ class Cluster:
         return placed
 
     def _count(self, placed: Placed, amount: int) -> None:
-        """Let a pod's requests, ports and labels count on its row (1), or no longer (-1)."""
+        """Add a pod's requests, ports and labels to its row (1), or subtract them (-1)."""
         info, row, columns = placed.info, placed.row, self.columns
         if len(info.used) > len(columns.used):
             columns.resource(columns.resources.values[-1])
@@ -311,7 +313,7 @@ class Cluster:
         self.census.add(placed.cohort, row, amount)
 
     def _count_all(self, everything: list[Placed]) -> None:
-        """What `_count` does for each, with the requests of all pods of a row added up before they are written."""
+        """The same as `_count` for many pods; the requests of all pods of a row are summed before they are written."""
         columns, census = self.columns, self.census
         kinds = {info: code for code, info in enumerate(dict.fromkeys(placed.info for placed in everything))}
         used = np.zeros((len(columns.used), len(kinds)), dtype=np.int64)
@@ -349,7 +351,7 @@ class Cluster:
         row = self.rows.get(node_name)
         if not node_name:
             info = self.infos.of(pod)
-            # Worked out now, as the rest of the compiled spec is, and not when the pod is placed.
+            # Done now, like the rest of the compilation, and not when the pod is placed.
             self.census.admit(info.cohort(pod.terminating, self.census.cohorts))
             self.pending[pod.key] = pod
             self._compiled[pod.key] = pod, info
@@ -359,7 +361,7 @@ class Cluster:
             self.place(pod, row, self._bound_info(pod))
 
     def _bound_info(self, pod: Pod) -> PodInfo:
-        # Where a pod runs is no part of its compiled spec: pods of one template share it on all nodes.
+        # The node is not part of the compiled spec: pods of one template share it on all nodes.
         return self.infos.of(replace(pod, spec=replace(pod.spec, node_name="")))
 
     def _drop_pending(self, key: str) -> None:
@@ -457,18 +459,18 @@ class Cluster:
 
 
 class PodTrial:
-    """Pods that are, or are not, on nodes for the length of a `with` block; afterwards the cluster is as it was.
+    """Adds pods to nodes, or removes them, for the length of a `with` block; afterwards the cluster is as it was.
 
-    Much cheaper than a fork when few nodes are touched. `Cluster.find_pod` and `Cluster.placed` go on as if nothing
-    happened; everything that plugins read of nodes, and every tally, goes along.
+    Much cheaper than a fork when few nodes are touched. `Cluster.find_pod` and `Cluster.placed` do not see the changes;
+    everything that plugins read from nodes, and every tally, does.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._version = cluster, cluster.placement_version
         self._rows: dict[int, dict[str, Placed]] = {}
-        """The pods of every touched row as they were."""
+        """The original pods of every touched row."""
         self._changed: dict[str, tuple[Placed, int]] = {}
-        """By how much more each touched pod counts than before: 1, 0 or -1."""
+        """By pod, how its count differs from the start of the trial: 1, 0 or -1."""
 
     def __enter__(self) -> PodTrial:
         return self
@@ -482,13 +484,13 @@ class PodTrial:
         self._cluster.placement_version = self._version
 
     def place(self, pod: Pod, row: int, info: PodInfo) -> Placed:
-        """Put a pod on a row that is on none; `info` is its compiled spec."""
+        """Put a pod that has no node on a row; `info` is its compiled spec."""
         placed = Placed(pod, row, info, info.cohort(pod.terminating, self._cluster.census.cohorts))
         self.put_back(placed)
         return placed
 
     def put_back(self, placed: Placed) -> None:
-        """Put a pod on its row that is not there now."""
+        """Put a pod back on its row."""
         self._pods(placed.row)[placed.pod.key] = placed
         self._count(placed, 1)
 
@@ -498,7 +500,7 @@ class PodTrial:
         self._count(placed, -1)
 
     def _pods(self, row: int) -> dict[str, Placed]:
-        """The pods on a row, to be changed: the original is put aside, so that it comes back in its order."""
+        """The pods on a row, to be changed. The original dict is kept aside, so that its order can be restored."""
         on_row = self._cluster._on_row
         if row not in self._rows:
             self._rows[row] = on_row[row]

@@ -1,6 +1,4 @@
-"""The columns of a cluster, one row per node, and the logs of what changed in them, so that cached results can
-catch up.
-"""
+"""The columns of a cluster, one row per node, and the change logs that let cached results catch up."""
 
 from __future__ import annotations
 
@@ -17,19 +15,19 @@ from podium.model.selectors import Requirement
 
 
 def lowest(values: NDArray[np.integer[Any]]) -> int:
-    """The smallest of the values; 0 if there are none."""
+    """The smallest value; 0 for an empty array."""
     found: int = values.item(values.argmin()) if len(values) else 0
     return found
 
 
 def highest(values: NDArray[np.integer[Any]]) -> int:
-    """The largest of the values; 0 if there are none."""
+    """The largest value; 0 for an empty array."""
     found: int = values.item(values.argmax()) if len(values) else 0
     return found
 
 
 def is_any(mask: Mask) -> bool:
-    """Whether any is true."""
+    """Whether any entry is true."""
     return mask.item(mask.argmax()) if len(mask) else False
 
 
@@ -42,13 +40,13 @@ H = TypeVar("H", bound=Hashable)
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 NON_ZERO = FIXED_RESOURCES[:2]
-"""The resources of which a container that requests none counts for something in scores."""
+"""The resources for which scores assume a default request if a container requests none."""
 
 
 class Interned(Generic[H]):
-    """A dictionary of distinct values: each has a small integer code, in order of arrival.
+    """A dictionary of distinct values, each with a small integer code in order of arrival.
 
-    It only ever grows, so forks of a cluster share it.
+    It only grows, so forks of a cluster share it.
     """
 
     __slots__ = ("codes", "values")
@@ -78,7 +76,9 @@ class LabelColumn:
         self.values: Interned[str] = Interned()
 
     def table(self, requirement: Requirement) -> Mask:
-        """Whether each distinct value passes, and last, at index -1, whether absence does."""
+        """Whether each distinct value meets the requirement; the last entry (index -1) is for nodes without the
+        label.
+        """
         size = len(self.values)
         if requirement.operator in ("In", "NotIn"):
             answers = np.full(size + 1, requirement.operator == "NotIn")
@@ -109,7 +109,7 @@ class Columns:
             self.resources.code(name)
         self.allocatable: Ints = np.zeros((len(FIXED_RESOURCES), capacity), dtype=np.int64)
         self.used: Ints = np.zeros((len(NON_ZERO) + len(FIXED_RESOURCES), capacity), dtype=np.int64)
-        """What pods add to when they come: `non_zero` and `requested`."""
+        """The requests of pods: the rows of `non_zero`, then those of `requested`."""
         self._common: dict[str, int | None] = {}
         self.labels: dict[str, LabelColumn] = {}
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
@@ -123,16 +123,18 @@ class Columns:
 
     @property
     def non_zero(self) -> Ints:
-        """What is requested of the resources in NON_ZERO, with defaults for containers that request none."""
+        """The requests for the resources in NON_ZERO, with defaults for containers that request none."""
         return self.used[: len(NON_ZERO)]
 
     @property
     def requested(self) -> Ints:
-        """What is requested of every resource."""
+        """The requests for every resource."""
         return self.used[len(NON_ZERO) :]
 
     def resource(self, name: str) -> int:
-        """The index of a resource in the first axis of `allocatable` and `requested`; new ones get a zero column."""
+        """The index of a resource on the first axis of `allocatable` and `requested`; a new resource gets a zero
+        column.
+        """
         index = self.resources.code(name)
         missing = index + 1 - len(self.allocatable)
         if missing > 0:
@@ -142,7 +144,7 @@ class Columns:
         return index
 
     def common_allocatable(self, name: str) -> int | None:
-        """What every row has of a resource, if all have the same."""
+        """The allocatable amount of a resource if it is the same on every row, else None."""
         if name not in self._common:
             index = self.resources.codes.get(name, len(self.allocatable))
             amounts = self.allocatable[index, : self.size] if index < len(self.allocatable) else np.zeros(1, np.int64)
@@ -150,24 +152,24 @@ class Columns:
         return self._common[name]
 
     def offered(self, name: str, row: int) -> int:
-        """What one row has of a resource."""
+        """The allocatable amount of a resource on one row."""
         index = self.resources.codes.get(name, len(self.allocatable))
         return self.allocatable.item(index, row) if index < len(self.allocatable) else 0
 
     def in_use(self, name: str, row: int) -> int:
-        """What the pods on one row request of a resource."""
+        """The amount of a resource that the pods on one row request."""
         index = self.resources.codes.get(name, len(self.allocatable)) + len(NON_ZERO)
         return self.used.item(index, row) if index < len(self.used) else 0
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key; one that no node has is all absent."""
+        """The column of a label key; if no node has the label, all entries are -1."""
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
         return column
 
     def new_row(self) -> int:
-        """A dead row at the end, growing every column when they are full."""
+        """Append a dead row, growing every column when it is full."""
         if self.size == self.capacity:
             self._each_array(lambda array: np.concatenate([array, np.zeros_like(array)], axis=-1))
             for column in self.labels.values():
@@ -177,7 +179,7 @@ class Columns:
         return self.size - 1
 
     def set_node(self, row: int, node: Node) -> None:
-        """Write what the node object says; what its pods request stays."""
+        """Write the node object's data to a row; the requests of its pods stay."""
         self.alive[row] = True
         self._set_allocatable(row, node_allocatable(node))
         self._set_labels(row, node.metadata.labels)
@@ -223,7 +225,7 @@ class Columns:
 
 
 class Aspect(IntFlag):
-    """What a plugin's result for a node may depend on."""
+    """The parts of a node, or of the cluster, that a plugin's result may depend on."""
 
     RESOURCES = 1
     """The node's allocatable, requested and number of pods."""
@@ -246,7 +248,7 @@ SHARED_ASPECTS = Aspect.IMAGES | Aspect.OBJECTS
 
 
 class ChangeLog:
-    """The rows one aspect changed on, in order. Readers keep a cursor and ask for what came after it."""
+    """The rows on which one aspect changed, in order. A reader keeps a cursor and asks for later changes."""
 
     __slots__ = ("_dropped", "_rows", "head")
 
@@ -256,7 +258,7 @@ class ChangeLog:
         self._rows: Ints = np.zeros(2, dtype=np.int64)
         self._dropped = 0
         self.head = 0
-        """The cursor of a reader that has seen everything."""
+        """The cursor of a reader that has read everything."""
 
     def append(self, row: int) -> None:
         if self.head - self._dropped == len(self._rows):
@@ -265,7 +267,7 @@ class ChangeLog:
         self.head += 1
 
     def _make_room(self) -> None:
-        """Room for as many again; what is old is dropped once there are many."""
+        """Double the room; if the log is long, drop its older half first."""
         kept = self._rows if len(self._rows) < self.LIMIT else self._rows[len(self._rows) // 2 :]
         self._dropped += len(self._rows) - len(kept)
         self._rows = np.concatenate([kept, np.zeros_like(kept)])
@@ -280,7 +282,7 @@ NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class LogReader:
-    """Reads some change logs together, from where it stopped the last time; at first, everything is unread."""
+    """Reads several change logs together, from where it stopped the last time; at first, everything is unread."""
 
     __slots__ = ("_cursors", "_logs")
 
@@ -290,11 +292,13 @@ class LogReader:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are changes that were not read."""
+        """Whether there are unread changes."""
         return [log.head for log in self._logs] != self._cursors
 
     def unread(self) -> Ints | None:
-        """The rows with unread changes, possibly repeated; None when that is not known, so it may be any row."""
+        """The rows with unread changes, possibly repeated; None if the log does not reach back: any row may have
+        changed.
+        """
         rows = NO_ROWS
         for log, cursor in zip(self._logs, self._cursors, strict=True):
             if log.head != cursor:
@@ -305,16 +309,16 @@ class LogReader:
         return rows
 
     def catch_up(self) -> None:
-        """Take all changes so far as read."""
+        """Mark all changes so far as read."""
         self._cursors = [log.head for log in self._logs]
 
     def read(self) -> Ints | None:
-        """What `unread` gives, read from now on."""
+        """The same as `unread`, and mark the changes as read."""
         rows = self.unread()
         self.catch_up()
         return rows
 
 
 def once(rows: Ints) -> Ints:
-    """Each of the rows once."""
+    """The rows without repetition."""
     return np.array([*set(rows.tolist())], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Nodes as plugins see them: all at once as arrays, one at a time, and in groups of nodes that are alike."""
+"""Nodes as plugins see them: all at once as arrays, one at a time, and in groups of equal nodes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Places = NDArray[np.intp]
 
 
 class Groups(NamedTuple):
-    """`of_row` has the number of each row's group, `first` one row of each group. Dead rows are by themselves."""
+    """`of_row` is the group number of each row, `first` one row of each group. Dead rows have groups of their own."""
 
     of_row: Places
     first: Ints
     living: Ints
-    """The groups of rows that have nodes."""
+    """The numbers of the groups that have nodes."""
     examples: Ints
-    """One row of each of those."""
+    """One row of each of these groups."""
 
     def everywhere(self, marked: Mask) -> Mask:
-        """What is said of the living groups as said of all: nothing is said of the others."""
+        """Extend a mask over the living groups to all groups; groups of dead rows get False."""
         if len(self.living) == len(self.first):
             return marked
         mask = np.zeros(len(self.first), dtype=np.bool_)
@@ -39,12 +39,12 @@ class Groups(NamedTuple):
 
     @property
     def are_few(self) -> bool:
-        """Whether working on groups saves anything over working on nodes."""
+        """Whether working on groups saves time compared with working on nodes."""
         return 4 * len(self.first) < len(self.of_row)
 
 
 class LabelGroups:
-    """The groups by each set of labels asked for, made anew when labels change."""
+    """The groups for each set of labels that was asked for, rebuilt when labels change."""
 
     def __init__(self, columns: Columns, labels_log: ChangeLog) -> None:
         self._columns, self._labels_log = columns, labels_log
@@ -70,26 +70,26 @@ class LabelGroups:
 
 
 class NodeAmounts(NamedTuple):
-    """What a node offers and what is in use there, by resource; what is not named is 0."""
+    """A node's allocatable and requested amounts by resource; resources that are not listed are 0."""
 
     allocatable: dict[str, int]
     requested: dict[str, int]
     free: dict[str, int]
-    """What is left of the one by the other."""
+    """Allocatable minus requested."""
     non_zero: dict[str, int]
-    """What is requested, with the defaults for containers that request no cpu or no memory."""
+    """The requests, with the defaults for containers that request no cpu or no memory."""
     memo: dict[Hashable, Any]
-    """What plugins worked out from the amounts, under keys of their choice."""
+    """Values that plugins derived from the amounts, under keys of their choice."""
 
 
 class ResourceStates:
-    """A small integer per row, equal for two rows only if their resources are."""
+    """A small integer per row; rows with the same integer have equal resources."""
 
     FEWEST = 1 << 12
     MOST_WAYS = 1 << 16
     MOST_AMOUNTS = 1 << 12
     MOST_CHANGES = 8
-    """So many changes of a row are remembered as one way from state to state."""
+    """Up to this many changes of a row are remembered as one transition between states."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -97,14 +97,14 @@ class ResourceStates:
         self._of_row: Codes = np.zeros(0, dtype=np.int64)
         self._dirty: set[int] = set()
         self._after: RecentlyUsed[int] = RecentlyUsed(self.MOST_WAYS)
-        """The state that a change leads to from another state, as far as it was seen."""
+        """The state that a sequence of changes leads to from another state, for sequences seen so far."""
         self._way: tuple[Hashable, ...] | None = None
-        """From which state and by which changes the only dirty row came to be where it is, if that is known."""
+        """The last known state of the only dirty row and the changes since; None if that is not known."""
         self._amounts: RecentlyUsed[NodeAmounts] = RecentlyUsed(self.MOST_AMOUNTS)
         self.examples: Ints = np.zeros(0, dtype=np.int64)
-        """The row that was last seen in each state, whether it still is or not."""
+        """The row that was last seen in each state; it may be in another state by now."""
         self.epoch = 0
-        """Another number once the integers mean something else."""
+        """Changes when the integers are assigned anew."""
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -115,12 +115,14 @@ class ResourceStates:
         self._way = None
 
     def change(self, row: int, change: Hashable) -> None:
-        """Note that the row's resources changed, in a way that leads from the same state to the same state always."""
+        """Note that the row's resources changed, where an equal change always leads from the same state to the same
+        state.
+        """
         way: tuple[Hashable, ...]
         if not self._dirty and row < len(self._of_row):
             way = self._of_row.item(row), change
         elif self._way is not None and row in self._dirty and len(self._way) <= self.MOST_CHANGES:
-            # Several pods came to a node or left it, and nobody read its state in between.
+            # Several pods came to a node or left it before its state was read.
             way = *self._way, change
             self._dirty.clear()
         else:
@@ -135,7 +137,7 @@ class ResourceStates:
             self.examples[state] = row
 
     def read(self) -> Codes:
-        """The state of every row; states no row is in any more are dropped from time to time."""
+        """The state of every row; states without rows are dropped from time to time."""
         if self._dirty:
             size = self._columns.size
             missing = self._columns.capacity - len(self._of_row)
@@ -156,7 +158,7 @@ class ResourceStates:
         return self._of_row[: self._columns.size]
 
     def amounts(self, row: int) -> NodeAmounts:
-        """The amounts on a row: worked out once for all rows in the same state."""
+        """The amounts on a row, computed once for all rows in the same state."""
         state = self.read().item(row)
         amounts: NodeAmounts | None = self._amounts[state]
         if amounts is None:
@@ -165,7 +167,7 @@ class ResourceStates:
 
     def _read_amounts(self, row: int) -> NodeAmounts:
         columns, names = self._columns, self._columns.resources.values
-        # A fork may know of more resources than there are here.
+        # A fork may know more resources than this cluster.
         allocatable = dict(zip(names, columns.allocatable[:, row].tolist(), strict=False))
         used = columns.used[:, row].tolist()
         requested = dict(zip(names, used[len(NON_ZERO) :], strict=False))
@@ -174,7 +176,7 @@ class ResourceStates:
         return NodeAmounts(allocatable, requested, free, requested | non_zero, {})
 
     def _read_one(self, row: int) -> None:
-        """What `_read_many` does, for the one row that the placing of a pod changes."""
+        """The same as `_read_many`, for the one row that placing a pod changes."""
         columns = self._columns
         tables = (columns.allocatable, columns.used)
         state = self._ids.setdefault(b"".join([table[:, row].tobytes() for table in tables]), len(self._ids))
@@ -212,7 +214,7 @@ class Nodes:
     __slots__ = ("_columns", "_rows", "_taken", "cluster")
 
     def __init__(self, cluster: Cluster, rows: Ints | None = None) -> None:
-        """The view of `rows`; None for all."""
+        """A view of `rows`; None for all rows."""
         self.cluster, self._columns, self._rows = cluster, cluster.columns, rows
         self._taken: dict[str, Ints] = {}
 
@@ -230,17 +232,19 @@ class Nodes:
 
     @property
     def snapshot(self) -> Cluster:
-        """The cluster whose nodes and pods are counted around these nodes: their own, unless an extender sent them."""
+        """The cluster that pods and other nodes are counted in: these nodes' own cluster, unless an extender sent the
+        nodes.
+        """
         return self.cluster
 
     def rows_where(self, mask: Mask) -> Ints:
-        """The rows that are marked."""
+        """The rows that a mask selects."""
         rows = self._rows
         marked: Ints = mask.nonzero()[0] if rows is None else rows[mask]
         return marked
 
     def of(self, rows: Ints) -> Nodes:
-        """The view of some rows of the same cluster."""
+        """A view of some rows of the same cluster."""
         return Nodes(self.cluster, rows)
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
@@ -253,26 +257,28 @@ class Nodes:
         return [self.cluster.names[row] for row in self.rows]
 
     def allocatable(self, resource: str) -> Ints:
-        """What the nodes offer of a resource: milli-cpu, bytes or units."""
+        """The nodes' allocatable amounts of a resource: milli-cpu, bytes or units."""
         return self._amount("allocatable", resource)
 
     def capacity(self, resource: str) -> Ints | int:
-        """What `allocatable` says, as one number where all nodes of the cluster have the same: faster to work with."""
+        """The same as `allocatable`, but a single number if all nodes of the cluster have the same amount, which is
+        faster.
+        """
         common = self._columns.common_allocatable(resource)
         return self.allocatable(resource) if common is None else common
 
     def requested(self, resource: str) -> Ints:
-        """What the pods on the nodes request of a resource; "pods" is how many there are."""
+        """The amounts of a resource requested by the pods on the nodes; for "pods", the number of pods."""
         return self._amount("requested", resource)
 
     def non_zero_requested(self, resource: str) -> Ints:
-        """What is requested, with the defaults for containers that request no cpu or no memory."""
+        """The requested amounts, with the defaults for containers that request no cpu or no memory."""
         return self._amount("non_zero" if resource in NON_ZERO else "requested", resource)
 
     def _amount(self, table: str, resource: str) -> Ints:
         amounts = self._taken.get(table)
         if amounts is None:
-            # All resources of these nodes, once.
+            # Take the rows of all resources at once.
             amounts = self._taken[table] = self.take(getattr(self._columns, table))
         index = self._columns.resources.codes.get(resource)
         return np.zeros(len(self), dtype=np.int64) if index is None or index >= len(amounts) else amounts[index]
@@ -282,21 +288,23 @@ class Nodes:
         return self.take(self._columns.unschedulable)
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> Ints:
-        """What `judge` says of each node's taints; every distinct set of taints is judged once."""
+        """Map each node's taints through `judge`, which is called once for each distinct set of taints."""
         answers = np.fromiter(map(judge, self._columns.taint_sets.values), np.int64)
         return answers[self.take(self._columns.taints)]
 
     def by_label(self, label: str, judge: Callable[[str | None], int]) -> Ints:
-        """What `judge` says of each node's value of a label, None where it has none; every distinct value once."""
+        """Map each node's value of a label through `judge`, which is called once for each distinct value; None if it
+        lacks it.
+        """
         answers = [*map(judge, self._columns.label(label).values.values), judge(None)]
         return np.array(answers, dtype=np.int64)[self.codes(label)]
 
     def codes(self, label: str) -> Codes:
-        """The code of each node's value of a label, -1 where it has none."""
+        """The code of each node's value of a label; -1 if it lacks the label."""
         return self.take(self._columns.label(label).codes)
 
     def satisfying(self, requirement: Requirement) -> Mask:
-        """Whether each node's labels meet a requirement; every distinct value is tested once."""
+        """Whether each node's labels meet a requirement; each distinct value is tested once."""
         return self._columns.label(requirement.key).table(requirement)[self.codes(requirement.key)]
 
     def matching_term(self, term: NodeTerm) -> Mask:
@@ -338,7 +346,7 @@ class Nodes:
 
 
 class ReturnedNodes(Nodes):
-    """Nodes as an extender sent them back, on which no pod runs, among the nodes and pods of another cluster."""
+    """Nodes as an extender sent them back, without pods, among the nodes and pods of another cluster."""
 
     __slots__ = ("_snapshot",)
 
@@ -352,7 +360,7 @@ class ReturnedNodes(Nodes):
 
 
 class FoundNodes(Nodes):
-    """Nodes whose rows are looked for once they are needed."""
+    """Nodes whose rows are determined on first use."""
 
     __slots__ = ("_find", "_found", "_represent")
 
@@ -362,12 +370,12 @@ class FoundNodes(Nodes):
         find: Callable[[], Ints] | None,
         represent: Callable[[Groups], Representatives],
     ) -> None:
-        """`find` is None where that is all rows; `represent` knows the representatives of the rows in each group."""
+        """`find` returns the rows, or is None for all rows; `represent` returns the representatives of a grouping."""
         self.cluster, self._columns, self._taken = cluster, cluster.columns, {}
         self._find, self._represent = find, represent
         self._found: Ints | None = None
 
-    # All other nodes know their rows: for them it is an attribute, which is read several times for every plugin.
+    # Other nodes know their rows: for them this is an attribute, which every plugin reads several times.
     @property
     def _rows(self) -> Ints | None:  # type: ignore[override]
         if self._find is not None:
@@ -379,7 +387,7 @@ class FoundNodes(Nodes):
 
 
 class Representatives:
-    """One node of each label group that some nodes belong to; it stands for the others of its group."""
+    """One node of each label group that some nodes belong to; it represents the other nodes of its group."""
 
     __slots__ = ("_within", "counts", "groups", "memo", "nodes", "numbers", "places")
 
@@ -387,17 +395,17 @@ class Representatives:
 
     def __init__(self, cluster: Cluster, groups: Groups, counts: Ints) -> None:
         self.groups, self.counts = groups, counts
-        """How many of the nodes are in each group there is."""
+        """How many of the nodes are in each group."""
         self.places: Ints = counts.nonzero()[0]
-        """The groups with such nodes."""
+        """The numbers of the groups that contain any of the nodes."""
         self.nodes, self.numbers = Nodes(cluster, groups.first[self.places]), counts[self.places]
-        """One node of each of them, and how many nodes it stands for."""
+        """One node of each of these groups, and how many nodes it represents."""
         self.memo: dict[Hashable, Any] = {}
-        """What plugins worked out from the nodes' labels and the numbers, under keys of their choice."""
+        """Values that plugins derived from the nodes' labels and the numbers, under keys of their choice."""
         self._within: RecentlyUsed[Representatives] | None = None
 
     def spread(self, values: Ints) -> Ints:
-        """Values of the nodes as values of all groups; 0 for those without nodes."""
+        """Extend values of these nodes to all groups; groups without nodes get 0."""
         if len(values) == len(self.counts):
             return values
         everywhere = np.zeros(len(self.counts), dtype=np.int64)
@@ -405,7 +413,7 @@ class Representatives:
         return everywhere
 
     def within(self, allowed: Mask) -> Representatives:
-        """The rows of some groups."""
+        """The representatives of the allowed groups only."""
         if self._within is None:
             self._within = RecentlyUsed(self.MOST_KEPT)
         key = allowed.tobytes()
@@ -416,7 +424,7 @@ class Representatives:
 
 
 class NodeInfo:
-    """One node: the object, the pods on it, and what is left. Use it before the cluster changes again."""
+    """One node: the object, the pods on it, and its free resources. Use it before the cluster changes again."""
 
     __slots__ = ("_amounts", "_cluster", "row")
 
@@ -445,12 +453,12 @@ class NodeInfo:
         return self._cluster.pods_on(self.row)
 
     def code(self, label: str) -> int:
-        """The code of the node's value of a label, -1 if it has none."""
+        """The code of the node's value of a label; -1 if it lacks the label."""
         return self._cluster.columns.label(label).codes.item(self.row)
 
     @property
     def amounts(self) -> NodeAmounts:
-        """What there is of all resources; nodes that are alike share it."""
+        """The amounts of all resources, shared by nodes in the same resource state."""
         if self._amounts is None:
             self._amounts = self._cluster.resource_states.amounts(self.row)
         return self._amounts

@@ -1,4 +1,4 @@
-"""What the scheduler computes from a pod's spec, once for all pods with an equal spec."""
+"""Compiles pod specs: everything the scheduler derives from a spec, once for all pods with an equal spec."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=type[Any])
 
 
 def hashed_once(kind: T) -> T:
-    """A frozen dataclass, made to work out its hash once per instance and process."""
+    """Make a frozen dataclass compute its hash once per instance and process."""
     work_out: Callable[[object], int] = vars(kind)["__hash__"]
 
     def hash_of(self: Any) -> int:
@@ -34,7 +34,7 @@ def hashed_once(kind: T) -> T:
         return found
 
     def state_of(self: object) -> dict[str, Any]:
-        # Strings have another hash in another process.
+        # The hash of strings differs between processes.
         return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     type.__setattr__(kind, "__hash__", hash_of)
@@ -54,14 +54,14 @@ class Term:
     weight: int = 0
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
-        """Whether a pod with these labels, in a namespace with those, is meant."""
+        """Whether the term selects a pod with these labels, in a namespace with those labels."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
         return self.selector.matches(labels)
 
 
 class Terms(NamedTuple):
-    """All terms of a pod, by what they do."""
+    """All affinity terms of a pod, by their kind."""
 
     required_affinity: tuple[Term, ...] = ()
     required_anti_affinity: tuple[Term, ...] = ()
@@ -82,13 +82,13 @@ ANY_IP = "0.0.0.0"
 
 
 class Ports:
-    """The host ports in use: (protocol, port) -> row -> how often each address is taken."""
+    """The host ports in use: (protocol, port) -> row -> how often each address is used."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[str, int], dict[int, Counter[str]]] = {}
 
     def change(self, row: int, ports: Iterable[HostPort], amount: int) -> None:
-        """Take (1) or free (-1) ports on a row."""
+        """Occupy (1) or free (-1) ports on a row."""
         for ip, protocol, port in ports:
             rows = self._used.setdefault((protocol, port), {})
             addresses = rows.setdefault(row, Counter())
@@ -99,7 +99,7 @@ class Ports:
                 del rows[row]
 
     def conflicts(self, ports: Iterable[HostPort]) -> Iterator[int]:
-        """The rows on which one of these ports is taken, possibly repeated; 0.0.0.0 overlaps every address."""
+        """The rows on which one of these ports is in use, possibly repeated; 0.0.0.0 overlaps every address."""
         for ip, protocol, port in ports:
             for row, addresses in self._used.get((protocol, port), {}).items():
                 if ip == ANY_IP or ANY_IP in addresses or ip in addresses:
@@ -114,7 +114,7 @@ class Ports:
 
 
 class Cohort(NamedTuple):
-    """Pods that every counting question treats alike."""
+    """Pods that every counting question treats the same."""
 
     namespace: str
     labels: tuple[tuple[str, str], ...]
@@ -175,7 +175,7 @@ def affinity_terms(pod: Pod, rules: Rules = NEWEST_RULES) -> Terms:
 
 
 def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
-    """The ports the pod takes on its node: those of containers and of init containers that keep running."""
+    """The host ports that the pod uses: those of containers and of init containers that keep running."""
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == ALWAYS]
     return tuple(
         HostPort(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
@@ -187,12 +187,12 @@ def host_ports(pod: Pod, rules: Rules = NEWEST_RULES) -> tuple[HostPort, ...]:
 
 @lru_cache(maxsize=1024)
 def counts_alike(one: Rules, other: Rules) -> bool:
-    """Whether pods count for the same in two releases."""
+    """Whether two releases count pods in the same way."""
     return all(getattr(one, name) == getattr(other, name) for name in COUNTING_RULES)
 
 
 class PodInfo:
-    """A compiled spec. Pods with the same `signature` share one, so nothing in it may name a single pod."""
+    """A compiled spec. Pods with the same `signature` share it, so nothing in it may depend on a single pod."""
 
     __slots__ = (
         "_cohorts",
@@ -212,25 +212,25 @@ class PodInfo:
 
     def __init__(self, signature: bytes, spec_signature: bytes, pod: Pod, columns: Columns, rules: Rules) -> None:
         self.signature, self.spec_signature = signature, spec_signature
-        """Of everything that scheduling reads of the pod, and of what that has to do with its spec alone."""
+        """The signature of everything scheduling reads from the pod, and that of the spec alone."""
         self.pod = pod
-        """One pod of this spec; its name, uid and status mean nothing here."""
+        """One pod with this spec; its name, uid and status have no meaning here."""
         self.namespace = pod.metadata.namespace
         self.labels = pod.metadata.labels
         self.resources: PodResources = pod_resources(pod, rules)
         self.ports = host_ports(pod, rules)
         self.terms = affinity_terms(pod, rules)
         self.varies = counts_by_release(pod) or (self.terms is not NO_TERMS and _names_label_keys(pod))
-        """Whether it may be another one in another release."""
+        """Whether another release may compile the spec differently."""
         self.used: Ints = used_vector(self.resources, columns)
         self.has_own_objects = has_objects_of_its_own(pod)
-        """Whether the pods use objects that go by their names, so that each of them fits for itself."""
+        """Whether the pods use objects that are named after them, so that each pod may fit differently."""
         self._cohorts: dict[bool, int] = {}
         self.memo: dict[Hashable, Any] = {}
-        """What plugins worked out from the spec, under keys of their choice."""
+        """Values that plugins derived from the spec, under keys of their choice."""
 
     def cohort(self, terminating: bool, cohorts: Interned[Cohort]) -> int:
-        """The code of the pods' cohort; all forks of a cluster share the dictionary."""
+        """The code of the pods' cohort; all forks of a cluster share the dictionary of cohorts."""
         code = self._cohorts.get(terminating)
         if code is None:
             labels = tuple(sorted(self.labels.items()))
@@ -239,7 +239,7 @@ class PodInfo:
 
 
 def used_vector(resources: PodResources, columns: Columns) -> Ints:
-    """What a pod adds to a column of `used`, as far as resources are known so far."""
+    """The amounts that a pod adds to a column of `used`, for the resources known so far."""
     pairs = [(columns.resource(name), amount) for name, amount in resources.used.items()]
     requested = [0] * len(columns.resources)
     for index, amount in pairs:
@@ -252,18 +252,20 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _meta_signature(pod: Pod) -> bytes:
-    """What scheduling reads of a pod's metadata, except its name, uid, annotations, and whether it is terminating."""
+    """The parts of a pod's metadata that scheduling reads, without its name, uid, annotations and deletion
+    timestamp.
+    """
     meta = pod.metadata
     return _encode((meta.namespace, meta.labels, meta.owner_references))
 
 
 def _spec_signature(pod: Pod) -> bytes:
-    """What scheduling reads of a pod besides that."""
+    """The spec, and the part of the status that scheduling reads."""
     return _encode((pod.spec, _held(pod)))
 
 
 def _held(pod: Pod) -> tuple[object, ...] | None:
-    """What the status says about resources, which can be resized in place; None where nothing in it counts."""
+    """The status fields about resources, which can be resized in place; None if they have no effect."""
     status = pod.status
     listed = (*status.container_statuses, *status.init_container_statuses)
     held = [each for each in listed if each.resources is not None or each.allocated_resources]
@@ -274,7 +276,7 @@ def _held(pod: Pod) -> tuple[object, ...] | None:
 
 
 class PodInfos:
-    """The specs compiled so far as a release counts them, by signature; shared by all forks of a cluster."""
+    """The specs compiled so far by the rules of a release, by signature; shared by all forks of a cluster."""
 
     LIMIT = 1 << 17
 
@@ -297,7 +299,7 @@ class PodInfos:
         return info
 
     def counted_as(self, rules: Rules) -> PodInfos:
-        """What is compiled as another release counts it; specs that all releases count alike are taken over."""
+        """The specs compiled by the rules of another release; specs that do not depend on the release are reused."""
         infos = PodInfos(self._columns, rules)
         if counts_alike(rules, self.rules):
             infos._known, infos._specs = self._known, self._specs
@@ -310,7 +312,7 @@ class PodInfos:
 
 
 def _are_copies(pod: Pod, other: Pod) -> bool:
-    """Whether two pods were made from one template: all that scheduling reads of them is one and the same object."""
+    """Whether two pods come from one template: all parts that scheduling reads are the same Python objects."""
     one, two = pod.metadata, other.metadata
     return (
         pod.spec is other.spec

@@ -1,5 +1,5 @@
-"""The objects that are neither nodes nor pods: namespaces, services, owners, volumes, budgets, images, and the
-device claims of pods.
+"""Stores the objects that are neither nodes nor pods: namespaces, services, owners, volumes, budgets, images, and the
+resource claims of pods.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _versions = count(1)
 
 
 class Store:
-    """Objects by kind, namespace and name, in the order of namespace and name within a kind."""
+    """Objects by kind, namespace and name; each kind is ordered by namespace and name."""
 
     MOST_RECENT = 4096
 
     def __init__(self) -> None:
         self.version = 0
-        """Another number after every change, and never the same for two stores with different objects."""
+        """Changes with every change of an object; two stores with different objects never have the same number."""
         self._recent: deque[tuple[int, Object]] = deque(maxlen=self.MOST_RECENT)
         self._kinds: dict[type[Object], Shelf[Object]] = {}
 
@@ -38,7 +38,7 @@ class Store:
         return shelf  # type: ignore[return-value]  # the shelf of a kind only ever holds that kind
 
     def has_any(self, kind: type[Object]) -> bool:
-        """Whether there is an object of a kind."""
+        """Whether there is an object of this kind."""
         shelf = self._kinds.get(kind)
         return shelf is not None and len(shelf) > 0
 
@@ -51,7 +51,7 @@ class Store:
         self._changed(item)
 
     def since(self, version: int) -> list[Object] | None:
-        """What was put or removed after a version, newest first; None when that is too long ago to tell."""
+        """The objects put or removed after a version, newest first; None if that is too long ago."""
         changed: list[Object] = []
         if version == self.version:
             return changed
@@ -90,7 +90,7 @@ class Shelf(Generic[T]):
         return self._namespaces.get(namespace, {}).get(name)
 
     def within(self, namespace: str) -> list[T]:
-        """The objects of a namespace, by name."""
+        """The objects of a namespace, ordered by name."""
         items = self._namespaces.get(namespace)
         return [item for _, item in sorted(items.items())] if items else []
 
@@ -108,7 +108,7 @@ class Shelf(Generic[T]):
 
 
 class ImageState:
-    """One image name: its size in bytes, as the first node that had it said, and the rows that have it."""
+    """One image name: its size in bytes on the first node that reported it, and the rows that have it."""
 
     __slots__ = ("rows", "size")
 
@@ -150,17 +150,17 @@ class Images:
 
 
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
-"""The annotation of a claim that the scheduler makes for extended resources of a pod."""
+"""The annotation of a claim that the scheduler creates for a pod's extended resources."""
 
 
 def extended_claim_name(pod: Pod) -> str:
-    """The name of the claim that stands for a pod's extended resources."""
+    """The name of the claim created for a pod's extended resources."""
     status = pod.status.extended_resource_claim_status
     return f"{pod.name}-extended-resources" if status is None else status.resource_claim_name
 
 
 def claim_names(pod: Pod) -> Iterator[str]:
-    """The names of the claims that a pod uses, or might: those that it says itself and those that were made for it."""
+    """The names of the claims that a pod uses or may use: those in its spec, and those generated for it."""
     for reference in pod.spec.resource_claims:
         if reference.resource_claim_name is not None:
             yield reference.resource_claim_name
@@ -171,13 +171,13 @@ def claim_names(pod: Pod) -> Iterator[str]:
 
 
 def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether a claim was made for a pod, and goes with it."""
+    """Whether a claim was created for a pod, and is deleted with it."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.metadata.uid
 
 
 def made_ready(claim: ResourceClaim) -> ResourceClaim:
-    """A claim whose devices fulfil their binding conditions; the claim itself if there are none to fulfil."""
+    """The claim with the binding conditions of its devices met; the same claim if it has none."""
     allocation, status = claim.status.allocation, claim.status
     reported = {(each.driver, each.pool, each.device) for each in status.devices}
     added = [
@@ -195,15 +195,15 @@ def made_ready(claim: ResourceClaim) -> ResourceClaim:
 
 
 class ClaimRelease(NamedTuple):
-    """What becomes of a claim when a pod that used it ends."""
+    """How a claim changes when a pod that used it ends."""
 
     before: ResourceClaim
     after: ResourceClaim
-    """Without the pod; and without devices, if nobody else has it."""
+    """The claim without the pod; also without devices, if no other pod uses it."""
 
 
 def releases(pod: Pod, store: Store) -> list[ClaimRelease]:
-    """What becomes of the claims that a pod held."""
+    """How the claims that a pod used change when it ends."""
     found = []
     for name in claim_names(pod):
         claim = store.of(ResourceClaim).get(name, pod.namespace)

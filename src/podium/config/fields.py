@@ -31,7 +31,7 @@ _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
 
 
 def parse_duration(text: str) -> int:
-    """The nanoseconds `text` stands for; a ValueError when Go would not read it. Only `0` needs no unit."""
+    """The duration in nanoseconds; ValueError if Go would not read it. Only `0` needs no unit."""
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0
@@ -50,12 +50,12 @@ def parse_duration(text: str) -> int:
 
 
 def quote(value: object) -> str:
-    """`value` as it would stand in JSON, for a message."""
+    """`value` as JSON, for a message."""
     return json.dumps(value, default=str)
 
 
 class Problems:
-    """Every problem found, each with its field path, in the order found."""
+    """All problems found, each with its field path, in order."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -64,14 +64,14 @@ class Problems:
         self.errors.append(f"{path}: {what}" if path else what)
 
     def has(self, path: str) -> bool:
-        """Whether something is wrong with a field."""
+        """Whether there is a problem with a field."""
         return any(error.startswith(f"{path}: ") for error in self.errors)
 
     def unknown(self, path: str) -> None:
         self.errors.append(f"unknown field {quote(path)}")
 
     def wrong_type(self, path: str, wanted: str) -> None:
-        # The value is not repeated: it may be a key that was put in the wrong place.
+        # The value is not repeated: it may be a secret key in the wrong place.
         self.add(path, f"must be {wanted}")
 
     def invalid(self, path: str, value: object, why: str) -> None:
@@ -91,9 +91,9 @@ class Problems:
 
 
 class Fields:
-    """One JSON object being read; leaving its `with` block reports the fields that no reader asked for.
+    """One JSON object being read; leaving its `with` block reports the fields that were not read.
 
-    Null stands for an absent field everywhere, as in Go; in a non-pointer duration it is an error, as in Go.
+    Null means an absent field, as in Go; for a non-pointer duration it is an error, as in Go.
     """
 
     def __init__(self, value: object, path: str, problems: Problems) -> None:
@@ -118,15 +118,15 @@ class Fields:
         return f"{self.path}.{name}" if self.path else name
 
     def take(self, name: str) -> object:
-        """The field as it stands; None when it is absent."""
+        """The raw field; None if it is absent."""
         return self._left.pop(name, None)
 
     def present(self, name: str) -> bool:
-        """Whether the field is there to be taken, and not null."""
+        """Whether the field exists and is not null."""
         return self._left.get(name) is not None
 
     def _optional(self, name: str, kind: type[T], wanted: str) -> T | None:
-        """The field if it is of the kind; else what was `wanted` there is reported."""
+        """The field if it is of the kind; otherwise reports what was `wanted`."""
         value = self.take(name)
         if value is None or isinstance(value, kind):
             return value
@@ -170,7 +170,7 @@ class Fields:
         return 0.0
 
     def optional_duration(self, name: str) -> int | None:
-        """Nanoseconds from a string such as `1m30s`."""
+        """Nanoseconds from a string like `1m30s`."""
         value = self.take(name)
         if value is None:
             return None
@@ -189,7 +189,7 @@ class Fields:
         return self.optional_duration(name) or 0
 
     def base64(self, name: str) -> bytes:
-        """The bytes of a base64 string. Keys are read here, so no message repeats the value."""
+        """The bytes of a base64 string. Messages do not repeat the value, since it may be a key."""
         try:
             return base64.b64decode(self.string(name).replace("\n", "").replace("\r", ""), validate=True)
         except (binascii.Error, ValueError):

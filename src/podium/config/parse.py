@@ -103,7 +103,7 @@ def check_extenders(extenders: Sequence[ExtenderConfig], problems: Problems) -> 
 
 
 def _check_tls(tls: TLSConfig, enable_https: bool, path: str, problems: Problems) -> None:
-    """Report what keeps an HTTP client from being made; certificates that nothing would use are not looked at."""
+    """Report what prevents an HTTP client from being created; unused certificates are not checked."""
     has_ca = bool(tls.ca_data or tls.ca_file)
     has_certificate = bool((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file))
     insecure = tls.insecure or (enable_https and not has_ca)
@@ -116,7 +116,7 @@ def _check_tls(tls: TLSConfig, enable_https: bool, path: str, problems: Problems
     key = _content(tls.key_data, tls.key_file, f"{path}.keyFile", problems)
     if ca and not _is_root_certificate(ca):
         problems.add(f"{path}.{'caData' if tls.ca_data else 'caFile'}", "has no valid PEM certificate")
-    # A certificate and key that both come from files are read again for each connection, and judged then.
+    # A certificate and key that both come from files are read again for each connection, and checked then.
     if has_certificate and (tls.cert_data or tls.key_data):
         if certificate is not None and not _CERTIFICATE.search(certificate):
             problems.add(f"{path}.{'certData' if tls.cert_data else 'certFile'}", "has no PEM certificate")
@@ -125,7 +125,7 @@ def _check_tls(tls: TLSConfig, enable_https: bool, path: str, problems: Problems
 
 
 def _content(data: bytes, file: str, path: str, problems: Problems) -> bytes | None:
-    """The data, else the content of the file; None when the file cannot be read."""
+    """The data, else the content of the file; None if the file cannot be read."""
     if data or not file:
         return data
     try:
@@ -144,17 +144,17 @@ def _is_root_certificate(pem: bytes) -> bool:
 
 
 def uncallable(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
-    """The extenders whose urlPrefix names no HTTP server. kube-scheduler accepts them, and fails at every call."""
+    """The extenders whose urlPrefix names no HTTP server. kube-scheduler accepts them, but every call fails."""
     return tuple(extender for extender in extenders if not _HTTP_URL.match(extender.url_prefix))
 
 
 def in_call_order(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
-    """The extenders whose failure is an error first, then the ignorable ones."""
+    """The extenders in the order of calls: those whose failure is an error first, then the ignorable ones."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
 def ignored_resources(extenders: Sequence[ExtenderConfig]) -> tuple[str, ...]:
-    """The resources that extenders count instead of NodeResourcesFit; names that are refused already are left out."""
+    """The resources that extenders count instead of NodeResourcesFit; invalid names are left out."""
     return tuple(
         resource.name
         for extender in extenders
@@ -164,7 +164,7 @@ def ignored_resources(extenders: Sequence[ExtenderConfig]) -> tuple[str, ...]:
 
 
 def read_component(fields: Fields, api_version: str, problems: Problems) -> tuple[ClientConnection, LeaderElection]:
-    """Take the fields of the process from `fields`, and report in `problems` the values that are refused."""
+    """Read the fields of the process from `fields`, and report refused values in `problems`."""
     election = _read_leader_election(fields.child("leaderElection"), problems)
     connection = _read_client_connection(fields.child("clientConnection"), problems)
     fields.optional_boolean("enableProfiling")
@@ -217,18 +217,18 @@ def _read_leader_election(fields: Fields, problems: Problems) -> LeaderElection:
 STORAGE_PLUGINS = frozenset(
     {
         *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
-        # What older releases call them.
+        # Their names in older releases.
         *("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"),
         *("CheckVolumeBinding", "NoDiskConflict", "NoVolumeNodeConflict", "NoVolumeZoneConflict"),
         *("MaxAzureDiskVolumeCount", "MaxCSIVolumeCountPred", "MaxCinderVolumeCount"),
         *("MaxEBSVolumeCount", "MaxGCEPDVolumeCount"),
     }
 )
-"""The plugins that look at volumes and claims, of all releases."""
+"""The plugins of all releases that read volumes and claims."""
 
 
 def ignoring(config: KubeSchedulerConfiguration, plugins: Collection[str]) -> KubeSchedulerConfiguration:
-    """The configuration with these plugins at no extension point of any profile."""
+    """The configuration without these plugins at any extension point of any profile."""
     return replace(config, profiles=tuple(_without(profile, plugins) for profile in config.profiles))
 
 
@@ -241,7 +241,7 @@ KIND = "KubeSchedulerConfiguration"
 
 
 def default_config(known_plugins: KnownPlugins, rules: Rules = NEWEST_RULES) -> KubeSchedulerConfiguration:
-    """The configuration kube-scheduler runs with when it is given none; see `parse_config` about `known_plugins`."""
+    """The configuration that kube-scheduler runs with if it is given none; see `parse_config` about `known_plugins`."""
     return parse_config({"apiVersion": V1, "kind": KIND}, known_plugins, rules=rules)
 
 
@@ -250,9 +250,9 @@ def parse_config(
 ) -> KubeSchedulerConfiguration:
     """Read, default and validate a configuration of version v1, v1beta3 or v1beta2 as a release does.
 
-    `known_plugins` says which plugins there are and what they implement. A plugin that the document enables has to be
-    one of them; a default plugin that is not one of them is left out. Raises `ConfigError` with all problems: first
-    those of fields and types, and when there are none those of values.
+    `known_plugins` are the available plugins and the extension points they implement. A plugin that the document
+    enables must be one of them; a default plugin that is not is left out. Raises `ConfigError` with all problems: first
+    those of fields and types, and if there are none those of values.
     """
     api_version = _api_version(document, where)
     shape, values = Problems(), Problems()
@@ -293,7 +293,7 @@ def parse_config(
 
 
 def outdated_version(document: Mapping[str, Any]) -> list[str]:
-    """What is said of a configuration in a version that Podium reads, but no release since v1.29 does."""
+    """The warning for a configuration in a version that Podium reads, but no release since v1.29 does."""
     version = document.get("apiVersion")
     return [] if version == V1 else [f"apiVersion: no release since v1.29 reads {version}: write {V1}"]
 

@@ -22,7 +22,7 @@ from podium.rules import Rules
 
 
 class ResourceSpec(NamedTuple):
-    """A resource that counts in a score, and how much it counts."""
+    """A resource that counts in a score, and its weight."""
 
     name: str
     weight: int = 1
@@ -44,12 +44,12 @@ SYSTEM_DEFAULTING, LIST_DEFAULTING = "System", "List"
 
 EMPTIER_IS_BETTER = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
 FULLER_IS_BETTER = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
-"""How VolumeBinding scores unless it is told: by StorageCapacityScoring, and by VolumeCapacityPriority before it."""
+"""VolumeBinding's default shape for StorageCapacityScoring, and for VolumeCapacityPriority before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringStrategy:
-    """How NodeResourcesFit scores; `shape` is the one of RequestedToCapacityRatio, None for the other types."""
+    """How NodeResourcesFit scores; `shape` is that of RequestedToCapacityRatio, None for the other types."""
 
     type: str = LEAST_ALLOCATED
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -70,7 +70,7 @@ class NodeResourcesBalancedAllocationArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAffinityArgs:
-    """`added_affinity` holds for every pod of the profile, besides the pod's own."""
+    """`added_affinity` applies to every pod of the profile, in addition to the pod's own."""
 
     added_affinity: NodeAffinity | None = None
 
@@ -83,7 +83,7 @@ class InterPodAffinityArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class PodTopologySpreadArgs:
-    """`default_constraints` holds for pods without constraints; with System defaulting the plugin has its own."""
+    """`default_constraints` apply to pods without constraints; with System defaulting the plugin uses its own."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
@@ -91,7 +91,7 @@ class PodTopologySpreadArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeBindingArgs:
-    """`shape` is None where the release does not score volumes: the feature StorageCapacityScoring is off."""
+    """`shape` is None if the release does not score volumes: the feature StorageCapacityScoring is off."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
@@ -105,14 +105,14 @@ class DefaultPreemptionArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicResourcesArgs:
-    """Timeouts in seconds; a filter timeout of 0 means none. The binding timeout is None where a release has none."""
+    """Timeouts in seconds; a filter timeout of 0 means none. The binding timeout is None if a release has none."""
 
     filter_timeout: float = 10.0
     binding_timeout: float | None = 600.0
 
 
 def _read_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
-    """The `resources`, cpu and memory when there are none; a weight of 0 is one not given, and becomes 1."""
+    """The `resources`; cpu and memory if there are none; a weight of 0 means not set, and becomes 1."""
     resources = []
     for item in fields.children("resources"):
         with item:
@@ -121,7 +121,7 @@ def _read_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
 
 
 def _read_shape(fields: Fields) -> tuple[UtilizationShapePoint, ...] | None:
-    """The `shape`; None when it is absent, which is not the same as empty."""
+    """The `shape`; None if it is absent, which is not the same as empty."""
     given = fields.present("shape")
     points = []
     for item in fields.children("shape"):
@@ -295,7 +295,7 @@ FIELD_OPERATORS = ("In", "NotIn")
 
 
 def check_args(args: object, path: str, problems: Problems, rules: Rules) -> None:
-    """Report what is wrong with the typed arguments of an in-tree plugin, other than NodeResourcesFit's."""
+    """Report problems in the typed arguments of an in-tree plugin, except those of NodeResourcesFit."""
     match args:
         case DefaultPreemptionArgs():
             _check_default_preemption(args, path, problems)
@@ -362,7 +362,7 @@ def _check_added_affinity(args: NodeAffinityArgs, path: str, problems: Problems)
         for index, term in enumerate(affinity.required.node_selector_terms):
             _check_node_selector_term(term, f"{terms_path}[{index}]", problems)
     for index, preferred in enumerate(affinity.preferred):
-        # A term without weight is never looked at, so nothing in it can be wrong.
+        # A term without weight is ignored, so nothing in it can be wrong.
         if preferred.weight:
             term_path = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
             _check_node_selector_term(preferred.preference, term_path, problems)
@@ -450,7 +450,7 @@ def _check_constraint(constraint: TopologySpreadConstraint, path: str, problems:
 
 
 def check_fit_args(args: NodeResourcesFitArgs, path: str, problems: Problems, rules: Rules) -> None:
-    """Report what NodeResourcesFit refuses to start with; it is asked only where the plugin is enabled."""
+    """Report the arguments with which NodeResourcesFit refuses to start; called only if the plugin is enabled."""
     for index, name in enumerate(args.ignored_resources):
         for error in qualified_name_errors(name):
             problems.invalid(f"{path}.ignoredResources[{index}]", name, error)

@@ -1,6 +1,4 @@
-"""The profiles of a configuration: which plugins each runs, merged with the release's defaults, checked and
-built.
-"""
+"""The profiles of a configuration: the plugins of each, merged with the release's defaults, checked and built."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def _multi_point_plugins(rules: Rules) -> tuple[PluginRef, ...]:
         PluginRef("VolumeZone"),
         PluginRef("PodTopologySpread", 2),
         PluginRef("InterPodAffinity", 2),
-        # Ahead of DefaultPreemption: giving back an idle claim is better than evicting a pod.
+        # Before DefaultPreemption: giving back an idle claim is better than evicting a pod.
         *([PluginRef("DynamicResources", 2)] if rules.dynamic_resources_by_default else ()),
         PluginRef("DefaultPreemption"),
         PluginRef("NodeResourcesBalancedAllocation", 1),
@@ -95,9 +93,11 @@ def default_plugins(api_version: str, rules: Rules) -> dict[str, tuple[PluginRef
 
 
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
-"""Points for groups of pods, behind features that are off: checked like the others, but nothing runs there."""
+"""Extension points for groups of pods, behind features that are off: checked like the others, but nothing runs
+there.
+"""
 POD_GROUP_POST_FILTER = "podGroupPostFilter"
-"""Another one of these."""
+"""Another extension point for groups of pods."""
 
 ALL = "*"
 MAX_NODE_SCORE = 100
@@ -150,8 +150,8 @@ def with_defaults(custom: PluginSets, api_version: str, known: KnownPlugins, rul
 
 
 def _merge(defaults: list[PluginRef], custom: PluginSet) -> PluginSet:
-    """Defaults that are not disabled, reconfigured in place where the profile names them, then the profile's others."""
-    # Of a plugin named twice the last one replaces the default; the other stays, to be found as a repetition.
+    """Defaults that are not disabled, replaced in place by the profile's entries, then the profile's other plugins."""
+    # If a plugin is named twice, the last entry replaces the default; the other stays, and is reported as a repetition.
     replacing = {plugin.name: index for index, plugin in enumerate(custom.enabled)}
     enabled, replaced = [], set()
     for plugin in defaults:
@@ -167,7 +167,7 @@ def _merge(defaults: list[PluginRef], custom: PluginSet) -> PluginSet:
 
 
 def enabled_names(sets: PluginSets) -> set[str]:
-    """The plugins that have to exist for this profile."""
+    """The plugins that must exist for this profile."""
     return {plugin.name for plugin_set in sets.values() for plugin in plugin_set.enabled}
 
 
@@ -206,7 +206,7 @@ def _check_enabled(point: str, plugins: PluginSet, known: KnownPlugins, path: st
 
 
 def _names_at(point: str, sets: PluginSets, known: KnownPlugins, path: str, problems: Problems) -> list[str]:
-    """First what the point itself lists of the multiPoint plugins, then the other multiPoint plugins, then the rest."""
+    """First the multiPoint plugins that the point itself lists, then the other multiPoint plugins, then the rest."""
     listed = list(dict.fromkeys(plugin.name for plugin in sets[point].enabled))
     disabled = sets[point].disabled
     if ALL in disabled:
@@ -226,7 +226,7 @@ def _names_at(point: str, sets: PluginSets, known: KnownPlugins, path: str, prob
 
 
 def _weights(point: str, sets: PluginSets, known: KnownPlugins, path: str, problems: Problems) -> Mapping[str, int]:
-    """The weight of each plugin: the point's own, else the one given at multiPoint, else 1."""
+    """The weight of each plugin: the point's own, else that given at multiPoint, else 1."""
     weights: dict[str, int] = {}
     total = 0
     for plugin in (*sets[point].enabled, *sets[MULTI_POINT].enabled):
@@ -244,7 +244,7 @@ def _weights(point: str, sets: PluginSets, known: KnownPlugins, path: str, probl
 
 
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-"""Version v1 refuses their names even in pluginConfig."""
+"""Plugins whose names version v1 refuses even in pluginConfig."""
 REPLACED = "NodeVolumeLimits does its work"
 
 
@@ -255,7 +255,7 @@ class PluginConfig(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileDocument:
-    """A profile as it stands in the document, with its default plugins and arguments."""
+    """A profile as written in the document, with its default plugins and arguments."""
 
     path: str
     scheduler_name: str | None
@@ -265,14 +265,14 @@ class ProfileDocument:
 
     @property
     def args(self) -> dict[str, object]:
-        """The arguments by plugin, for the plugins that have any."""
+        """The arguments by plugin, for plugins that have arguments."""
         return {config.name: config.args for config in self.plugin_config if config.args is not None}
 
 
 def read_profiles(
     items: Sequence[Fields], api_version: str, known: KnownPlugins, rules: Rules
 ) -> list[ProfileDocument]:
-    """The profiles, one by default, whose name has a default when it is the only one."""
+    """The profiles, one by default; a single profile has a default name."""
     profiles = [_read_profile(item, api_version, known, rules) for item in items]
     if not profiles:
         profiles = [_read_profile(Fields(None, "profiles[0]", Problems()), api_version, known, rules)]
@@ -300,7 +300,7 @@ def _read_profile(fields: Fields, api_version: str, known: KnownPlugins, rules: 
 
 
 def _read_plugin_config(fields: Fields, api_version: str, rules: Rules) -> PluginConfig:
-    # The schedulers that read a beta version read the arguments of all versions; today's knows its own alone.
+    # Schedulers that read a beta version read the arguments of all versions; the current one reads its own only.
     api_versions = (V1,) if api_version == V1 else API_VERSIONS
     with fields:
         name = fields.string("name")
@@ -310,7 +310,7 @@ def _read_plugin_config(fields: Fields, api_version: str, rules: Rules) -> Plugi
 
 
 def check_profiles(profiles: Sequence[ProfileDocument], api_version: str, problems: Problems, rules: Rules) -> None:
-    """Report what is wrong in each profile, and between them."""
+    """Report the problems in each profile, and between them."""
     first_with: dict[str, str] = {}
     for profile in profiles:
         name_path, name = f"{profile.path}.schedulerName", profile.scheduler_name or ""
@@ -358,7 +358,7 @@ def _check_plugin_config(profile: ProfileDocument, problems: Problems, rules: Ru
 
 
 def _check_common_queue_sort(profiles: Sequence[ProfileDocument], problems: Problems) -> None:
-    """There is one queue for all profiles, so what they say about its order has to agree."""
+    """Report differences in QueueSort: all profiles share one queue."""
     canonical = profiles[0].plugins["queueSort"]
     if len(canonical.enabled) > 1:
         path = f"{profiles[0].path}.plugins.queueSort.enabled"
@@ -371,7 +371,7 @@ def _check_common_queue_sort(profiles: Sequence[ProfileDocument], problems: Prob
 def ignore_in_fit(
     profiles: Sequence[ProfileDocument], resources: tuple[str, ...], problems: Problems
 ) -> list[ProfileDocument]:
-    """The profiles with NodeResourcesFit ignoring `resources`, instead of those it was told to ignore."""
+    """The profiles with NodeResourcesFit ignoring `resources`, in place of its configured ones."""
     if not resources:
         return list(profiles)
     changed = []
@@ -392,7 +392,7 @@ def ignore_in_fit(
 def build_profiles(
     profiles: Sequence[ProfileDocument], known: KnownPlugins, problems: Problems, rules: Rules
 ) -> tuple[Profile, ...]:
-    """The effective profiles; reports what keeps one from being started."""
+    """The effective profiles; reports what prevents one from being started."""
     built = tuple(_build_profile(profile, known, problems, rules) for profile in profiles)
     sorts = [profile.points["queueSort"] for profile in built]
     for document, profile, sort in zip(profiles, built, sorts, strict=True):

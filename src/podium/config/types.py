@@ -22,11 +22,11 @@ EXTENSION_POINTS = (
 )
 
 KnownPlugins = Mapping[str, frozenset[str]]
-"""The plugins there are, each with the extension points it implements."""
+"""The available plugins, each with the extension points it implements."""
 
 
 class PluginRef(NamedTuple):
-    """A plugin at an extension point. The weight counts at `score` alone, and is 0 elsewhere."""
+    """A plugin at an extension point. The weight matters at `score` only, and is 0 elsewhere."""
 
     name: str
     weight: int = 0
@@ -34,7 +34,7 @@ class PluginRef(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TLSConfig:
-    """How to speak TLS with an extender. Keys and certificates never appear in its repr."""
+    """The TLS settings of an extender. Keys and certificates never appear in its repr."""
 
     insecure: bool = False
     server_name: str = ""
@@ -47,7 +47,7 @@ class TLSConfig:
 
 
 class ManagedResource(NamedTuple):
-    """A resource an extender counts; pods that do not ask for one of an extender's resources are not sent to it."""
+    """A resource that an extender counts; pods that request none of its resources are not sent to it."""
 
     name: str
     ignored_by_scheduler: bool = False
@@ -55,7 +55,7 @@ class ManagedResource(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExtenderConfig:
-    """An HTTP extender. An empty verb means the extender does not take part; `http_timeout` is in seconds."""
+    """An HTTP extender. An empty verb means that the extender does not take part; `http_timeout` is in seconds."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -75,8 +75,8 @@ class ExtenderConfig:
 class Profile:
     """One scheduler name: the plugins that run at each extension point, in order, and their arguments.
 
-    `args` has the typed arguments of the in-tree plugins that take any, and the document as it stood for other plugins.
-    `percentage_of_nodes_to_score` overrides the configuration's when it is not None.
+    `args` has typed arguments for in-tree plugins that take any, and raw documents for other plugins.
+    `percentage_of_nodes_to_score` overrides the configuration's if it is not None.
     """
 
     scheduler_name: str
@@ -86,7 +86,7 @@ class Profile:
 
 
 class ClientConnection(NamedTuple):
-    """How a running scheduler talks to the API server: requests a second, and at once. No limit below 0."""
+    """The limits of requests to the API server: per second, and in a burst. No limit below 0."""
 
     kubeconfig: str = ""
     qps: float = 50.0
@@ -94,7 +94,7 @@ class ClientConnection(NamedTuple):
 
 
 class LeaderElection(NamedTuple):
-    """How several schedulers agree which of them works. Times are in seconds."""
+    """How several schedulers elect a leader. Times are in seconds."""
 
     leader_elect: bool = True
     lease_duration: float = 15.0
@@ -106,9 +106,9 @@ class LeaderElection(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KubeSchedulerConfiguration:
-    """What kube-scheduler would run with. `percentage_of_nodes_to_score` 0 means adaptive.
+    """The effective configuration. `percentage_of_nodes_to_score` 0 means adaptive.
 
-    Extenders stand in the order they are called: the ignorable ones last.
+    Extenders are in the order they are called: the ignorable ones last.
     """
 
     profiles: tuple[Profile, ...]
@@ -118,7 +118,7 @@ class KubeSchedulerConfiguration:
     pod_max_backoff_seconds: int = 10
     extenders: tuple[ExtenderConfig, ...] = ()
     old_release: str = ""
-    """The release before v1.29 that it is for, if it is for one."""
+    """The release before v1.29 that it is for; empty for current releases."""
     client_connection: ClientConnection = field(default=ClientConnection(), compare=False)
     leader_election: LeaderElection = field(default=LeaderElection(), compare=False)
-    """With `client_connection`, how the process runs: configurations that differ in these alone decide the same."""
+    """Like `client_connection`, it concerns the process: configurations that differ only in these decide the same."""

@@ -1,4 +1,4 @@
-"""Deciding: plans, evaluation, selection and the scheduler that ties them together."""
+"""The engine: plans, evaluation, selection, and the scheduler that combines them."""
 
 from podium.engine.decision import Decision, PluginScores
 from podium.engine.scheduler import Scheduler

@@ -1,4 +1,4 @@
-"""One pod against one cluster: PreFilter, Filter, PreScore, Score and NormalizeScore in kube-scheduler's order,
+"""Evaluates one pod on one cluster: PreFilter, Filter, PreScore, Score and NormalizeScore in kube-scheduler's order,
 then the extenders.
 """
 
@@ -42,7 +42,7 @@ NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Evaluation:
-    """Where the pod fits and how the nodes rank. It reads live arrays: use it before the cluster changes again."""
+    """Finds the nodes that fit a pod and ranks them. It reads live arrays: use it before the cluster changes again."""
 
     def __init__(self, plan: Plan, info: PodInfo, pod: Pod, cluster: Cluster) -> None:
         self.plan, self.pod, self.cluster = plan, pod, cluster
@@ -52,13 +52,13 @@ class Evaluation:
         self.pre_filter_status: Status | None = None
         """Why PreFilter rejected the pod as a whole, if it did."""
         self.narrowed_by: tuple[str, ...] = ()
-        """The plugins whose PreFilter left only some nodes to look at, or none; sorted."""
+        """The plugins whose PreFilter limited the search to some nodes, or to none; sorted."""
         self.looked_at: Ints | None = None
-        """The rows that filters look at; None for all."""
+        """The rows that the filters check; None for all."""
         self.feasible = FeasibleRows(plan, cluster)
-        """Where the pod fits."""
+        """The rows where the pod fits."""
         self.overruled: dict[int, Status] = {}
-        """Why rows were rejected that the filters may well pass as they are now."""
+        """By row, why rows are rejected that the filters may pass on the cluster as it is now."""
         self.skipped = plan.outline.skipped
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
@@ -67,7 +67,7 @@ class Evaluation:
         """Whether other nodes are scored in place of the feasible ones."""
         self._nodes: Nodes | None = None
         self.fresh = plan.fresh
-        """The plugins that keep results, but had none for this kind of pod."""
+        """The plugins that can keep results, but had none yet for this kind of pod."""
         if plan.fresh:
             plan.forget_fresh()
         plan.catch_up()
@@ -76,7 +76,7 @@ class Evaluation:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The plugins whose results were known from earlier pods."""
+        """The plugins that reuse results of earlier pods."""
         return tuple([name for name in self.plan.kept if name not in self.fresh]) if self.fresh else self.plan.kept
 
     # -- filtering -------------------------------------------------------------------------------------------------
@@ -96,7 +96,9 @@ class Evaluation:
             self.skipped |= {plugin.name}
 
     def _pre_filter_in_order(self) -> None:
-        """PreFilter where a plugin rejects the pod or leaves only some nodes: then the order matters."""
+        """Run PreFilter in the order of the profile, which matters when a plugin rejects the pod or leaves only some
+        nodes.
+        """
         names: frozenset[str] | None = None
         narrowing: list[str] = []
         rules = self.cluster.rules
@@ -107,7 +109,7 @@ class Evaluation:
             if code is Code.SKIP:
                 self.skipped |= {plugin.name}
             elif code is Code.UNSCHEDULABLE and rules.pre_filter_runs_on:
-                # The other plugins still run: preemption, later, needs what they find out.
+                # The other plugins still run: preemption needs their state later.
                 self._reject(outcome.status._replace(plugin=plugin.name))
             elif code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                 self._reject(outcome.status._replace(plugin=plugin.name))
@@ -145,7 +147,9 @@ class Evaluation:
         self.sample(NO_ROWS)
 
     def _filter(self) -> None:
-        """Find the feasible rows. In which order filters reject does not matter here; `statuses` sorts that out."""
+        """Find the feasible rows. The order in which filters reject does not matter here; `statuses`
+        reconstructs it.
+        """
         if self.pre_filter_status is not None:
             return
         if self.looked_at is not None:
@@ -157,7 +161,9 @@ class Evaluation:
                 self._narrow(plugin)
 
     def _narrow(self, plugin: FilterPlugin) -> None:
-        """Drop the feasible rows a filter rejects; one that goes by labels looks at one node of each group."""
+        """Drop the feasible rows that a filter rejects; a filter that depends on labels alone checks one node of each
+        group.
+        """
         labels = plugin.filter_labels(self.state) if isinstance(plugin, ByNodeLabels) else None
         groups = None if labels is None else self.cluster.groups.by(labels)
         if groups is not None and groups.are_few:
@@ -189,9 +195,9 @@ class Evaluation:
         return verdict
 
     def statuses(self) -> dict[int, Status]:
-        """Why each rejected row was rejected: by the first filter, in the order of the profile, that did.
+        """The status of each rejected row, from the first filter in the order of the profile that rejects it.
 
-        Where the release collects all reasons, by all filters that did.
+        In releases that collect all reasons, the status joins the reasons of all filters that reject the row.
         """
         found: dict[int, Status] = {}
         for status, rows in self._rejections():
@@ -202,7 +208,7 @@ class Evaluation:
         return found
 
     def node_statuses(self) -> NodeStatuses | None:
-        """What `statuses` says of the nodes by name; None where a row's status has to be put together."""
+        """The same as `statuses`, by node name; None where the status of a row has to be joined from several."""
         if self.overruled or self.plan.behaviour.collects_all_reasons:
             return None
         kept = self.plan.rejections(self.skipped) if self.looked_at is None else None
@@ -215,7 +221,9 @@ class Evaluation:
         return NodeStatuses(codes, statuses, self.cluster.names_now)
 
     def _rejections(self) -> Iterator[tuple[Status, Ints]]:
-        """What each filter rejected of the rows that none before it did, or of all where reasons are collected."""
+        """For each filter, the status and the rows it rejects: those that no earlier filter rejected, or all of them
+        where the release collects all reasons.
+        """
         collects = self.plan.behaviour.collects_all_reasons
         undecided = np.flatnonzero(self.cluster.columns.alive) if self.looked_at is None else self.looked_at
         for plugin in self.plan.outline.filter:
@@ -242,25 +250,25 @@ class Evaluation:
                 undecided = undecided[~is_rejected]
 
     def overrule(self, statuses: dict[int, Status]) -> None:
-        """Reject rows, whatever the filters say of them as they are now."""
+        """Reject rows, even if the filters pass them on the cluster as it is now."""
         self.overruled = statuses
         rows = self.feasible.rows
         self.feasible.keep(rows[~np.isin(rows, list(statuses))])
 
     def sample(self, rows: Ints) -> None:
-        """Look at some rows only, in ascending order; the feasible ones of them stay feasible."""
+        """Limit the search to these rows, in ascending order; feasible rows outside of them are dropped."""
         feasible = self.feasible.rows if len(rows) else rows
         self.looked_at = rows
         self.feasible.keep(rows[np.isin(rows, feasible)])
 
     def only_on(self, row: int) -> Evaluation:
-        """The same evaluation as if there were no other node than the one of a feasible row."""
+        """A copy of the evaluation in which the node of this feasible row is the only node."""
         single = copy(self)
         single.narrow_to(row)
         return single
 
     def narrow_to(self, row: int) -> None:
-        """Go on as if there were no other node than the one of a feasible row."""
+        """Continue as if the node of this feasible row were the only node."""
         self.absent, self.overruled, self.narrowed_by = None, {}, ()
         self.looked_at = np.array([row], dtype=np.int64)
         self.feasible = FeasibleRows(self.plan, self.cluster)
@@ -269,7 +277,7 @@ class Evaluation:
     # -- scoring ---------------------------------------------------------------------------------------------------
 
     def rank(self) -> Ranking:
-        """What the choice among the feasible nodes goes by. A score that is the same everywhere is left out."""
+        """The ranking that `select` chooses from. A score that is the same on every feasible node is left out."""
         plan, feasible = self.plan, self.feasible
         if self.stood_in_for:
             return self._rank_stand_ins()
@@ -293,11 +301,11 @@ class Evaluation:
         return Ranking(rows, scores, ranking)
 
     def score_instead(self, nodes: Nodes) -> None:
-        """Let `rank` score these nodes in place of the feasible ones, whose rows they have."""
+        """Make `rank` score these nodes in place of the feasible ones; they use the same rows."""
         self._nodes, self.stood_in_for = nodes, True
 
     def _rank_stand_ins(self) -> Ranking:
-        """The ranking of nodes that no kept result is about: every plugin scores them now."""
+        """The ranking of the substitute nodes. No kept results exist for them: every plugin scores them now."""
         self._run_pre_score(self.plan.outline.pre_score)
         plugins = [each for each in self.plan.outline.score if each.plugin.name not in self.skipped_scores]
         nodes = self._scored
@@ -325,7 +333,7 @@ class Evaluation:
                 raise PluginError(plugin.name, f"failed in PreScore: {status.message}")
 
     def _score_one(self, weighted: Weighted) -> RowScores:
-        """Score for this pod alone: a plugin without kept results, or one that normalises."""
+        """Score for this pod alone: for a plugin without kept results, or one that normalises."""
         plugin, nodes = weighted.plugin, self._scored
         results = self.plan.score_results(plugin)
         labels = plugin.score_labels(self.state) if results is None and isinstance(plugin, ByNodeLabels) else None
@@ -348,7 +356,7 @@ class Evaluation:
         return RowScores(plugin.name, weight, raw, normalized, are_equal=self._check(plugin, normalized))
 
     def _score_groups(self, weighted: Weighted, groups: Groups) -> RowScores:
-        """Score one node of each group that has feasible nodes; they stand for the others."""
+        """Score one node of each group that has feasible nodes; all nodes of the group get its score."""
         plugin, weight = weighted
         chosen = self.feasible.represent(groups)
         nodes = chosen.nodes
@@ -362,7 +370,7 @@ class Evaluation:
         return RowScores(plugin.name, weight, chosen.spread(raw), chosen.spread(normalized), groups, are_equal)
 
     def _check(self, plugin: ScorePlugin, normalized: Ints) -> bool:
-        """Raise for a score out of the release's range; True if all scores are the same."""
+        """Raise if a score is out of the release's range; True if all scores are the same."""
         bounds = self.plan.behaviour.score_range
         return bounds is not None and check_scores(plugin.name, normalized, bounds)
 
@@ -373,7 +381,9 @@ class Evaluation:
         return checked_numbers(plugin.name, "normalize", found, len(nodes))
 
     def scores(self, ranking: Ranking) -> Iterator[RowScores]:
-        """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is what `rank` gave."""
+        """Every plugin's scores of the feasible rows, in the order of the profile; `ranking` is the result of
+        `rank`.
+        """
         known, rows = {scored.plugin: scored for scored in ranking.scores}, self.feasible.rows
         for weighted in self.plan.outline.listed_scores:
             plugin, weight = weighted
@@ -390,7 +400,7 @@ class Evaluation:
 
 
 def joined(one: Status, other: Status) -> Status:
-    """Two filters' reasons against one node as one status; eviction is hopeless if one of them says so."""
+    """Join two filters' reasons against one node; the result is unresolvable if either status is."""
     code = other.code if one.code is Code.UNSCHEDULABLE else one.code
     return Status(code, one.reasons + other.reasons, f"{one.plugin}, {other.plugin}")
 
@@ -405,7 +415,7 @@ NOBODY = Pod()
 
 
 class ExtenderRound:
-    """Asks the extenders that are interested in one pod, and keeps what they answer."""
+    """Calls the extenders that are interested in one pod, and keeps their answers."""
 
     __slots__ = (
         *("_interested", "_pod", "_returned", "_rules"),
@@ -416,22 +426,22 @@ class ExtenderRound:
         self._pod, self._rules = pod, rules
         self._interested = [extender for extender in extenders if extender.is_interested(pod)]
         self.rejections: list[tuple[int, Status]] = []
-        """Why extenders rejected rows, in order."""
+        """The rows that extenders rejected, with the status, in order."""
         self.scores: dict[str, Ints] = {}
-        """Per extender, by its name, the weighted score of each feasible row."""
+        """Per extender name, the weighted score of each feasible row."""
         self.dropped: dict[str, tuple[str, ...]] = {}
-        """Per extender that left out nodes without giving a reason, these nodes."""
+        """Per extender, the nodes it left out without giving a reason."""
         self.unasked: dict[str, tuple[str, ...]] = {}
-        """Per extender that passed nodes it was not asked about, these nodes."""
+        """Per extender, the nodes it passed although it was not asked about them."""
         self.returned_by: tuple[str, ...] = ()
         """The extenders whose Node objects are scored in place of the cluster's."""
         self._returned: dict[str, Node] = {}
 
     def filter(self, evaluation: Evaluation) -> None:
-        """Let each extender narrow the feasible rows; one that fails is passed over if it may be ignored."""
+        """Let each extender narrow the feasible rows; an ignorable extender that fails is skipped."""
         cluster = evaluation.cluster
         if self._interested:
-            # The node that the pod is nominated to was asked about before all others.
+            # The extenders were asked about the nominated node first; start over for the other nodes.
             self.dropped, self.unasked, self.returned_by, self._returned = {}, {}, (), {}
         for extender in self._interested:
             if not extender.is_filter:
@@ -455,7 +465,7 @@ class ExtenderRound:
             evaluation.feasible.keep(np.array(sorted(cluster.rows[name] for name in result.passed), dtype=np.int64))
 
     def _note(self, extender: Extender, nodes: Sequence[Node], result: FilterResult) -> None:
-        """Keep the Node objects of an answer, and which nodes it does not mention."""
+        """Keep the Node objects of an answer, and note the nodes that it leaves out."""
         self._returned.update(result.returned)
         if result.returned and self._rules.scores_returned_nodes:
             self.returned_by += (extender.name,)
@@ -468,12 +478,12 @@ class ExtenderRound:
             self.unasked[extender.name] = unasked
 
     def over(self, statuses: dict[int, Status], feasible: Ints) -> dict[int, Status]:
-        """Why rows were rejected, by filters and then by extenders, unless an extender passed them all the same."""
+        """The status of rows rejected by filters or extenders, without the rows that an extender passed after all."""
         for row, status in self.rejections:
-            # The reason of an extender is the only one of a node, or joins earlier ones.
+            # Depending on the release, an extender's reason replaces earlier ones or is added to them.
             before = None if self._rules.extender_reason_replaces else statuses.get(row)
             if before is not None and status.code is Code.UNSCHEDULABLE:
-                # The status of the filter stands, with one reason more.
+                # The filter's status stays; the extender's reasons are added to it.
                 status = before._replace(reasons=before.reasons + status.reasons)
             elif before is not None:
                 status = status._replace(reasons=before.reasons + status.reasons)
@@ -482,7 +492,7 @@ class ExtenderRound:
         return {row: status for row, status in statuses.items() if row not in passed}
 
     def prioritize(self, evaluation: Evaluation) -> None:
-        """Let each extender score the feasible rows; one that fails counts nothing."""
+        """Let each extender score the feasible rows; an extender that fails adds nothing."""
         cluster, nodes = evaluation.cluster, self._nodes(evaluation)
         rows = evaluation.feasible.rows
         for extender in self._interested:
@@ -495,7 +505,7 @@ class ExtenderRound:
             self.scores[extender.name] = self.scores.get(extender.name, 0) + np.array(scores, dtype=np.int64)
 
     def add_scores(self, ranking: Ranking, evaluation: Evaluation) -> Ranking:
-        """The ranking with the extenders' scores added, over the feasible rows."""
+        """The ranking of the feasible rows, with the extenders' scores added."""
         values, rows = ranking.values, ranking.rows
         if rows is None:
             rows = evaluation.feasible.rows
@@ -505,9 +515,10 @@ class ExtenderRound:
         return Ranking(rows, ranking.scores, values)
 
     def stand_ins(self, evaluation: Evaluation) -> Nodes | None:
-        """The feasible nodes as extenders sent them back, as nodes without pods; None if the cluster's are scored.
+        """The nodes to score in place of the plan's kept results; None to use the kept results.
 
-        Nodes that were rejected have no score yet: then all are scored anew, where the release does so its own nodes.
+        These are the Node objects that extenders sent back, without pods. If extenders sent none but passed nodes that
+        were rejected before, which have no kept scores, they are the cluster's own feasible nodes.
         """
         cluster, rows = evaluation.cluster, evaluation.feasible.rows
         if not self.returned_by:
@@ -527,7 +538,7 @@ def _emptied(cluster: Cluster, nodes: Sequence[Node]) -> Cluster:
     for node in nodes:
         for pod in emptied.pods_on(emptied.rows[node.name]):
             emptied.remove(pod)
-        # Which images are on which nodes is known of the cluster's own nodes only.
+        # Image states are known for the cluster's own nodes only.
         emptied.update(replace(node, status=replace(node.status, images=[])))
     return emptied
 

@@ -1,4 +1,4 @@
-"""The kinds of pods that fit nowhere now. Pods of one kind fail alike until the cluster changes."""
+"""Remembers the kinds of pods that fit nowhere: pods of one kind fail alike until the cluster changes."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from podium.plugins.queue_and_bind import DefaultPreemption
 
 @dataclass(slots=True)
 class FailedKind:
-    """A kind of pod that fits nowhere, with the explanations that somebody has asked for so far."""
+    """A kind of pod that fits nowhere, with the explanations that were asked for so far."""
 
     as_of: tuple[int, int, int, int]
-    """The state in which it is known to fit nowhere: the cluster's version, and that of the nominations."""
+    """The versions of the cluster and of the nominations at which the kind is known to fit nowhere."""
     decision: Decision | None = None
     """Why it fits nowhere."""
     diagnosis: Diagnosis | None = None
-    """The same, with what PostFilter can do about it: nothing."""
+    """The diagnosis after PostFilter, which found nothing to do."""
     statuses: RowStatuses | None = None
-    """Why each row rejects it, where that can be checked row by row: then it holds until one of them changes."""
+    """The status of each row, if rows can be checked one by one: the failure then holds until one of them changes."""
 
 
 class RowStatuses:
-    """Why every row rejects the pods of one kind, and whether rows that changed still do so for the same reason.
+    """The status of every row for one kind of pod, and a check whether changed rows still reject it for the same
+    reason.
 
-    That is enough to know that the diagnosis is the same, provided that no pod on these rows can be evicted.
+    If they do, and no pod on these rows can be evicted, the diagnosis is still the same.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class RowStatuses:
         self._epoch, self._reader = changes.epoch, LogReader([changes.log])
         self._reader.catch_up()
         self._others: set[int] = set()
-        """The rows that did not reject the pod as before when they were last looked at."""
+        """The rows whose status was different when they were last checked."""
 
     @classmethod
     def of(
@@ -70,10 +71,10 @@ class RowStatuses:
         changes: RowChangeLog,
         priorities: LowestPriorities,
     ) -> RowStatuses | None:
-        """The statuses behind a decision; None where they do not tell whether the diagnosis still holds."""
+        """The statuses behind a decision; None if they cannot show whether the diagnosis still holds."""
         plan, rows = evaluation.plan, evaluation.cluster.rows
         outline = plan.outline
-        # A plugin that skips Filter has nothing to do with the pod, in PostFilter neither.
+        # A plugin that skips Filter for this pod skips it in PostFilter, too.
         concerned = [plugin for plugin in framework.post_filter if plugin.name not in evaluation.skipped]
         policy = concerned[0] if concerned else None
         if (
@@ -93,7 +94,7 @@ class RowStatuses:
         return found if not any(map(found._has_victims, statuses)) else None
 
     def still_hold(self) -> bool | None:
-        """Whether all rows reject the pod as before, changed ones looked at again; None if that cannot be known."""
+        """Check changed rows again; True if all rows reject the pod as before, None if that cannot be determined."""
         self._changes.catch_up()
         rows = self._reader.read()
         if rows is None or self._epoch != self._changes.epoch:
@@ -110,7 +111,7 @@ class RowStatuses:
         node = NodeInfo(self._cluster, row)
         for plugin, stays in self._filters:
             if stays:
-                # It says the same as before, and so do all those before it.
+                # This filter's answer is fixed, and no earlier filter rejected the row.
                 if plugin.name == before.plugin:
                     return True
                 continue
@@ -124,7 +125,7 @@ class RowStatuses:
         return False
 
     def _has_victims(self, row: int) -> bool:
-        """Whether a pod on the row may be evicted for the pod, which then may fit."""
+        """Whether a pod on this row may be evicted, so that the pod might fit."""
         if self._policy is None or self._statuses[row].code is not Code.UNSCHEDULABLE:
             return False
         may_evict, pod = self._policy.may_evict, self._pod
@@ -134,11 +135,11 @@ class RowStatuses:
 
 
 class FailedKinds:
-    """Remembers which kinds of pods do not fit, as long as nothing changes that may make them fit.
+    """Remembers which kinds of pods fit nowhere, until a change might make them fit.
 
-    A kind is a compiled spec under one profile, with what the pod's claims for devices ask for. Nothing is remembered
-    of a pod that others of its kind do not stand for: one with objects that go by its name, one that is nominated to a
-    node, one that an extender is asked about, and one whose profile has a plugin that does not say what it reads.
+    A kind is a compiled spec under one profile, plus the requests of the pod's resource claims. A failed pod is not
+    remembered if it cannot stand for its kind: it has objects named after it, it is nominated to a node, an extender is
+    interested in it, or its profile has a plugin that does not declare what it reads.
     """
 
     MOST_KINDS = 1 << 12
@@ -154,7 +155,7 @@ class FailedKinds:
         plan_of: Callable[[PodInfo, str], Plan],
         changes: RowChangeLog,
     ) -> None:
-        """`plan_of` gives the plan of pods with a compiled spec under a profile."""
+        """`plan_of` returns the plan for a compiled spec under a profile."""
         self._cluster, self._nominations, self._extenders = cluster, nominations, extenders
         self._frameworks, self._plan_of, self._changes = frameworks, plan_of, changes
         self._profiles = {name for name, framework in frameworks.items() if _goes_by_kind(framework)}
@@ -162,12 +163,13 @@ class FailedKinds:
         self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
         self._priorities = LowestPriorities(cluster, changes)
         self.are_any = False
-        """Whether anything is known; as long as all pods fit, nothing has to be looked up."""
+        """Whether any kind is remembered; while all pods fit, `find` has nothing to look up."""
 
     def find(self, pod: Pod, *, look_again: bool = False) -> FailedKind | None:
-        """What is known of the pod's kind: that it fits nowhere now. None if that is not known.
+        """The record of the pod's kind if it is known to fit nowhere now, else None.
 
-        With `look_again`, the plan is asked if pods came or went since: it may have no node left, whatever the reasons.
+        With `look_again`, and if only pods came or went since, the plan is asked again: if it has no feasible node, the
+        kind still fits nowhere, though perhaps for other reasons.
         """
         if not self.are_any:
             return None
@@ -186,7 +188,7 @@ class FailedKinds:
         return known
 
     def add(self, pod: Pod) -> FailedKind:
-        """Note that the pod fits nowhere now; the record is kept only if it holds for all pods of its kind."""
+        """Record that the pod fits nowhere now; the record is kept only if it holds for all pods of its kind."""
         failed, info = FailedKind(self._state()), self._cluster.info_of(pod)
         if self._stands_for_its_kind(pod, info):
             self._known[self._kind(pod, info)] = failed
@@ -196,7 +198,7 @@ class FailedKinds:
     def diagnosed(
         self, failed: FailedKind, diagnosis: Diagnosis, decision: Decision, evaluation: Evaluation | None
     ) -> None:
-        """Note the diagnosis of a kind, and what it takes to see whether it holds in other states of the cluster."""
+        """Record the diagnosis of a kind, and the statuses to check whether it still holds after changes."""
         failed.diagnosis = diagnosis
         if evaluation is not None and not self._nominations:
             framework = self._frameworks[evaluation.pod.spec.scheduler_name]
@@ -208,12 +210,12 @@ class FailedKinds:
             return False
         holds = statuses.still_hold()
         if holds is not None:
-            # A row where the pod fits now may be full again soon.
+            # Keep the statuses: a row where the pod fits now may be full again soon.
             known.statuses = statuses
         return bool(holds)
 
     def _has_no_node(self, info: PodInfo, profile: str) -> bool:
-        """Whether filters with kept results reject every node."""
+        """Whether the filters with kept results reject every node."""
         plan = self._plan_of(info, profile)
         if plan.outline.varying_pre_filter or plan.outline.narrows:
             return False
@@ -237,10 +239,10 @@ class FailedKinds:
 
 
 def _goes_by_kind(framework: Framework) -> bool:
-    """Whether all plugins that may reject a pod look at nothing of it but its kind."""
+    """Whether all plugins that may reject a pod depend on nothing but its kind."""
     return all(map(_is_known, (*framework.pre_filter, *framework.filter, *framework.post_filter)))
 
 
 def _is_known(plugin: Plugin) -> bool:
-    # Podium's own plugins look at the compiled spec only; others say so by saying what they read.
+    # Podium's own plugins read the compiled spec only; other plugins tell by declaring what they read.
     return plugin.reads is not None or type(plugin).__module__.startswith("podium.")

@@ -1,6 +1,7 @@
-"""The rows a pod fits on, listed only when the list is needed, how they rank, and why the other nodes were rejected.
+"""The rows a pod fits on, how they rank, and why the other nodes were rejected.
 
-Thousands of nodes share a few statuses, so rejections are kept as codes, and text is made when somebody asks.
+The rows are listed only when the list is needed. Thousands of nodes share a few statuses, so rejections are kept as
+codes and turned into text on demand.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from podium.framework import Code, Status
 
 
 class RowScores(NamedTuple):
-    """One plugin's scores: of every feasible row, or of every group of nodes that share some labels."""
+    """One plugin's scores: one per feasible row, or one per group of nodes that share some labels."""
 
     plugin: str
     weight: int
@@ -29,10 +30,10 @@ class RowScores(NamedTuple):
     normalized: Ints
     groups: Groups | None = None
     are_equal: bool = False
-    """Whether they are known to be the same for all, so that the choice does not depend on them."""
+    """Whether all scores are known to be the same, so that the choice does not depend on them."""
 
     def of(self, rows: Ints | None) -> RowScores:
-        """The same scores of every one of the feasible rows, None for all there are."""
+        """The scores per feasible row; `rows` None means all rows."""
         if self.groups is None:
             return self
         places = self.groups.of_row if rows is None else self.groups.of_row[rows]
@@ -51,12 +52,12 @@ class Ranking:
         values: Ints | None = None,
         feasible: FeasibleRows | None = None,
     ) -> None:
-        """Without `values`, one for each of the rows, the values are the totals of the plan of the `feasible` rows."""
+        """`values` has one value per row; without it, the values are the plan's totals of the `feasible` rows."""
         self._values, self._feasible = values, feasible
         self.rows = rows
-        """The feasible rows; None for all rows of the cluster, of which those not feasible have the lowest values."""
+        """The feasible rows; None for all rows of the cluster, in which case infeasible rows have the lowest values."""
         self.scores = scores
-        """The scores that were worked out for this pod alone."""
+        """The scores that were computed for this pod alone."""
 
     @property
     def values(self) -> Ints:
@@ -68,7 +69,7 @@ class Ranking:
 
     @property
     def first_best(self) -> int:
-        """The first of the rows with the highest value."""
+        """The first row with the highest value."""
         if self._values is None and self._feasible is not None:
             return self._feasible.first_best()
         place = int(self.values.argmax())
@@ -82,19 +83,19 @@ class Ranking:
 
 
 class ScoredRows(NamedTuple):
-    """The rows that fit a pod, every plugin's scores of them, what all scores come to, and the best rows."""
+    """The rows that fit a pod, every plugin's scores, the totals, and the best rows."""
 
     rows: Ints
     scores: list[RowScores]
     totals: Ints
-    """Per row of `rows`; scores of extenders are in them."""
+    """Per row of `rows`, including the extenders' scores."""
     best: Ints
 
 
 def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int]) -> bool:
-    """Raise unless all scores are within the bounds, as kube-scheduler demands after normalising.
+    """Raise unless all scores are within the bounds, as kube-scheduler does after normalising.
 
-    True if they are all the same.
+    True if all scores are the same.
     """
     ends = lowest(scores), highest(scores)
     for score in ends if len(scores) else ():
@@ -108,34 +109,34 @@ def check_scores(plugin: str, scores: Ints, bounds: tuple[int, int]) -> bool:
 
 
 class FeasibleRows:
-    """The rows that pass the plan's filters, less those that a filter rejected which ran for this pod alone."""
+    """The rows that pass the plan's filters, minus those rejected by filters that ran for this pod alone."""
 
     __slots__ = ("_allowed", "_cluster", "_left_out", "_listed", "_plan")
 
     def __init__(self, plan: Plan, cluster: Cluster) -> None:
         self._plan, self._cluster = plan, cluster
         self._listed: Ints | None = None
-        """The rows, once they are listed; until then, the plan's, less what one of the following says."""
+        """The list of rows once it is made; until then, the rows follow from the plan and the fields below."""
         self._allowed: tuple[Groups, Mask] | None = None
         self._left_out: Ints | None = None
 
     @property
     def are_listed(self) -> bool:
-        """Whether there is a list of the rows, rather than a rule that gives them."""
+        """Whether the rows are kept as a list, rather than as a rule."""
         return self._listed is not None
 
     def keep(self, rows: Ints) -> None:
-        """Keep these rows, in ascending order, and no others."""
+        """Keep these rows, in ascending order, and drop all others."""
         self._listed = rows
 
     @property
     def are_the_plans(self) -> bool:
-        """Whether no filter for this pod alone rejected any."""
+        """Whether no filter that ran for this pod alone rejected a row."""
         return self._listed is None and self._allowed is None and self._left_out is None
 
     @property
     def are_everywhere(self) -> bool:
-        """Whether every row of the cluster is one."""
+        """Whether every row of the cluster is feasible."""
         return self.are_the_plans and self._plan.feasible_count == self._cluster.columns.size
 
     @property
@@ -162,18 +163,18 @@ class FeasibleRows:
         return rows
 
     def has(self, row: int) -> bool:
-        """Whether a row is one of them."""
+        """Whether a row is feasible."""
         if self.are_the_plans:
             return self._plan.feasible.item(row)
         return row in self.rows
 
     @property
     def nodes(self) -> Nodes:
-        """The nodes; without looking for them when that is all of them."""
+        """The feasible nodes; makes no list of rows when all are feasible."""
         return FoundNodes(self._cluster, None if self.are_everywhere else lambda: self.rows, self.represent)
 
     def represent(self, groups: Groups) -> Representatives:
-        """The rows by group."""
+        """The feasible rows by group."""
         if self._listed is None:
             feasible = self._plan.feasible_in(groups)
             if self.are_the_plans:
@@ -184,7 +185,7 @@ class FeasibleRows:
         return Representatives(self._cluster, groups, counts)
 
     def drop(self, rejected: Mask, nodes: Nodes) -> None:
-        """Drop what is marked of the nodes there were so far."""
+        """Drop the marked ones of these nodes, which are the feasible ones so far."""
         rows = nodes.rows_where(rejected)
         if len(rows) and self.are_the_plans:
             self._left_out = rows
@@ -202,15 +203,15 @@ class FeasibleRows:
             self._listed = rows[~rejected[groups.of_row[rows]]]
 
     def first_best(self) -> int:
-        """The first row with the highest of the plan's totals; while they are not listed."""
+        """The first row with the highest of the plan's totals; only while the rows are not listed."""
         if self._left_out is not None:
             return int(self.rank([]).argmax())
         return self._plan.first_best(self._allowed)
 
     def rank(self, by_groups: list[tuple[Groups, Ints]]) -> Ints:
-        """The plan's total of every row of the cluster, plus what each group adds to it; while they are not listed.
+        """The plan's total of every row of the cluster plus its groups' scores; only while the rows are not listed.
 
-        Rows that are not feasible rank below all others.
+        Infeasible rows rank below all others.
         """
         ranking = self._plan.total
         if self.are_the_plans and not by_groups:
@@ -244,10 +245,11 @@ class NodeStatuses(Mapping[str, Status]):
         names: tuple[str, ...],
         rows_of: dict[Code, Ints] | None = None,
     ) -> None:
-        """Code k of a row stands for `statuses[k]`, 0 for a row that was not rejected; `names` has those of all rows.
+        """Code k of a row stands for `statuses[k]`, 0 for a row that was not rejected; `names` has the names of all
+        rows.
 
-        `rows_of` is where `rows_of` keeps what it found, for other mappings whose rows have the same codes of statuses.
-        Nobody may change the codes afterwards, nor any status that is there already.
+        The method `rows_of` caches its results in the dict `rows_of`, which mappings with the same codes can share.
+        Nobody may change the codes afterwards, nor an existing status.
         """
         self._codes, self._statuses, self._names = codes, statuses, names
         self._count = int(np.count_nonzero(codes))
@@ -279,12 +281,12 @@ class NodeStatuses(Mapping[str, Status]):
         counts: dict[Status, int] = {}
         for code, number in enumerate(np.bincount(self._codes).tolist()):
             if code and number:
-                # Filters may give rows the same status in several goes: it has several codes then.
+                # Several calls of filters may give the same status, which then has several codes.
                 counts[self._statuses[code]] = counts.get(self._statuses[code], 0) + number
         return counts
 
     def rows_of(self, code: Code) -> Ints:
-        """The rows whose status has a code, in ascending order."""
+        """The rows whose status has this code, in ascending order."""
         found = self._rows_of.get(code)
         if found is None:
             has_code = np.array([status.code is code for status in self._statuses])

@@ -1,5 +1,5 @@
-"""Runs filters again in a trial, without preemption's victims and with nominated pods, and keeps what is known about
-nominated pods.
+"""Keeps track of nominated pods, and runs filters again in trials: without preemption's victims, with nominated
+pods.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from podium.model import Pod
 
 
 class Nominations:
-    """Which pod is nominated to which node. A pod is known by namespace and name, and nominated to one node at most.
+    """Which pod is nominated to which node. A pod is identified by namespace and name; it has at most one nomination.
 
-    Other pods yield to those with at least their own priority: they fit a node only if they also fit besides them.
+    A pod yields to nominated pods of the same or a higher priority: it fits a node only if it also fits next to them.
     """
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
-        """Start with the nominations that stand in the pods' status."""
+        """Start with the nominations in the pods' status."""
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Pod]] = {}
         self._changed: set[str] = set()
         self.version = 0
-        """Counts the nominations that came or went."""
+        """Increases whenever a nomination comes or goes."""
         for pod in pods:
             if pod.status.nominated_node_name:
                 self.nominate(pod, pod.status.nominated_node_name)
@@ -77,13 +77,14 @@ class Nominations:
         return bool(self._changed)
 
     def take_changed(self) -> set[str]:
-        """The nodes to which nominations came or went since the last call."""
+        """The nodes whose nominations changed since the last call."""
         changed, self._changed = self._changed, set()
         return changed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        """Nominate a pod to a node instead of any other; an empty name takes its nomination back, whatever its status
-        says."""
+        """Nominate a pod to a node, replacing any other nomination; an empty name removes its nomination, whatever its
+        status says.
+        """
         self._take(pod)
         if node_name or pod.status.nominated_node_name:
             self._node_of[pod.key] = node_name
@@ -93,12 +94,12 @@ class Nominations:
             self._changed.add(node_name)
 
     def forget(self, pod: Pod) -> None:
-        """The pod is placed or gone: nothing is known about its nomination any more."""
+        """Forget the nomination of a pod that is placed or gone."""
         if self._node_of:
             self._take(pod)
 
     def clear_lower(self, node_name: str, priority: int) -> list[Pod]:
-        """Take back the nominations of pods below a priority to a node, as it may have no room for them any more."""
+        """Remove the nominations to a node of pods below a priority, as the node may have no room for them any more."""
         lower = [pod for pod in self.on(node_name) if pod.priority < priority]
         for pod in lower:
             self.nominate(pod, "")
@@ -122,7 +123,7 @@ T = TypeVar("T")
 class RowChangeLog:
     """A change log of rows whose node, pods or nominated pods changed; a change of any other object touches all rows.
 
-    Trials are no changes: they leave the cluster as it was.
+    Trials are not logged: they leave the cluster as it was.
     """
 
     def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
@@ -131,7 +132,7 @@ class RowChangeLog:
         self._reader.catch_up()
         self._shared = self._shared_versions()
         self.epoch = 0
-        """Another number once any row may have changed."""
+        """Changes whenever any row may have changed."""
         self.log = ChangeLog()
 
     def catch_up(self) -> None:
@@ -162,7 +163,7 @@ class RowChangeLog:
 
 
 class RowChangeReader:
-    """Reads which rows changed from where it stopped the last time; at first, all of them."""
+    """Reads which rows changed since the last read; the first read returns all rows."""
 
     __slots__ = ("_changes", "_cursor", "_epoch")
 
@@ -170,7 +171,7 @@ class RowChangeReader:
         self._changes, self._cursor, self._epoch = changes, -1, -1
 
     def read(self) -> set[int] | None:
-        """The rows that changed since the last time; None for all."""
+        """The rows that changed since the last read; None for all."""
         changes = self._changes
         changes.catch_up()
         rows = changes.log.since(self._cursor) if self._epoch == changes.epoch else None
@@ -188,7 +189,7 @@ class RowCache(Generic[T]):
         self.found: dict[int, T] = {}
 
     def forget_changed(self) -> set[int] | None:
-        """Forget what was found about rows that changed since the last time; those rows, or None for all."""
+        """Drop the values of rows that changed since the last call, and return those rows; None for all."""
         changed = self._changed.read()
         if changed is None:
             self.found.clear()
@@ -199,13 +200,13 @@ class RowCache(Generic[T]):
 
 
 class LowestPriorities:
-    """The lowest priority of the pods on each row, looked up once for all pods that want to know."""
+    """The lowest priority of the pods on each row, shared by all searches."""
 
     def __init__(self, cluster: Cluster, changes: RowChangeLog) -> None:
         self._cluster, self._known = cluster, RowCache[float](changes)
 
     def catch_up(self) -> None:
-        """Forget about rows that changed; call it before reading."""
+        """Drop the values of changed rows; call it before reading."""
         self._known.forget_changed()
 
     def of(self, row: int) -> float:
@@ -221,23 +222,23 @@ CHANGED_BY_PODS = Aspect.RESOURCES | Aspect.PORTS | Aspect.PODS
 
 
 class _Step(NamedTuple):
-    """A filter, with its results where no pod on the node can change them."""
+    """A filter, with its results if no pod on the node can change them."""
 
     plugin: FilterPlugin
     results: FilterResults | None
 
 
 class _Steps(NamedTuple):
-    """What runs in trials for pods that share a plan and skip the same filters."""
+    """The steps of a trial, for pods that share a plan and skip the same filters."""
 
     all: list[_Step]
     changing: list[_Step]
-    """Those that pods on the node may change."""
+    """The filters whose result depends on pods on the node."""
     followers: list[PreFilterPlugin]
-    """The plugins that are told about every pod that comes or goes."""
+    """The plugins that are notified of every pod that comes or goes."""
     rows_are_independent: bool
     goes_by_resources: bool
-    """Whether pods on the node change nothing for the filters but its resources."""
+    """Whether pods on the node affect the filters only through its resources."""
 
     @classmethod
     def of(cls, plan: Plan, skipped: frozenset[str]) -> _Steps:
@@ -252,8 +253,11 @@ class _Steps(NamedTuple):
 
 
 class Recheck:
-    """A pod's filters during trials. What PreFilter decided stands: a plugin that skips goes on skipping, and one that
-    left something in the cycle state is told about every pod that comes or goes."""
+    """Runs a pod's filters during trials.
+
+    The outcome of PreFilter stays: a plugin that skipped keeps skipping, and a plugin that left something in the cycle
+    state is notified of every pod that comes or goes.
+    """
 
     def __init__(
         self,
@@ -273,34 +277,34 @@ class Recheck:
 
     @property
     def rows_are_independent(self) -> bool:
-        """Whether pods on one row cannot matter to another one, so that many rows may be tried together."""
+        """Whether pods on one row cannot affect another row, so that many rows can be tried together."""
         return self._steps.rows_are_independent
 
     def reads_resources_only(self, row: int) -> bool:
-        """Whether what the filters say of a row, whatever pods come or go, follows from its resources."""
+        """Whether the filters' answer for a row depends only on its resources, whatever pods come or go."""
         return self._steps.goes_by_resources and self._plan.passes_by_row(row)
 
     def state(self) -> CycleState:
-        """A cycle state for one trial: what plugins change in it does not outlast the trial."""
+        """A copy of the cycle state for one trial, so that plugins' changes do not outlast it."""
         return CycleState(self._state.info, self._state)
 
     def put_back(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
-        """Put a pod on its node, and tell the plugins."""
+        """Put a pod back on its node, and notify the plugins."""
         trial.put_back(placed)
         self._tell_added(state, placed)
 
     def take_off(self, trial: PodTrial, state: CycleState, placed: Placed) -> None:
-        """Take a pod off its node, and tell the plugins."""
+        """Take a pod off its node, and notify the plugins."""
         trial.take_off(placed)
         node = NodeInfo(self._cluster, placed.row)
         for plugin in self._steps.followers:
             _demand(plugin, "RemovePod", plugin.remove_pod(state, self._pod, placed.pod, node))
 
     def check(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status]:
-        """What the filters say of each row: also with the pods nominated to it that come first, if there are any."""
+        """The filters' status of each row, checked without and then with the nominated pods that the pod yields to."""
         first = self.check_besides_nominated(trial, state, rows)
         found = [SUCCESS if status is None else status for status in first]
-        # Not only besides them: a pod may need what is there already, and a nominated pod may end up elsewhere.
+        # Check both ways: the pod may need pods that are there already, and a nominated pod may end up elsewhere.
         passing = [place for place, status in enumerate(found) if status == SUCCESS]
         for place, status in zip(passing, self._filter(state, [rows[place] for place in passing]), strict=True):
             found[place] = status
@@ -311,7 +315,7 @@ class Recheck:
         return bool(self._nominations.ahead_of(self._pod, self._cluster.names[row]))
 
     def check_besides_nominated(self, trial: PodTrial, state: CycleState, rows: Sequence[int]) -> list[Status | None]:
-        """What the filters say of each row with the nominated pods on it; None where there are none."""
+        """The filters' status of each row with its nominated pods added; None for rows without nominated pods."""
         guests: dict[int, list[Placed]] = {}
         crowded = CycleState(state.info, state)
         for place, row in enumerate(rows):
@@ -335,7 +339,7 @@ class Recheck:
                 _demand(plugin, "AddPod", plugin.add_pod(state, self._pod, placed.pod, node))
 
     def _filter(self, state: CycleState, listed: Sequence[int]) -> list[Status]:
-        """What the first filter that objects says of each row."""
+        """The status of the first filter that rejects each row."""
         rows: Ints = np.array(listed, dtype=np.int64)
         found = [SUCCESS] * len(rows)
         undecided = np.arange(len(rows))
@@ -346,7 +350,7 @@ class Recheck:
                 try:
                     found_here = plugin.filter(state, self._pod, Nodes(self._cluster, rows[undecided]))
                 except PluginError as error:
-                    # Here it fails the search for victims, not the pod.
+                    # An error here fails the search for victims, not the pod.
                     for place in undecided.tolist():
                         found[place] = Status.error(str(error))._replace(plugin=error.plugin)
                     break
@@ -364,7 +368,7 @@ class Recheck:
 
 
 def is_fixed(plugin: FilterPlugin) -> bool:
-    """Whether no pod that comes to a node or leaves it changes what the filter says of the node."""
+    """Whether the filter's answer for a node cannot change when pods come to it or leave it."""
     return plugin.reads is not None and not plugin.reads & CHANGED_BY_PODS
 
 
@@ -386,14 +390,14 @@ def _describe(plugin: FilterPlugin, verdict: Verdict, code: int) -> Status:
 
 
 def recheck_of(evaluation: Evaluation, nominations: Nominations) -> Recheck:
-    """The evaluation's filters, to be run in trials."""
+    """Prepare the evaluation's filters for trials."""
     return Recheck(
         evaluation.plan, evaluation.state, evaluation.pod, evaluation.skipped, evaluation.cluster, nominations
     )
 
 
 class _Known:
-    """Which rows reject one kind of pod because of pods nominated to them, and which rows are to be checked again."""
+    """The rows that reject one kind of pod because of nominated pods, and the rows to check again."""
 
     __slots__ = ("memory", "unchecked")
 
@@ -403,7 +407,7 @@ class _Known:
 
 
 class NominatedPodsCheck:
-    """Rejects the nodes that a pod fits now but would not fit besides the pods nominated to them."""
+    """Rejects nodes that a pod fits now, but would not fit next to the pods nominated to them."""
 
     MOST_KINDS = 256
 
@@ -412,7 +416,7 @@ class NominatedPodsCheck:
         self._known: RecentlyUsed[_Known] = RecentlyUsed(self.MOST_KINDS)
 
     def apply(self, evaluation: Evaluation, *, everywhere: bool) -> None:
-        """Check the feasible rows; with `everywhere`, also those rejected anyway, where the reason may be another."""
+        """Check the feasible rows; with `everywhere`, also the rejected rows, for which the reason may change."""
         if not self._nominations.has_others(evaluation.pod) or evaluation.pre_filter_status is not None:
             return
         recheck = recheck_of(evaluation, self._nominations)
@@ -436,11 +440,11 @@ class NominatedPodsCheck:
         return [row for row in rows if row is not None]
 
     def _remembered(self, evaluation: Evaluation, recheck: Recheck) -> dict[int, Status]:
-        """The rows that reject the pod, with what is known from other pods of its kind."""
+        """The rows that reject the pod, reusing what was found for other pods of its kind."""
         known = self._known.get_or_make((evaluation.plan, evaluation.pod.priority), lambda: _Known(self._changes))
         changed = known.memory.forget_changed()
         known.unchecked.update(self._nominated_rows(evaluation) if changed is None else changed)
-        # Where the pod is nominated itself it does not meet itself, but others of its kind do.
+        # On its own nominated node, the pod does not yield to itself, but other pods of its kind yield to it.
         own_row = evaluation.cluster.rows.get(self._nominations.node_of(evaluation.pod), -1)
         own = {own_row} & known.unchecked
         known.memory.found.update(self._rejected(recheck, list(known.unchecked - own)))

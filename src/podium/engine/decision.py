@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PluginScores:
-    """One plugin's scores per node: as it gave them, brought to 0..100, and times its weight."""
+    """One plugin's scores per node: raw, normalised to 0..100, and weighted."""
 
     plugin: str
     weight: int
     raw: dict[str, int]
     normalized: dict[str, int]
     title: str = field(default="", compare=False)
-    """The heading of the plugin's scores in a table; empty for its name."""
+    """The heading of the plugin's scores in a table; empty to use its name."""
 
     def points(self, node: str) -> int:
-        """What the plugin gives a node, times its weight."""
-        # Go's product wraps around, which scores of old releases can make it do.
+        """The plugin's normalised score of a node times its weight."""
+        # Go's product wraps around on overflow, which scores of old releases can cause.
         return int64(self.normalized[node] * self.weight)
 
     @property
@@ -42,31 +42,33 @@ class PluginScores:
 
 
 class Eviction(NamedTuple):
-    """Where evicting pods could make room for a pod, as far as that is known without trying."""
+    """Where evicting pods could make room for a pod, as known without a dry run."""
 
     nodes: tuple[str, ...]
-    """Rejected for something that pods there may be to blame for, and with pods that may be evicted for this one."""
+    """Nodes with pods that may be evicted, rejected for a reason that evicting pods may remove."""
     without_victims: int
-    """How many other nodes were rejected for such a thing: no pod there has a lower priority."""
+    """How many other nodes were rejected for a reason of this sort, but have no pod of a lower priority."""
     nobody_because: str = ""
-    """Why no pod is evicted for this one, wherever it is."""
+    """Why the pod may not evict any pod on any node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where a pod goes, or why nowhere. Node names are sorted wherever there are several."""
+    """Where a pod goes, or why it fits nowhere. Lists of node names are sorted."""
 
     pod: str
     node: str | None
     feasible: tuple[str, ...] = ()
     rejected: Mapping[str, Status] = field(default_factory=dict)
-    """Per rejected node, the first filter that rejected it and why; all that did where a release collects them."""
+    """Per rejected node, the status of the first filter that rejected it, or of all where the release collects
+    reasons.
+    """
     absent: Status | None = None
     """The status of nodes that PreFilter excluded before any filter looked at them."""
     narrowed_by: tuple[str, ...] = ()
-    """The plugins whose PreFilter excluded them by naming the only nodes to look at; sorted."""
+    """The plugins whose PreFilter excluded those nodes, by naming the only nodes to check; sorted."""
     scores: tuple[PluginScores, ...] = ()
-    """Empty when nothing was scored, because only one node is feasible or none."""
+    """Empty when nothing was scored, because at most one node is feasible."""
     extender_scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Per extender that scored, the weighted score of each node."""
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -75,39 +77,39 @@ class Decision:
     node_count: int = 0
     pre_filter_message: str = ""
     post_filter_message: str = ""
-    """What PostFilter plugins said, preemption among them, when they were asked and could not help."""
+    """The message of the PostFilter plugins, preemption included, when they ran and could not help."""
     nominated: str | None = None
-    """The node where evicting pods makes room, so that the pod fits once they are gone."""
+    """The node where evicting the victims makes room for the pod."""
     clears_nomination: bool = False
-    """Whether the node that the pod was nominated to so far is no longer of use to it."""
+    """Whether the pod's earlier nomination is to be removed."""
     victims: tuple[str, ...] = ()
-    """The pods to evict there, as namespace/name; up to v1.34 those that are terminating already are among them."""
+    """The pods to evict there, as namespace/name; up to v1.34 they include pods that are terminating already."""
     changes: tuple[ObjectChange, ...] = ()
-    """What PostFilter wants changed: a claim whose devices keep the pod from the nodes that fit gives them back."""
+    """Changes that PostFilter asks for: a claim gives back devices that keep the pod from fitting."""
     candidates: tuple[Candidate, ...] = ()
     """The nodes that preemption chose from."""
     chosen_by: str = ""
-    """What made the nominated node better than the other candidates."""
+    """The criterion that made the nominated node better than the other candidates."""
     eviction: Eviction | None = field(default=None, compare=False)
     """Whether evicting pods could make room; only `Scheduler.decide` finds out, for a pod that fits nowhere."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What plugins reserve for the pod on its node, as plain data: for claims, the devices."""
+    """Plugins' reservations for the pod on its node, as plain data: for claims, the devices."""
     dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Per extender that left out nodes without giving a reason, these nodes."""
+    """Per extender, the nodes it left out without giving a reason."""
     unasked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Per extender that passed nodes it was not asked about, which filters or earlier extenders had rejected, these."""
+    """Per extender, the nodes it passed that filters or earlier extenders had rejected."""
     scored_as_returned_by: tuple[str, ...] = ()
     """The extenders whose Node objects were scored in place of the cluster's: as they sent them, and without pods."""
     kept: tuple[str, ...] = field(default=(), compare=False)
-    """The plugins whose results were known from earlier pods of the same kind, and only brought up to date."""
+    """The plugins that reused results of earlier pods of the same kind, brought up to date."""
     fit_error: FitError = FIT_ERROR
-    """How the release says that a pod fits nowhere."""
+    """How the release words that a pod fits nowhere."""
     error: str = ""
     """Why no decision could be made: a scheduling gate, an unknown scheduler name, a broken plugin or extender."""
 
     @property
     def message(self) -> str:
-        """kube-scheduler's sentence for a pod that fits nowhere; empty for one that does."""
+        """kube-scheduler's sentence for a pod that fits nowhere; empty for a pod that fits."""
         if self.node is not None or self.error:
             return ""
         if not self.node_count:
@@ -124,7 +126,7 @@ class Decision:
         return " ".join(parts)
 
     def reasons(self) -> Counter[str]:
-        """How many nodes each reason was given for."""
+        """The number of nodes per reason."""
         counts: Counter[str] = Counter()
         for status, number in status_counts(self.rejected).items():
             for reason in status.reasons:
@@ -200,7 +202,7 @@ def _status(status: Status) -> dict[str, Any]:
 
 
 class Scored(NamedTuple):
-    """The scores of one plugin, or of one extender, which says only what they come to."""
+    """The scores of one plugin, or of one extender, which gives weighted scores only."""
 
     plugin: str
     weighted: Mapping[str, int]
@@ -216,7 +218,7 @@ class Scored(NamedTuple):
 
 
 def scored(decision: Decision) -> list[Scored]:
-    """Every plugin and extender that scored, in the order they did."""
+    """Every plugin and extender that scored, in the order they ran."""
     plugins = [
         Scored(one.plugin, one.weighted, one.weight, one.raw, one.normalized, one.title) for one in decision.scores
     ]
@@ -224,13 +226,13 @@ def scored(decision: Decision) -> list[Scored]:
 
 
 def ranking(decision: Decision) -> list[str]:
-    """The feasible nodes, best first: the chosen one before those it shares the highest total with."""
+    """The feasible nodes, best first; the chosen node comes before nodes with the same total."""
     totals = decision.totals
     return sorted(decision.feasible, key=lambda node: (-totals.get(node, 0), node != decision.node, node))
 
 
 def runner_up(decision: Decision) -> str | None:
-    """The best node with a lower total than the chosen one; None if there is none."""
+    """The best node with a lower total than the chosen one; None if all have the same total."""
     totals = decision.totals
     best = totals.get(decision.node or "", 0)
     others = [node for node in decision.feasible if totals.get(node, best) < best]
@@ -238,7 +240,9 @@ def runner_up(decision: Decision) -> str | None:
 
 
 def lead(decision: Decision, over: str) -> dict[str, int]:
-    """By how much each plugin put the chosen node ahead of another, or behind; those that made none are left out."""
+    """By how many points each plugin put the chosen node ahead of another (negative: behind); equal scores are left
+    out.
+    """
     chosen = decision.node or ""
     points = {one.plugin: one.points(chosen) - one.points(over) for one in decision.scores}
     points |= {name: scores[chosen] - scores[over] for name, scores in decision.extender_scores.items()}
@@ -246,13 +250,13 @@ def lead(decision: Decision, over: str) -> dict[str, int]:
 
 
 def why(status: Status) -> str:
-    """`NodeResourcesFit: Insufficient cpu`: who rejected, and the reasons."""
+    """The plugin that rejected, and its reasons: `NodeResourcesFit: Insufficient cpu`."""
     reasons = ", ".join(status.reasons) or status.code.value
     return f"{status.plugin}: {reasons}" if status.plugin else reasons
 
 
 def not_looked_at(decision: Decision) -> int:
-    """How many nodes no filter looked at: PreFilter excluded them, or enough others had been found."""
+    """How many nodes no filter checked: PreFilter excluded them, or sampling had found enough feasible nodes."""
     dropped = {node for nodes in decision.dropped.values() for node in nodes}
     return max(decision.node_count - len(decision.feasible) - len(decision.rejected.keys() | dropped), 0)
 
@@ -263,12 +267,12 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class Attempt(NamedTuple):
-    """What was found for a pod on the cluster as it is: a node that fits best, or none. Nothing is placed yet."""
+    """The best node found for a pod, or None if no node fits. Nothing is placed yet."""
 
     pod: Pod
     node: str | None
     evaluation: Evaluation | None = None
-    """None where the pod is known to fit nowhere, or there are no nodes at all."""
+    """None if the pod was known to fit nowhere, or the cluster has no nodes."""
 
     @property
     def feasible_count(self) -> int:
@@ -277,25 +281,25 @@ class Attempt(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Why a pod could not be placed, the plugins that rejected it, and what preemption does about it."""
+    """Why a pod could not be placed, which plugins rejected it, and what preemption does about it."""
 
     message: str
     unschedulable_plugins: frozenset[str] = NO_PLUGINS
     pending_plugins: frozenset[str] = NO_PLUGINS
-    """Those that only asked the pod to wait."""
+    """The plugins that only asked the pod to wait."""
     nominated: str | None = None
     """The node where evicting the victims makes room."""
     clears_nomination: bool = False
     victims: tuple[str, ...] = ()
     """The pods to evict, as namespace/name."""
     changes: tuple[ObjectChange, ...] = ()
-    """What is to be changed so that the pod may fit the next time."""
+    """The changes to make so that the pod may fit next time."""
     is_error: bool = False
-    """Whether something went wrong, rather than the pod fitting nowhere."""
+    """Whether an error occurred, as opposed to a pod that fits nowhere."""
 
     @classmethod
     def of(cls, decision: Decision) -> Diagnosis:
-        """The diagnosis of a pod that was decided, PostFilter included, and got no node."""
+        """The diagnosis of a pod that got no node, from its decision with PostFilter."""
         if decision.error or not decision.node_count:
             return cls.of_error(decision.error) if decision.error else cls(decision.message, clears_nomination=True)
         unschedulable, pending = _rejecting_plugins(decision)
@@ -311,12 +315,12 @@ class Diagnosis(NamedTuple):
 
     @classmethod
     def of_error(cls, message: str) -> Diagnosis:
-        """The diagnosis of a pod that could not be decided, because something went wrong."""
+        """The diagnosis of a pod that could not be decided because of an error."""
         return cls(message, clears_nomination=True, is_error=True)
 
     @classmethod
     def of_status(cls, status: Status) -> Diagnosis:
-        """The diagnosis of a pod that a plugin turned down on the node that had been chosen."""
+        """The diagnosis of a pod that a plugin rejected on the chosen node."""
         if not status.code.rejects:
             return cls.of_error(status.message)
         plugins = frozenset((status.plugin,))

@@ -1,6 +1,4 @@
-"""A release of kube-scheduler as the engine knows it: its rules, how it is configured, and the objects that crash
-it.
-"""
+"""A release of kube-scheduler for the engine: its rules, its configuration, and the objects that crash it."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from podium.engine.decision import Decision
 
 CURRENT = NEWEST
-"""The release that decides unless another one is asked for."""
+"""The release that is used by default."""
 OLD_RELEASES = ("v1.8", "v1.14", "v1.18")
 _OLD_RELEASES_HOME = "podium.releases.release"
 
@@ -35,41 +33,41 @@ DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER = "DefaultProvider", "ClusterAutos
 PROVIDERS = (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER)
 
 Config = KubeSchedulerConfiguration | Mapping[str, Any] | None
-"""A configuration, the dict that a file of one holds, or None for the release's defaults."""
+"""A configuration, the dict from a configuration file, or None for the release's defaults."""
 
 
 class FitError(NamedTuple):
-    """The sentence for a pod that fits nowhere: its beginning, and how often each reason was given."""
+    """How a release words that a pod fits nowhere: the beginning, and the count of each reason."""
 
     head: str = "0/{nodes} nodes are available:"
     reason: str = "{count} {reason}"
 
 
 FIT_ERROR = FitError()
-"""The sentence of all releases since v1.14."""
+"""The wording of all releases since v1.14."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseBehaviour:
-    """How the engine behaves for a release; the defaults are those of the current ones."""
+    """How the engine behaves for a release; the defaults are those of the current releases."""
 
     collects_all_reasons: bool = False
-    """Every filter looks at every node, rather than only until one rejects it."""
+    """Every filter checks every node; otherwise a node is done once one filter rejects it."""
     scores_single_node: bool = False
-    """A node is scored even if it is the only feasible one."""
+    """A node is scored even if it is the only feasible node."""
     score_range: tuple[int, int] | None = (0, 100)
-    """What scores are held to after normalising; None for nothing."""
+    """The allowed range of normalised scores; None if the release does not check them."""
     samples_nodes: bool = True
-    """Large clusters may be looked at in part, where the user asks for that."""
+    """Whether the user can ask for sampling, which evaluates only part of a large cluster."""
     tie_break: str = "random"
-    """How one of several best nodes is taken, unless the user says."""
+    """How to choose among several best nodes, unless the user says."""
     fit_error: FitError = FIT_ERROR
     extender: type[Extender] = Extender
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line and the environment of a scheduler say; the current releases have feature gates alone."""
+    """The command line and environment of a scheduler; for current releases, the feature gates only."""
 
     provider: str = DEFAULT_PROVIDER
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
@@ -77,7 +75,7 @@ class Options:
 
     @property
     def packs(self) -> bool:
-        """Whether the provider prefers nodes that are full already; InputError for one that is not known."""
+        """Whether the provider prefers nodes that are already full; InputError for an unknown provider."""
         if self.provider not in PROVIDERS:
             raise InputError(f"algorithm provider {self.provider!r} is unknown; use {' or '.join(PROVIDERS)}")
         return self.provider == CLUSTER_AUTOSCALER_PROVIDER
@@ -92,9 +90,9 @@ class Setup:
     rules: Rules = NEWEST_RULES
     behaviour: ReleaseBehaviour
     effective: Mapping[str, Any]
-    """Predicates (or filters) and priorities (or scores) by name, as configured."""
+    """The configured predicates (or filters) and priorities (or scores), by name."""
     warnings: tuple[str, ...] = ()
-    """What the configuration says and the release passes over or would refuse, a line each."""
+    """One line for each setting that the release ignores or would refuse."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,24 +101,24 @@ class Release:
 
     name: str
     version: str
-    """The very release whose decisions were recorded to compare with."""
+    """The patch release whose recorded decisions Podium is compared with."""
     reads: str = "KubeSchedulerConfiguration"
-    """The kind of object that configures it."""
+    """The kind of object that configures the release."""
     rules: Rules
     behaviour: ReleaseBehaviour = ReleaseBehaviour()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def is_old(self) -> bool:
-        """Whether it is of the generations before v1.29."""
+        """Whether the release is older than v1.29."""
         return self.name in OLD_RELEASES
 
     def knows(self, document: object) -> bool:
-        """Whether a configuration found among objects is meant for this release, right or wrong."""
+        """Whether a configuration found among objects is meant for this release, valid or not."""
         return True
 
     def with_feature_gates(self, gates: Mapping[str, bool]) -> Release:
-        """The same release with feature gates switched; InputError for one that it does not have, or locks."""
+        """The same release with feature gates switched; InputError for a gate that it does not have or locks."""
         if not gates:
             return self
         asked = {**self.feature_gates, **gates}
@@ -131,7 +129,9 @@ class Release:
         return decision.to_dict()
 
     def set_up(self, document: Config = None, *, options: Options | None = None, registry: Registry = IN_TREE) -> Setup:
-        """What a scheduler of this release runs with; `registry` may have plugins of the user's besides Podium's."""
+        """Set up what a scheduler of this release runs with; `registry` may contain the user's plugins besides
+        Podium's.
+        """
         if options is not None and options.feature_gates:
             return self.with_feature_gates(options.feature_gates).set_up(document, registry=registry)
         known = registry.points_in(self.rules)
@@ -172,16 +172,16 @@ def _current(name: str) -> Release:
 
 
 class FoundRelease(NamedTuple):
-    """The release that nodes are of, and a sentence about how it was found."""
+    """The release of the nodes, and a sentence about how it was found."""
 
     release: str
     said: str
 
 
 def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
-    """The newest release that a kubelet is of: the scheduler is never older than that.
+    """The newest release among the kubelets: the scheduler is never older than a kubelet.
 
-    InputError where no kubelet says, or where it is older than all current releases.
+    InputError if no kubelet states its version, or if it is older than all current releases.
     """
     versions = Counter(name for node in nodes if (name := short_name(node.status.node_info.kubelet_version)))
     if not versions:
@@ -201,7 +201,7 @@ def release_of_nodes(nodes: Iterable[Node]) -> FoundRelease:
 
 
 def release_of(release: AnyRelease) -> Release:
-    """The release of a name; InputError for one that Podium is not."""
+    """The release with this name; InputError for a release that Podium does not support."""
     if isinstance(release, Release):
         return release
     name = short_name(release) or release
@@ -215,7 +215,7 @@ def release_of(release: AnyRelease) -> Release:
 
 
 def known_crashes(objects: Iterable[Object], rules: Rules) -> list[str]:
-    """A sentence for each object that may make the scheduler of a release end."""
+    """One sentence for each object that may crash the scheduler of a release."""
     if not rules.scores_storage_capacity:
         return []
     found = []
@@ -228,9 +228,9 @@ def known_crashes(objects: Iterable[Object], rules: Rules) -> list[str]:
 
 
 def crashing_resources(objects: Iterable[Object], config: KubeSchedulerConfiguration, rules: Rules) -> list[str]:
-    """A sentence for each resource that NodeResourcesBalancedAllocation crashes the scheduler for, by its arguments.
+    """One sentence for each resource in NodeResourcesBalancedAllocation's arguments that crashes the scheduler.
 
-    The plugin has nothing to evaluate the expressions of a device class with.
+    The plugin lacks what it needs to evaluate the expressions of a device class.
     """
     if not rules.device_extended_resources:
         return []
@@ -249,7 +249,7 @@ def crashing_resources(objects: Iterable[Object], config: KubeSchedulerConfigura
 
 
 def named_by_annotation(claim: PersistentVolumeClaim) -> bool:
-    """Whether only the old annotation says of which storage class a claim is."""
+    """Whether only the old annotation names the claim's storage class."""
     return claim.spec.storage_class_name is None and BETA_STORAGE_CLASS in claim.metadata.annotations
 
 

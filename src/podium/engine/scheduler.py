@@ -17,7 +17,7 @@ from podium.engine._feasible_rows import Ranking, ScoredRows
 from podium.engine._recheck import NominatedPodsCheck, Nominations, RowChangeLog
 from podium.engine.decision import Attempt, Decision, Diagnosis, PluginScores
 from podium.engine.plan.plan import Plan, Plans
-from podium.engine.preemption.search import CLEAR, Preempted, Preemption, Surroundings, outlook
+from podium.engine.preemption.search import CLEAR, Preempted, Preemption, SharedSearchState, outlook
 from podium.engine.release import CURRENT, AnyRelease, Options, Setup, release_of
 from podium.engine.release import Config as Config
 from podium.engine.select import First, Sampling, TieBreak, tie_break
@@ -29,7 +29,7 @@ from podium.plugins import IN_TREE
 
 
 class SchedulerKeywords(TypedDict, total=False):
-    """The keyword arguments of everything that makes a scheduler; `SchedulerOptions` says what each means."""
+    """The keyword arguments of every function that creates a scheduler; `SchedulerOptions` documents them."""
 
     registry: Registry
     release: AnyRelease
@@ -43,7 +43,7 @@ class SchedulerKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerOptions:
-    """A configuration, a release, and how to decide where both leave it open."""
+    """A configuration, a release, and the choices that both leave open."""
 
     config: Config = None
     registry: Registry = field(default_factory=lambda: IN_TREE)
@@ -52,31 +52,33 @@ class SchedulerOptions:
     options: Options | None = None
     """The command line and environment of an old release's scheduler."""
     tie_break: TieBreak | str | None = None
-    """How one of several best nodes is taken: random, first, round-robin ...; None for what the release does."""
+    """How to choose among several best nodes: random, first, round-robin ...; None for the release's own way."""
     seed: int = 0
-    """Of everything that is drawn at random."""
+    """The seed of all random choices."""
     sampling: Literal["all", "upstream"] = "all"
-    """`upstream` looks at part of the nodes of a large cluster, as kube-scheduler does; `all` at every node."""
+    """`upstream` evaluates part of the nodes of a large cluster, as kube-scheduler does; `all` evaluates every node."""
     equivalence_cache: bool = True
-    """Whether results are kept from pod to pod. Without, every pod is decided from scratch: the same, but slower."""
+    """Whether results are kept from pod to pod. If not, every pod is decided from scratch: same decisions, but
+    slower.
+    """
     assume_volumes: bool = False
-    """Whether storage is ignored: every volume is taken to be there and usable everywhere."""
+    """Whether to ignore storage: every volume is assumed to exist and to be usable on every node."""
 
     @classmethod
     def of(cls, config: Config | SchedulerOptions, **keywords: Unpack[SchedulerKeywords]) -> SchedulerOptions:
-        """The options that a configuration and keyword arguments come to; keywords override given options."""
+        """Combine a configuration and keyword arguments; keywords override the given options."""
         if isinstance(config, SchedulerOptions):
             return replace(config, **keywords) if keywords else config
         return cls(config=config, **keywords)
 
     @classmethod
     def steady(cls, config: Config | SchedulerOptions, **keywords: Unpack[SchedulerKeywords]) -> SchedulerOptions:
-        """As `of`, but ties go to the smallest name unless asked otherwise, so that answers stay the same."""
+        """Like `of`, but ties go to the smallest name unless asked otherwise, so that answers are reproducible."""
         options = cls.of(config, **keywords)
         return options if options.tie_break is not None else replace(options, tie_break="first")
 
     def set_up(self) -> Setup:
-        """What a scheduler with these options runs with: configuration, plugins, and the ways of its release."""
+        """The configuration, plugins and release behaviour that a scheduler with these options runs with."""
         return release_of(self.release).set_up(self.config, options=self.options, registry=self.registry)
 
 
@@ -95,10 +97,10 @@ class Scheduler:
     ) -> None:
         """`keywords` are the fields of `SchedulerOptions`: registry, release, tie_break, seed and so on."""
         self.options = options = SchedulerOptions.of(config, **keywords)
-        # How the old releases preempt is not there.
+        # Preemption of the old releases is not implemented.
         self._is_old = release_of(options.release).is_old
         self.setup = setup = options.set_up()
-        """What the scheduler runs with: its configuration, its plugins, and the ways of its release."""
+        """The scheduler's configuration, plugins and release behaviour."""
         settings = ignoring(setup.config, STORAGE_PLUGINS) if options.assume_volumes else setup.config
         self.cluster, self.config, behaviour = cluster, settings, setup.behaviour
         self.frameworks = {
@@ -114,7 +116,7 @@ class Scheduler:
         self.extenders = [behaviour.extender(extender) for extender in settings.extenders]
         self._sampling = Sampling(settings, adaptive=options.sampling == "upstream" and behaviour.samples_nodes)
         self.nominations = Nominations(p for p in cluster.pending.values() if p.spec.scheduler_name in self.frameworks)
-        """The pods that wait for a node; pending pods of the cluster may say so in their status."""
+        """The nominated pods, including pending pods of the cluster that have a nomination in their status."""
         changes = RowChangeLog(cluster, self.nominations)
         self._failed = (
             FailedKinds(cluster, self.nominations, self.frameworks, self.extenders, self._plan_of, changes)
@@ -123,7 +125,7 @@ class Scheduler:
         )
         self._nominated_pods_check = NominatedPodsCheck(self.nominations, changes)
         self._preemption = Preemption(
-            Surroundings(self.nominations, changes, self.extenders, self._tie_break, options.seed)
+            SharedSearchState(self.nominations, changes, self.extenders, self._tie_break, options.seed)
         )
 
     def close(self) -> None:
@@ -132,7 +134,7 @@ class Scheduler:
             extender.close()
 
     def framework_of(self, pod: Pod) -> Framework:
-        """The profile that is responsible for the pod."""
+        """The profile that schedules the pod."""
         framework = self.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             known = ", ".join(self.frameworks)
@@ -145,8 +147,8 @@ class Scheduler:
     def decide(self, pod: Pod, *, preempt: bool = False) -> Decision:
         """Where the pod would go now, with every node's status and every plugin's score; changes nothing.
 
-        With `preempt`, a pod that fits nowhere goes on to PostFilter: the decision then says where evicting which pods
-        would make room.
+        With `preempt`, PostFilter runs for a pod that fits nowhere: the decision then names the node and the pods whose
+        eviction would make room.
         """
         before = self.save()
         decision, _ = self._explained(pod, preempt)
@@ -158,9 +160,9 @@ class Scheduler:
     def place(self, pod: Pod, *, preempt: bool = False, evict: bool = True, bind: bool = True) -> Decision:
         """Decide the pod, with all reasons, and put it on its node.
 
-        With `preempt`, a pod that fits nowhere is nominated to the node where evicting pods makes room, and the victims
-        are gone at once; without `evict` they stay until the caller removes them. Without `bind` it is left at what the
-        plugins reserve: a claim that the pod got devices for is not yet of use to others.
+        With `preempt`, a pod that fits nowhere is nominated to the node where evicting pods makes room. The victims are
+        removed at once, or without `evict` stay until the caller removes them. Without `bind`, plugins only reserve:
+        other pods cannot use a claim yet that got its devices for this pod.
         """
         decision, evaluation = self._explained(pod, preempt)
         if evaluation is not None and decision.node is not None:
@@ -177,10 +179,10 @@ class Scheduler:
         return decision
 
     def schedule(self, pod: Pod, *, preempt: bool = False) -> str | None:
-        """Decide the pod and put it on its node: what `place` does, without collecting reasons.
+        """Decide the pod and put it on its node, like `place`, but without collecting reasons.
 
-        With `preempt`, a pod that fits nowhere takes the place of others, if evicting them makes room for it. None if
-        the pod fits nowhere; `message` then says why. Raises where a decision reports an error.
+        With `preempt`, a pod that fits nowhere replaces other pods, if evicting them makes room for it. None if the pod
+        fits nowhere; `message` then says why. Raises where a decision would report an error.
         """
         with PLUGIN_FAULTS:
             evaluation, row = self._find_or_make_room(pod) if preempt else self._find(pod)
@@ -194,7 +196,7 @@ class Scheduler:
         return self.cluster.names[row]
 
     def message(self, pod: Pod) -> str:
-        """Why the pod fits nowhere as things are, in kube-scheduler's sentence; or why it cannot be decided."""
+        """Why the pod fits nowhere now, in kube-scheduler's sentence, or why it cannot be decided."""
         failed = self._failed.find(pod) if self._failed else None
         decision = failed.decision if failed else None
         if decision is None:
@@ -208,7 +210,8 @@ class Scheduler:
     def score(self, pod: Pod) -> ScoredRows:
         """The scores of the nodes that fit the pod, as arrays and without reasons; changes nothing.
 
-        No scores where a single node fits and the release scores none then. Raises where a decision reports an error.
+        There are no scores if a single node fits and the release does not score it. Raises where a decision would
+        report an error.
         """
         before = self.save()
         try:
@@ -226,16 +229,16 @@ class Scheduler:
     def attempt(self, pod: Pod) -> Attempt:
         """Find the best node for the pod, without placing it and without collecting reasons.
 
-        Pods of one kind fail alike until something changes, so that is found out once.
+        A failure is remembered: pods of one kind fail alike until something changes.
         """
         with PLUGIN_FAULTS:
             evaluation, row = self._find(pod)
         return Attempt(pod, None if row is None else self.cluster.names[row], evaluation)
 
     def assume(self, attempt: Attempt) -> Status:
-        """Place the pod of an attempt on the node found, and let plugins reserve what it needs there.
+        """Place the pod of an attempt on its node, and let plugins reserve what it needs there.
 
-        If one of them cannot, the pod is where it was before, and the status says why.
+        If a plugin cannot reserve, the pod is back where it was before, and the status says why.
         """
         if attempt.evaluation is None or attempt.node is None:
             raise InputError(f"pod {attempt.pod.key}: there is no node to put it on")
@@ -243,14 +246,14 @@ class Scheduler:
             return self._put(attempt.evaluation, self.cluster.rows[attempt.node])
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Let the plugins undo what they reserved for an assumed pod, in reverse order; the pod itself stays."""
+        """Let the plugins undo their reservations for an assumed pod, in reverse order; the pod itself stays."""
         for plugin in reversed(self.framework_of(pod).reserve):
             plugin.unreserve(state, pod, node_name)
 
     def diagnose(self, pod: Pod) -> Diagnosis:
-        """Why the pod, for which an attempt found no node, fits nowhere, and what PostFilter can do about it.
+        """Why a pod without a feasible node fits nowhere, and what PostFilter can do about it.
 
-        It is up to the caller to nominate the pod and to evict the victims.
+        The caller nominates the pod and evicts the victims.
         """
         failed = self._failed.find(pod) if self._failed else None
         if failed and failed.diagnosis:
@@ -265,16 +268,16 @@ class Scheduler:
         return diagnosis
 
     def known_diagnosis(self, pod: Pod) -> Diagnosis | None:
-        """What `diagnose` would say of a pod that is known to fit nowhere now; None if that is not known."""
+        """The result of `diagnose` for a pod that is known to fit nowhere now; None if that is not known."""
         failed = self._failed.find(pod) if self._failed else None
         return failed.diagnosis if failed else None
 
     def save(self) -> tuple[Any, ...]:
-        """What later choices depend on besides the cluster, to be given to `restore`."""
+        """The state besides the cluster that later choices depend on; pass it to `restore`."""
         return self._tie_break.save(), self._sampling.save(), self._preemption.save()
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        """Let later choices go on from where they were saved."""
+        """Reset the state that later choices depend on to a saved one."""
         tie_break, sampling, preempting = saved
         self._tie_break.restore(tie_break)
         self._sampling.restore(sampling)
@@ -283,14 +286,16 @@ class Scheduler:
     # -- how -------------------------------------------------------------------------------------------------------
 
     def _find(self, pod: Pod) -> tuple[Evaluation | None, int | None]:
-        """The row to take, without collecting reasons; None if no node fits, and no evaluation if that was known."""
+        """The row to place the pod on, without collecting reasons; None if no node fits. The evaluation is None if that
+        was known already.
+        """
         failed = self._failed
         if failed is not None and failed.are_any and failed.find(pod, look_again=True) is not None:
             return None, None
         start = self._sampling.start
         evaluation, extended = self._evaluate(pod, everywhere=False)
         row = None if evaluation is None else self._select(evaluation, extended)
-        # Had the sampling moved on, the next pod of this kind would have to move it on, too.
+        # Not if sampling moved its start: the next pod of this kind would have to move it as well.
         if row is None and failed is not None and self._sampling.start == start:
             failed.add(pod)
         return evaluation, row
@@ -307,7 +312,7 @@ class Scheduler:
             return Decision(pod.key, None, error=str(error), node_count=nodes), None
 
     def _explain(self, evaluation: Evaluation, extended: ExtenderRound, preempt: bool) -> Decision:
-        """The decision with every number and reason that led to it; with `preempt`, what PostFilter makes of it."""
+        """The decision with all scores and reasons; with `preempt`, also the result of PostFilter."""
         key, names = evaluation.pod.key, self.cluster.names
         rejected = self._rejected(evaluation, extended)
         rows = evaluation.feasible.rows.tolist() if evaluation.feasible.count else ()
@@ -337,7 +342,7 @@ class Scheduler:
         return Decision(key, **found, **chosen, details=_details(evaluation, chosen["node"]))
 
     def _find_or_make_room(self, pod: Pod) -> tuple[Evaluation | None, int | None]:
-        """The row to take, if need be once pods there are evicted; None if that helps nowhere."""
+        """The row to place the pod on, after evicting pods there if necessary; None if that helps nowhere."""
         evaluation, extended = self._evaluate(pod, everywhere=True)
         row = None if evaluation is None else self._select(evaluation, extended)
         if evaluation is None or row is not None:
@@ -352,14 +357,14 @@ class Scheduler:
         return self._preemption.attempt(rejected, absent, evaluation, self.framework_of(evaluation.pod))
 
     def _absent(self, evaluation: Evaluation, looked_at: int) -> Status | None:
-        """The status of the nodes that no filter looked at; None if there are none."""
+        """The status of nodes that no filter checked; None if the filters checked all nodes."""
         absent = evaluation.absent if self.setup.rules.counts_absent_nodes else None
         if absent is None and looked_at < self.cluster.node_count:
             absent = Status.unresolvable()
         return absent
 
     def _rejected(self, evaluation: Evaluation, extended: ExtenderRound) -> Mapping[str, Status]:
-        """Why nodes were rejected; by PreFilter as well, in releases that note that for every node."""
+        """Why nodes were rejected, by PreFilter as well in releases that record that for every node."""
         names, by_pre_filter = self.cluster.names, evaluation.pre_filter_status
         if by_pre_filter is not None and not self.setup.rules.counts_absent_nodes:
             statuses = dict.fromkeys(self.cluster.rows.values(), by_pre_filter)
@@ -372,7 +377,7 @@ class Scheduler:
         return {names[row]: statuses[row] for row in sorted(statuses, key=names.__getitem__)}
 
     def _choose(self, evaluation: Evaluation, extended: ExtenderRound) -> dict[str, Any]:
-        """Score the feasible nodes and take one, keeping every number."""
+        """Score the feasible nodes and choose one, keeping all scores."""
         found = self._score(evaluation, extended)
         names = [self.cluster.names[row] for row in found.rows.tolist()]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
@@ -395,7 +400,7 @@ class Scheduler:
         }
 
     def _score(self, evaluation: Evaluation, extended: ExtenderRound) -> ScoredRows:
-        """Every score of the feasible rows, and what they come to."""
+        """All scores of the feasible rows, and their totals."""
         ranking = self._rank(evaluation, extended)
         rows = evaluation.feasible.rows
         totals = np.full(len(rows), int(evaluation.plan.outline.scores_one and not self.extenders), dtype=np.int64)
@@ -407,7 +412,7 @@ class Scheduler:
         return ScoredRows(rows, scores, totals, ranking.best)
 
     def _put(self, evaluation: Evaluation, row: int) -> Status:
-        """Place the pod and let plugins reserve what it needs; back to where it was if one cannot."""
+        """Place the pod and let plugins reserve what it needs; undo it if a plugin cannot."""
         self.cluster.place(evaluation.pod, row, evaluation.state.info)
         self.nominations.forget(evaluation.pod)
         if not evaluation.plan.outline.reserve:
@@ -418,7 +423,9 @@ class Scheduler:
         return status
 
     def _settle(self, evaluation: Evaluation, node_name: str) -> None:
-        """Let a placed pod count as bound: a claim that it got devices for has them for the next pod, too."""
+        """Treat a placed pod as bound: the devices of its claims become available to other pods that share the
+        claims.
+        """
         for plugin in evaluation.plan.outline.reserve:
             plugin.settle(evaluation.state, evaluation.pod, node_name)
 
@@ -434,7 +441,7 @@ class Scheduler:
         return SUCCESS
 
     def _select(self, evaluation: Evaluation, extended: ExtenderRound) -> int | None:
-        """The row to take, without collecting reasons."""
+        """The row to place the pod on, without collecting reasons."""
         count = evaluation.feasible.count
         if count == 0:
             return None
@@ -458,7 +465,7 @@ class Scheduler:
     def _evaluate(self, pod: Pod, *, everywhere: bool) -> tuple[Evaluation | None, ExtenderRound]:
         """Filter, sample and ask the extenders; None for a cluster without nodes.
 
-        With `everywhere`, the evaluation can say of every node why it was rejected.
+        With `everywhere`, the evaluation can tell for every node why it was rejected.
         """
         extended = NO_EXTENDERS
         if self.extenders:
@@ -468,7 +475,7 @@ class Scheduler:
         if not self.cluster.node_count:
             return None, extended
         cluster = self.cluster
-        # Schedulers of several releases may take turns on one cluster.
+        # Schedulers of several releases may alternate on one cluster.
         if cluster.infos.rules is not self._rules:
             cluster.count_as(self._rules)
         info = cluster.info_of(pod)
@@ -495,7 +502,9 @@ class Scheduler:
                 raise PluginError(plugin.name, f"keeps the pod out of the queue: {status.message}")
 
     def _on_nominated(self, evaluation: Evaluation, node_name: str, extended: ExtenderRound) -> Evaluation | None:
-        """The evaluation of the node that the pod is nominated to, if it fits there: no other node is looked at."""
+        """The evaluation of the node that the pod is nominated to; None if the pod does not fit there. If it fits, no
+        other node is checked.
+        """
         row = self.cluster.rows.get(node_name)
         if row is None or not evaluation.feasible.has(row):
             return None
@@ -508,7 +517,7 @@ class Scheduler:
 
 
 def _details(evaluation: Evaluation, node_name: str) -> dict[str, Any]:
-    """What plugins would reserve on a node."""
+    """The plugins' reservations on a node."""
     found: dict[str, Any] = {}
     for plugin in evaluation.plan.outline.reserve:
         found |= plugin.details(evaluation.state, evaluation.pod, node_name)

@@ -1,4 +1,4 @@
-"""How many nodes are evaluated (sampling), and which of several best nodes is taken (tie-breaking)."""
+"""Sampling (how many nodes are evaluated) and tie-breaking (which of several best nodes is chosen)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ FEWEST_PERCENT = 5
 class Sampling:
     """Stops after enough feasible nodes, and starts the next pod where this one stopped.
 
-    All nodes are evaluated unless the configuration asks for a percentage; with `adaptive`, 0 means kube-scheduler's
-    own percentage, which shrinks as clusters grow.
+    All nodes are evaluated unless the configuration sets a percentage; with `adaptive`, 0 means kube-scheduler's own
+    percentage, which shrinks as clusters grow.
     """
 
     def __init__(self, config: KubeSchedulerConfiguration, *, adaptive: bool) -> None:
         self._percentage = config.percentage_of_nodes_to_score
         self._adaptive = adaptive
         self.start = 0
-        """Where in the order of the nodes the next pod starts."""
+        """The position in the node order where the next pod starts."""
         self._order: tuple[int, Ints] = (-1, np.zeros(0, dtype=np.int64))
 
     def save(self) -> int:
-        """Where the next pod starts, to be given to `restore`."""
+        """The position where the next pod starts; pass it to `restore`."""
         return self.start
 
     def restore(self, saved: int) -> None:
         self.start = saved
 
     def apply(self, evaluation: Evaluation, framework: Framework, extenders: Sequence[Extender]) -> None:
-        """Leave of the evaluation what would have been looked at."""
+        """Limit the evaluation to the nodes that kube-scheduler would have checked."""
         wanted = self._wanted(evaluation, framework, extenders)
         if wanted is None or evaluation.pre_filter_status is not None:
             return
@@ -55,7 +55,7 @@ class Sampling:
         is_feasible = np.zeros(cluster.columns.size, dtype=np.bool_)
         is_feasible[evaluation.feasible.rows] = True
         found = np.cumsum(is_feasible[rotated])
-        # It is one feasible node too many that ends the search, so nodes before that one were still looked at.
+        # The search ends at the first feasible node too many, so all nodes before that one were checked.
         seen = rotated[: int(np.searchsorted(found, wanted + 1))]
         self.start = (self.start + len(seen)) % cluster.node_count
         evaluation.sample(np.sort(seen))
@@ -78,7 +78,7 @@ class Sampling:
         return max(nodes * percentage // 100, FEWEST_NODES)
 
     def _node_order(self, cluster: Cluster) -> Ints:
-        """All rows, one node of each zone in turn."""
+        """All rows, taking one node of each zone in turn."""
         version, order = self._order
         if version != cluster.node_set_version:
             zones: dict[tuple[str, str], list[int]] = {}
@@ -93,12 +93,12 @@ class Sampling:
 
 
 def _zone(labels: dict[str, str]) -> tuple[str, str]:
-    """Region and zone, by their current or their old labels."""
+    """Region and zone, from the current or the old labels."""
     return labels.get(REGION, labels.get(BETA_REGION, "")), labels.get(ZONE, labels.get(BETA_ZONE, ""))
 
 
 class TieBreak(Protocol):
-    """Chooses one of several rows. What the next choice depends on can be saved and restored."""
+    """Chooses one of several rows. Its state can be saved and restored."""
 
     def choose(self, rows: Ints, cluster: Cluster) -> int: ...
 
@@ -108,7 +108,7 @@ class TieBreak(Protocol):
 
 
 class First:
-    """The smallest node name."""
+    """Chooses the smallest node name."""
 
     def choose(self, rows: Ints, cluster: Cluster) -> int:
         return int(rows[cluster.name_order()[rows].argmin()])
@@ -121,7 +121,7 @@ class First:
 
 
 class Random:
-    """Any of them with equal chance, as kube-scheduler; the same seed gives the same choices."""
+    """Chooses at random with equal chance, as kube-scheduler does; the same seed gives the same choices."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
@@ -137,7 +137,7 @@ class Random:
 
 
 class RoundRobin:
-    """One after the other, in the order of the nodes."""
+    """Chooses one after the other, in the order of the nodes."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -155,14 +155,14 @@ class RoundRobin:
 
 
 class RoundRobinDescending(RoundRobin):
-    """One after the other, from the largest name to the smallest: what v1.8 does, which sorts the nodes first."""
+    """Chooses one after the other, from the largest name to the smallest, as v1.8 does, which sorts the nodes first."""
 
     def choose(self, rows: Ints, cluster: Cluster) -> int:
         return super().choose(rows[np.argsort(-cluster.name_order()[rows])], cluster)
 
 
 def tie_break(name: str, seed: int = 0) -> TieBreak:
-    """The tie-break of that name: random, first, round-robin or round-robin-descending."""
+    """The tie-break with this name: random, first, round-robin or round-robin-descending."""
     match name:
         case "random":
             return Random(seed)

@@ -1,4 +1,4 @@
-"""Placing all pending pods one after the other: where each goes, and how full the nodes are afterwards."""
+"""Places all pending pods one after the other, and reports where each goes and how full the nodes are afterwards."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class PlacedClaim:
     pod: str
     """The first pod placed that uses it, as namespace/name."""
     size: str
-    """How much it asks for, as the claim writes it; empty if it does not say."""
+    """The requested storage, as written in the claim; empty if it requests none."""
     storage_class: str
     """Empty for none."""
     outcome: ClaimOutcome
-    """`bound` before, `reserved` for it now, to be `provisioned`, or `undecided` where no plugin binds volumes."""
+    """`bound` before, `reserved` for the pod now, to be `provisioned`, or `undecided` if no plugin binds volumes."""
     volume: str | None = None
     """None for a volume that does not exist yet."""
     node: str | None = None
-    """The node that a volume is provisioned for."""
+    """The node for which a volume is provisioned."""
     topology: Mapping[str, str] = field(default_factory=dict)
-    """Where on that account it is provisioned: the node's labels that its driver goes by, as far as a CSINode says."""
+    """Where the volume is provisioned: the node's labels that the driver uses, if a CSINode lists them."""
 
 
 def placed_claims(cluster: Cluster, placed: Iterable[tuple[Pod, str]]) -> tuple[PlacedClaim, ...]:
@@ -80,7 +80,7 @@ def _placed_claim(
 
 
 def _topology(class_name: str, node_name: str, cluster: Cluster) -> dict[str, str]:
-    """The labels by which a class's driver tells nodes apart, with the values they have on a node."""
+    """The topology labels of a class's driver, with their values on a node."""
     storage_class, csi_node = cluster.store.of(StorageClass).get(class_name), cluster.store.of(CSINode).get(node_name)
     if storage_class is None or csi_node is None or node_name not in cluster.rows:
         return {}
@@ -95,7 +95,7 @@ Amounts = Mapping[str, int]
 
 
 class Placement(NamedTuple):
-    """Where a pod went; without a node, `message` says why nowhere."""
+    """Where a pod went; if it has no node, `message` says why."""
 
     pod: Pod
     node: str | None
@@ -107,7 +107,7 @@ class Placement(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """How much of a node, or of the whole cluster, is requested before and after."""
+    """The resources requested from a node, or from the whole cluster, before and after."""
 
     allocatable: Amounts
     before: Amounts
@@ -116,7 +116,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Every pending pod in the order it was decided, and how full the nodes are before and after."""
+    """Every pending pod in the order of deciding, and how full the nodes are before and after."""
 
     placements: tuple[Placement, ...]
     nodes: Mapping[str, Usage]
@@ -149,7 +149,7 @@ class Simulation:
         return Usage(*sums)
 
     def to_frame(self) -> polars.DataFrame:
-        """A row per pod, in the order they were decided, with its node or why it has none.
+        """One row per pod, in the order of deciding, with its node or the reason why it has none.
 
         Needs polars: the extra `frames`.
         """
@@ -164,7 +164,7 @@ class Simulation:
 
 
 class Queued(NamedTuple):
-    """A pod that waits, since a time in seconds."""
+    """A pod that has been waiting since a time, in seconds."""
 
     pod: Pod
     timestamp: float
@@ -179,11 +179,12 @@ def simulate(
     on_decided: Callable[[Placement], object] = lambda placement: None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> Simulation:
-    """Decide pending pods one after the other, each on what the earlier ones left; the cluster stays as it is.
+    """Decide pending pods one after the other, each on the cluster with the earlier ones placed; `cluster` itself does
+    not change.
 
-    `pods` are those of the cluster that are pending unless given. They are taken in the order of the profile's
-    QueueSort: by priority, then creation, then as they came. Pods of workloads are there once `expand_workloads` has
-    added them. Without `messages` nothing says why a pod fits nowhere, which saves time. `on_decided` is called
+    `pods` defaults to the cluster's pending pods. They are decided in the order of the profile's QueueSort: by
+    priority, then creation, then input order. Pods of workloads exist only after `expand_workloads` has added them.
+    Without `messages`, no reasons are collected for pods that fit nowhere, which saves time. `on_decided` is called
     with each placement. `keywords` are those of `Scheduler`: registry, release, tie_break ...
     """
     cluster = cluster.fork()
@@ -198,7 +199,7 @@ def simulate(
 
 
 def simulation_of(placements: Sequence[Placement], before: Mapping[str, Amounts], cluster: Cluster) -> Simulation:
-    """What came of deciding pods, on a cluster that has them; `before` is what was requested of each node."""
+    """Summarise placements on a cluster that has them; `before` is what was requested from each node."""
     allocatable, after = _amounts(cluster, cluster.columns.allocatable), requested_by_node(cluster)
     nodes = {name: Usage(allocatable[name], before[name], after[name]) for name in sorted(allocatable)}
     placed = ((placement.pod, placement.node) for placement in placements if placement.node is not None)
@@ -215,14 +216,14 @@ def _decide(pod: Pod, scheduler: Scheduler, *, messages: bool) -> Placement:
 
 
 def in_queue_order(pods: Iterable[Pod], scheduler: Scheduler) -> list[Pod]:
-    """The pods in the order they leave the queue; all profiles have the same QueueSort."""
+    """The pods in the order in which they leave the queue; all profiles share one QueueSort."""
     (queue_sort,) = next(iter(scheduler.frameworks.values())).queue_sort
     queued = sorted((Queued(pod, _created(pod)) for pod in pods), key=queue_sort.sort_key)
     return [waiting.pod for waiting in queued]
 
 
 def _created(pod: Pod) -> float:
-    """When the pod was created; one that was not yet, comes after all that were."""
+    """The pod's creation time; pods that are not created yet come last."""
     try:
         return datetime.fromisoformat(pod.metadata.creation_timestamp or "").timestamp()
     except ValueError:
@@ -234,6 +235,6 @@ def requested_by_node(cluster: Cluster) -> Mapping[str, Amounts]:
 
 
 def _amounts(cluster: Cluster, table: Any) -> dict[str, dict[str, int]]:
-    """A table of resources by rows as amounts by node."""
+    """Convert a table of resources by row to amounts by node name."""
     resources = cluster.columns.resources.values
     return {name: dict(zip(resources, table[:, row].tolist(), strict=False)) for name, row in cluster.rows.items()}

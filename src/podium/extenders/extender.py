@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class WireError(ValueError):
-    """An answer that kube-scheduler could not have used; the message says why, on one line."""
+    """An answer that kube-scheduler could not use; the message says why, on one line."""
 
 
 def document(value: Object) -> dict[str, object]:
     """The object as JSON builtins, with `apiVersion` and `kind`.
 
-    Unlike our own encoding this writes defaults such as `schedulerName`: the API server has filled them in
-    by the time an extender sees the object. Quantities become strings, as the API writes them.
+    Unlike our own encoding, this writes defaults like `schedulerName`: the API server has set them by the time an
+    extender sees the object. Quantities become strings, as the API writes them.
     """
     fields = _builtins(value)
     assert isinstance(fields, dict)
@@ -56,7 +56,7 @@ def _fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, str, bool], ...]:
 
 
 def parse(body: bytes) -> object:
-    """The first JSON value in the body; whatever follows it is not looked at, as in Go."""
+    """The first JSON value in the body; anything after it is ignored, as in Go."""
     text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
     if not text:
         raise WireError("the answer is empty")
@@ -81,23 +81,23 @@ def one_line(text: str, limit: int) -> str:
 
 
 def member(value: object, name: str) -> object:
-    """The named member of a JSON object, in any case; None when absent, or when the object is null."""
+    """The named member of a JSON object, ignoring case; None if it is absent, or if the object is null."""
     if value is None:
         return None
     if not isinstance(value, dict):
         raise WireError(f"{_kind(value)} stands where an object with {name} should")
     folded = name.lower()
-    # Spelled twice, the later one counts.
+    # If it occurs twice, the later one counts.
     return next((value[key] for key in reversed(value) if key.lower() == folded), None)
 
 
 def string(value: object, name: str) -> str:
-    """A JSON string; null is the empty string."""
+    """A JSON string; null means the empty string."""
     if value is None:
         return ""
     if not isinstance(value, str):
         raise WireError(f"{name} is {_kind(value)}, not a string")
-    # Half a surrogate pair cannot be printed; Go puts the replacement character in its place.
+    # An unpaired surrogate cannot be printed; Go replaces it by the replacement character.
     return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -111,7 +111,7 @@ def integer(value: object, name: str) -> int:
 
 
 def sequence(value: object, name: str) -> list[object]:
-    """A JSON array; null is the empty one."""
+    """A JSON array; null means an empty one."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -120,7 +120,7 @@ def sequence(value: object, name: str) -> list[object]:
 
 
 def mapping(value: object, name: str) -> dict[str, object]:
-    """A JSON object used as a map; null is the empty one."""
+    """A JSON object used as a map; null means an empty one."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -135,9 +135,9 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """What an extender said of the nodes it was shown.
+    """An extender's answer about the nodes it was sent.
 
-    A node in none of the three was dropped without a word. kube-scheduler counts no reason for it, and does not try
+    A node in none of the three was dropped without a reason. kube-scheduler counts no reason for it, and does not try
     preemption there. `unresolvable` wins over `failed`: no node is in both.
     """
 
@@ -145,19 +145,21 @@ class FilterResult:
     failed: dict[str, str] = field(default_factory=dict)
     unresolvable: dict[str, str] = field(default_factory=dict)
     returned: Mapping[str, Node] = field(default_factory=dict)
-    """The Node objects of the answer by name, if it carried any: kube-scheduler goes on with these, not its own."""
+    """The Node objects of the answer by name, if it has any: kube-scheduler continues with these, not with its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Pods to evict from one node, and how many of them their PodDisruptionBudgets would have protected."""
+    """Pods to evict from one node, and how many of them violate a PodDisruptionBudget."""
 
     pods: list[Pod]
     pdb_violations: int = 0
 
 
 def pod_document(pod: Pod) -> dict[str, object]:
-    """The pod as an extender sees it. Answers name pods by UID, so a pod without one goes by its namespace and name."""
+    """The pod as an extender sees it. Answers name pods by UID; a pod without one is named by its namespace and
+    name.
+    """
     if not pod.metadata.uid:
         pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=pod_uid(pod)))
     return document(pod)
@@ -168,7 +170,7 @@ def pod_uid(pod: Pod) -> str:
 
 
 def node_args(pod: Pod, *, nodes: list[msgspec.Raw] | None = None, names: list[str] | None = None) -> dict[str, object]:
-    """ExtenderArgs, the request of filter and prioritize: encoded nodes, or names for who has a node cache."""
+    """ExtenderArgs, the request of filter and prioritize: encoded nodes, or names for an extender with a node cache."""
     listed = None if nodes is None else {"apiVersion": "v1", "kind": "NodeList", "metadata": {}, "items": nodes}
     return {"Pod": pod_document(pod), "Nodes": listed, "NodeNames": names}
 
@@ -179,7 +181,7 @@ def binding_args(pod: Pod, node_name: str) -> dict[str, object]:
 
 
 def preemption_args(pod: Pod, victims: Mapping[str, Victims], *, by_uid: bool) -> dict[str, object]:
-    """ExtenderPreemptionArgs: victims by UID for who has a cache, as whole pods for who has not."""
+    """ExtenderPreemptionArgs: victims by UID for an extender with a node cache, else as whole pods."""
 
     def listed(node: Victims) -> dict[str, object]:
         pods = [{"UID": pod_uid(victim)} if by_uid else pod_document(victim) for victim in node.pods]
@@ -194,7 +196,7 @@ def preemption_args(pod: Pod, victims: Mapping[str, Victims], *, by_uid: bool) -
 
 
 def read_error(answer: object) -> None:
-    """Raise what the answer's Error field says, if it says anything."""
+    """Raise the error in the answer's Error field, if there is one."""
     if error := string(member(answer, "Error"), "Error"):
         raise WireError(one_line(error, 300))
 
@@ -202,8 +204,8 @@ def read_error(answer: object) -> None:
 def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> FilterResult:
     """ExtenderFilterResult, for the node names that were sent.
 
-    Naming no nodes at all, or answering null, passes none. The name of a node that was not sent is an error; a Node
-    object that was not sent is passed, as kube-scheduler does not compare these with what it sent.
+    An answer without nodes, or null, passes none. The name of a node that was not sent is an error; a Node object that
+    was not sent is passed, as kube-scheduler does not compare these with what it sent.
     """
     read_error(answer)
     unresolvable = _reasons(answer, "FailedAndUnresolvableNodes")
@@ -223,7 +225,7 @@ def read_filter(answer: object, sent: Collection[str], *, by_name: bool) -> Filt
 
 
 def _returned_node(item: object) -> Node:
-    """A node as the extender sent it back. No defaults are filled in: without `allocatable` it has nothing to give."""
+    """A node as the extender sent it back. No defaults are set: without `allocatable` it offers nothing."""
     name = string(member(member(item, "metadata"), "name"), "a node's name")
     try:
         node = msgspec.convert(_without_nulls(item), Node)
@@ -235,7 +237,7 @@ def _returned_node(item: object) -> Node:
 
 
 def _without_nulls(value: object) -> object:
-    """The same value without members that are null: in Go they are as good as absent."""
+    """The same value without null members: in Go they mean the same as absent ones."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -246,7 +248,7 @@ def _reasons(answer: object, name: str) -> dict[str, str]:
 
 
 def read_scores(answer: object, sent: Collection[str]) -> dict[str, int]:
-    """HostPriorityList: a host listed twice counts twice, one that was not sent does not count."""
+    """HostPriorityList: a host listed twice counts twice, a host that was not sent is ignored."""
     scores: dict[str, int] = {}
     for entry in sequence(answer, "the answer"):
         host = string(member(entry, "Host"), "Host")
@@ -257,7 +259,7 @@ def read_scores(answer: object, sent: Collection[str]) -> dict[str, int]:
 
 
 def read_victims(answer: object, pods_by_node: Mapping[str, Iterable[Pod]]) -> dict[str, Victims]:
-    """ExtenderPreemptionResult: the UIDs it names, as the pods that run on that node."""
+    """ExtenderPreemptionResult: the pods on the node with the UIDs that it names."""
     name = "NodeNameToMetaVictims"
     victims: dict[str, Victims] = {}
     for node, listed in mapping(member(answer, name), name).items():
@@ -284,19 +286,19 @@ Answer = TypeVar("Answer")
 
 
 class Extender:
-    """An HTTP extender: each method is one call, and raises ExtenderError when the call fails.
+    """An HTTP extender: each method is one call, and raises ExtenderError if the call fails.
 
-    Making one checks its TLS settings (ConfigError when they are unusable) but does not connect. What `ignorable`
-    means is up to the caller: kube-scheduler ignores failures of filter, preempt and bind from an ignorable extender,
-    and failures of prioritize from any.
+    Creating one checks its TLS settings (ConfigError if they are unusable) but does not connect. The caller handles
+    `ignorable`: kube-scheduler ignores failures of filter, preempt and bind from an ignorable extender, and failures of
+    prioritize from any.
     """
 
     def __init__(self, config: ExtenderConfig) -> None:
-        # Here and not above: the HTTP client is slow to import, and most runs have no extender.
+        # Imported here: the HTTP client is slow to import, and most runs have no extender.
         from podium.extenders.transport import Transport, public_url
 
         self.name = public_url(config.url_prefix)
-        """The urlPrefix, which is how kube-scheduler names an extender; without user, password and query."""
+        """The urlPrefix, by which kube-scheduler names an extender; without user, password and query."""
         self.weight = config.weight
         self.ignorable = config.ignorable
         self._config = config
@@ -334,7 +336,7 @@ class Extender:
         return bool(self._config.preempt_verb)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether a container of the pod asks for a managed resource; always, when the extender manages none."""
+        """Whether a container of the pod requests a managed resource; always True if the extender manages none."""
         if not self._managed:
             return True
         asked = (
@@ -345,7 +347,7 @@ class Extender:
         return any(not self._managed.isdisjoint(resources) for resources in asked)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterResult:
-        """The nodes that the extender passes, out of these; all of them when it has no filter verb."""
+        """The nodes that the extender passes; all of them if it has no filter verb."""
         names = [node.name for node in nodes]
         if not self.is_filter:
             return FilterResult(passed=names)
@@ -353,10 +355,10 @@ class Extender:
         return self._call(self._config.filter_verb, self._node_args(pod, nodes), read)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
-        """Raw scores by node name, meant to be 0 to 10 but not held to it; `weighted` makes node scores of them.
+        """Raw scores by node name, meant to be 0 to 10 but not checked; `weighted` turns them into node scores.
 
-        A node that the extender does not mention is not in the result, and gets nothing from it. Without a
-        prioritize verb every node scores 0.
+        A node that the extender does not mention is missing from the result, and gets nothing. Without a prioritize
+        verb every node scores 0.
         """
         names = [node.name for node in nodes]
         if not self.is_prioritizer:
@@ -365,9 +367,11 @@ class Extender:
         return self._call(self._config.prioritize_verb, self._node_args(pod, nodes), read)
 
     def weighted(self, score: int) -> int:
-        """What a raw score adds to the node's total: scaled from 0..10 to 0..100, times the extender's weight."""
+        """The points that a raw score adds to the node's total: scaled from 0..10 to 0..100, times the
+        extender's weight.
+        """
         total = score * self.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
-        # Extenders may answer any int64, and Go's product wraps around.
+        # Extenders may answer with any int64, and Go's product wraps around.
         return int64(total)
 
     def bind(self, pod: Pod, node_name: str) -> None:
@@ -379,11 +383,11 @@ class Extender:
     def preempt(
         self, pod: Pod, victims: Mapping[str, Victims], pods_by_node: Mapping[str, Iterable[Pod]]
     ) -> dict[str, Victims]:
-        """The nodes on which the extender agrees to preempt, each with the victims it wants.
+        """The nodes on which the extender agrees to preempt, each with the victims it chose.
 
-        `pods_by_node` has the pods on every node of the cluster: the extender may choose victims nobody proposed.
-        It may also return a node without victims. kube-scheduler takes that as a failure, or drops the node when the
-        extender is ignorable.
+        `pods_by_node` has the pods on every node of the cluster: the extender may choose victims that nobody proposed.
+        It may also return a node without victims, which kube-scheduler treats as a failure; if the extender is
+        ignorable, it drops the node.
         """
         if not self.supports_preemption:
             raise ExtenderError(self.name, "has no preemptVerb: it cannot be asked to preempt")
@@ -403,7 +407,7 @@ class Extender:
         return node_args(pod, nodes=[self._encode(node) for node in nodes])
 
     def _encode(self, node: Node) -> msgspec.Raw:
-        """The node's JSON, made once for as long as the node stays the same object."""
+        """The node's JSON, made once as long as the node is the same object."""
         known = self._encoded.get(node.name)
         if known is not None and known[0] is node:
             return known[1]

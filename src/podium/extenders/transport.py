@@ -1,4 +1,4 @@
-"""One HTTP client per extender: posts a body, gives back the body of a 200, raises ExtenderError otherwise."""
+"""One HTTP client per extender: posts a body, returns the body of a 200, raises ExtenderError otherwise."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-
 
 
 def tls_context(config: ExtenderConfig, where: str) -> ssl.SSLContext:
-    """The context to call the extender with: verified against the configured CA, or else the system's.
+    """The TLS context for calls to the extender: verified against the configured CA, or else the system's.
 
-    As in kube-scheduler, `enableHTTPS` without a CA means that the server is not verified; to have an https URL
-    verified by the system's CAs, leave `enableHTTPS` out. Half a client certificate is no client certificate.
+    As in kube-scheduler, `enableHTTPS` without a CA means that the server is not verified; to verify an https URL by
+    the system's CAs, leave out `enableHTTPS`. A client certificate without its key, or a key without its certificate,
+    is ignored.
     """
     tls = config.tls_config
     has_ca = tls is not None and bool(tls.ca_data or tls.ca_file)
@@ -58,7 +59,7 @@ def _system_context() -> ssl.SSLContext:
 def _trusting(tls: TLSConfig, where: str) -> ssl.SSLContext:
     """A context that trusts the configured CA alone, and reads certificates the way Go does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Go takes any certificate in the pool as an anchor, and never reads the host from the subject.
+    # Go accepts any certificate in the pool as an anchor, and never reads the host from the subject.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.hostname_checks_common_name = False
     pem = b"\n".join(_CERTIFICATE.findall(_data_or_file(tls.ca_data, tls.ca_file, "tlsConfig.caFile", where)))
@@ -99,20 +100,20 @@ DEFAULT_TIMEOUT = 5.0
 """Seconds, when the configuration has no httpTimeout."""
 
 MAX_BODY = 64 << 20
-"""How many bytes an answer may have."""
+"""The maximum size of an answer in bytes."""
 
 _IDLE_SECONDS = 90.0
 _MAX_REDIRECTS = 10
 
 
 class Transport:
-    """Posts to one extender. The time allowed covers the whole call, from connecting to the last byte."""
+    """Posts to one extender. The timeout covers the whole call, from connecting to the last byte."""
 
     def __init__(self, config: ExtenderConfig, name: str) -> None:
         self._name = name
         self._prefix = config.url_prefix.rstrip("/")
         self._secrets = _userinfo(config.url_prefix)
-        # As in Go: zero is the default, less than zero is no limit.
+        # As in Go: zero means the default, less than zero means no limit.
         timeout = config.http_timeout or DEFAULT_TIMEOUT
         self._timeout = timeout if timeout > 0 else None
         server_name = config.tls_config.server_name if config.tls_config is not None else ""
@@ -156,7 +157,7 @@ class Transport:
                 received += chunk
                 if len(received) > MAX_BODY:
                     raise self.error(verb, f"answers with more than {MAX_BODY >> 20} MiB")
-                # The client's own limit is per read: a server that drips would never meet it.
+                # The client's own limit is per read: a server that sends slowly would never reach it.
                 if deadline is not None and time.monotonic() > deadline:
                     raise self._late(verb)
                 if response.status_code != httpx2.codes.OK:
@@ -180,19 +181,19 @@ _USERINFO = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?([^/?#]*)@")
 
 
 def public_url(url: str) -> str:
-    """The URL without user, password, query and fragment: what may be shown."""
+    """The URL without user, password, query and fragment, which may be shown."""
     return re.split("[?#]", _USERINFO.sub(r"\1", url), maxsplit=1)[0]
 
 
 def _userinfo(url: str) -> tuple[str, ...]:
-    """What stands for the password in the URL, as written and as sent; nothing when there is none."""
+    """The password in the URL, as written and as sent; empty if there is none."""
     found = _USERINFO.match(url)
     password = found[2].partition(":")[2] if found else ""
     return tuple(dict.fromkeys((password, unquote(password)))) if password else ()
 
 
 def _is_loopback(url: str) -> bool:
-    """Whether the URL names this machine: Go never sends such calls through a proxy, whatever the environment says."""
+    """Whether the URL names this machine: Go never sends these calls through a proxy, whatever the environment says."""
     try:
         host = httpx2.URL(url).host
     except httpx2.InvalidURL:

@@ -1,4 +1,4 @@
-"""Optional promises of a plugin that save time. No plugin needs them, and `check_plugin` verifies those it makes."""
+"""Optional declarations of a plugin that save time. No plugin needs them, and `check_plugin` verifies them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from podium.model import Pod
 
 
 class ForSomePods(Plugin):
-    """A plugin without `reads` that has nothing to do with many pods and can tell which from their spec.
+    """A plugin without `reads` that does not concern many pods, and can tell from the spec which ones.
 
-    Its PreFilter, Filter, PreScore and Reserve are not called for the other pods, nor is its Score if it has a
+    For the other pods its PreFilter, Filter, PreScore and Reserve are not called, nor is its Score if it has a
     PreScore. If they were called, they would have to skip, pass every node and do nothing.
     """
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        """Whether the plugin has anything to do with pods of this spec.
+        """Whether the plugin concerns pods with this spec.
 
         The answer may depend on the pod's spec, labels and namespace, on the objects of the cluster that are neither
         nodes nor pods, and on whether any pod has affinity terms (`cluster.census.with_terms`).
@@ -27,33 +27,33 @@ class ForSomePods(Plugin):
 
     @property
     def scores_other_pods(self) -> bool:
-        """Whether the other pods have a score of 0 on every node, rather than no score."""
+        """Whether the other pods score 0 on every node, as opposed to having no score."""
         return False
 
 
 class ByNodeLabels(Plugin):
-    """A plugin without `reads` whose answer for a node follows from the values of a few of the node's labels.
+    """A plugin without `reads` whose answer for a node depends only on the values of a few of the node's labels.
 
-    It is asked about one node for each combination of their values.
+    It evaluates one node for each combination of these values.
     """
 
     def filter_labels(self, state: CycleState) -> tuple[str, ...] | None:
-        """The labels that decide what `filter` says about a node for this pod; None if more than labels does."""
+        """The labels that determine `filter`'s answer for this pod; None if it depends on more than labels."""
         return None
 
     def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
-        """The labels that decide a node's score for this pod; None if more than labels does.
+        """The labels that determine a node's score for this pod; None if it depends on more than labels.
 
-        `normalize` must then give each score the same result however many nodes have it.
+        `normalize` must then give equal scores the same result, however many nodes have them.
         """
         return None
 
 
 class NormalizesByMax(ScorePlugin):
-    """A score plugin whose highest score becomes 100, or with `reverse` whose zero does.
+    """A score plugin whose highest score is scaled to 100 or, with `reverse`, whose score of 0 is.
 
-    Nodes with equal scores get equal results, however many there are: where all raw scores are equal, the plugin does
-    not change the order of the nodes and is left out until somebody asks for the numbers.
+    Nodes with equal scores get equal results, however many there are. If all raw scores are equal, the plugin does not
+    change the order of the nodes, and is left out until its numbers are asked for.
     """
 
     reverse = False

@@ -25,7 +25,9 @@ NOTHING: Final[dict[str, Any]] = {}
 
 
 class CycleState(dict[str, Any]):
-    """What plugins keep from one extension point to a later one of the same decision, under keys of their choice."""
+    """Data that plugins pass from one extension point to a later one of the same decision, under keys of their
+    choice.
+    """
 
     __slots__ = ("info",)
 
@@ -36,10 +38,10 @@ class CycleState(dict[str, Any]):
 
 
 class PodView:
-    """The pod as `sign` sees it; it notes whether anything but the spec was read.
+    """The pod as `sign` sees it; it records whether anything but the spec was read.
 
     A signature made from the spec alone is computed once for all pods with an equal spec. A signature must not depend
-    on the pod's name, uid, annotations or status: pods that differ in these alone share it.
+    on the pod's name, uid, annotations or status: pods that differ only in these share it.
     """
 
     __slots__ = ("_info", "ports", "reads_metadata", "resources", "spec")
@@ -64,83 +66,86 @@ class PodView:
 
     @property
     def info(self) -> PodInfo:
-        """The compiled pod: everything that scheduling reads of it."""
+        """The compiled pod: everything that scheduling reads from it."""
         self.reads_metadata = True
         return self._info
 
 
 class Plugin:
-    """The root of every plugin. `args` is what the configuration's pluginConfig says, None when it says nothing."""
+    """The base class of every plugin. `args` comes from the configuration's pluginConfig; None if it has no entry."""
 
     name: str = ""
     title: str = ""
-    """The heading of the plugin's scores in a table, where its name is too long; empty for the name itself."""
+    """The heading of the plugin's scores in a table, if its name is too long; empty to use the name."""
     reads: Aspect | None = None
-    """The aspects of a node that the results depend on; None stands for all of them, and no result is kept."""
+    """The aspects of a node that the results depend on; None means all, and no result is kept."""
     runs_at: frozenset[str] = frozenset()
-    """The extension points at which a profile runs the plugin; none for one outside a profile."""
+    """The extension points at which a profile runs the plugin; empty for a plugin outside a profile."""
     release_rules: Rules = NEWEST_RULES
-    """How the release decides that the plugin is part of; known once the plugin is made, so not to `__init__`."""
+    """The rules of the release that the plugin belongs to; set after `__init__`, which cannot read them yet."""
 
     def __init__(self, args: object = None) -> None:
         self.args = args
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
-        """The extension points the plugin serves in a release; none where the release does not have the plugin."""
+        """The extension points that the plugin serves in a release; empty if the release does not have the plugin."""
         return points_of(cls)
 
     @property
     def needs(self) -> Set[tuple[str, str]]:
-        """The points at which the plugin fails for every pod, each with the earlier one without which it does."""
+        """Pairs of extension points: the plugin fails for every pod at the first if the profile leaves out the
+        second.
+        """
         return frozenset()
 
     def sign(self, pod: PodView) -> Hashable:
         """The part of a pod that the results depend on: pods with equal signatures share results.
 
-        kube-scheduler calls this SignPod. By default it is all that scheduling reads of a pod: the spec, the labels,
-        the namespace and the owners.
+        kube-scheduler calls this SignPod. By default it is everything that scheduling reads from a pod: the spec, the
+        labels, the namespace and the owners.
         """
         return pod.info.signature
 
     def varies(self, info: PodInfo, cluster: Cluster) -> bool:
-        """Whether, for pods of this spec, the results depend on more than `reads` and `sign` say; by default, never.
+        """Whether the results for pods with this spec depend on more than `reads` and `sign` declare; by default,
+        never.
 
-        Where they do, nothing is kept of them and the plugin is asked for every such pod. Of the pod, the answer may
-        depend on the spec, not on its metadata; of the cluster, on the objects that are neither nodes nor pods.
+        If they do, no results are kept and the plugin runs for every pod with this spec. The answer may depend on the
+        pod's spec, not on its metadata, and on the cluster's objects that are neither nodes nor pods.
         """
         return False
 
     def events_to_register(self) -> Sequence[EventHint] | None:
-        """The events that may make a pod fit that this plugin rejected; None, the default, stands for every event.
+        """The events that may make a pod fit that this plugin rejected; None, the default, means every event.
 
-        A waiting pod is tried again after an event that one of the plugins that rejected it registered and whose hint
-        returns True, or after five minutes. A hint that cannot tell should return True.
+        A waiting pod is tried again after an event that one of its rejecting plugins registered and whose hint returns
+        True, or after five minutes. A hint that cannot tell should return True.
         """
         return None
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
-        """Per node that the plugin rejected, the things in the way, as far as they have names; for people."""
+        """Per node that the plugin rejected, the things in the way that can be named; shown to users."""
         return {}
 
     def fixes(self, rejected: RejectedPod) -> Iterable[Change]:
-        """Changes each of which may make the plugin pass the node that it rejected; `podium why-not` tries them."""
+        """Changes that may each make the plugin pass the node that it rejected; `podium why-not` tries them."""
         return ()
 
 
 class PreEnqueuePlugin(Plugin):
-    """Decides whether a pod may enter the queue at all."""
+    """Decides whether a pod may enter the queue."""
 
     def pre_enqueue(self, pod: Pod) -> Status:
         raise NotImplementedError(f"{type(self).__name__} must define pre_enqueue")
 
     def pre_enqueue_in(self, pod: Pod, cluster: Cluster) -> Status:
-        """What `pre_enqueue` says; for a plugin that has to look at the cluster for it."""
+        """The same as `pre_enqueue`, for a plugin that needs the cluster to decide."""
         return self.pre_enqueue(pod)
 
 
 class QueuedPod(Protocol):
-    """A pod in the queue, as far as ordering it goes."""
+    """The fields of a queued pod that queue sorting needs."""
 
     @property
     def pod(self) -> Pod: ...
@@ -157,24 +162,24 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterResult(NamedTuple):
-    """What PreFilter found out: a status, and the only nodes worth looking at (None for all)."""
+    """The result of PreFilter: a status, and the only nodes to check (None for all)."""
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
 
 
 class PreFilterPlugin(Plugin):
-    """Looks at the pod before nodes are filtered; may skip its own Filter, narrow the nodes or reject the pod."""
+    """Runs before nodes are filtered; may skip its own Filter, narrow the nodes or reject the pod."""
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
         raise NotImplementedError(f"{type(self).__name__} must define pre_filter")
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
-        """Update `state` for a pod that was put on a node since; state read from the cluster needs no update."""
+        """Update `state` after a pod was added to a node; state read from the cluster needs no update."""
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
-        """Update `state` for a pod that was taken off a node since."""
+        """Update `state` after a pod was removed from a node."""
         return SUCCESS
 
 
@@ -195,14 +200,14 @@ class FilterPlugin(Plugin):
 
 
 class ObjectChange(NamedTuple):
-    """What a plugin wants of an object in the cluster: that it changes or, with None for `after`, that it goes."""
+    """A change that a plugin asks for: `after` replaces the object or, if None, the object is deleted."""
 
     before: Object
     after: Object | None
 
 
 class PostFilterResult(NamedTuple):
-    """What PostFilter did about a pod that fits nowhere; its caller makes the changes."""
+    """What PostFilter decided for a pod that fits nowhere; the caller makes the changes."""
 
     status: Status
     nominated_node: str | None = None
@@ -210,14 +215,14 @@ class PostFilterResult(NamedTuple):
 
 
 class PostFilterPlugin(Plugin):
-    """Tries to make room for a pod that fits nowhere; `statuses` says why each node was rejected."""
+    """Tries to make room for a pod that fits nowhere; `statuses` has the status of each rejected node."""
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         raise NotImplementedError(f"{type(self).__name__} must define post_filter")
 
 
 class PreScorePlugin(Plugin):
-    """Looks at the feasible nodes before scoring; returning SKIP leaves the plugin's Score out."""
+    """Runs on the feasible nodes before scoring; returning SKIP leaves out the plugin's Score."""
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         raise NotImplementedError(f"{type(self).__name__} must define pre_score")
@@ -234,11 +239,11 @@ class ScorePlugin(Plugin):
         return np.fromiter(scores, np.int64, len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        """Bring the scores of all feasible nodes to 0..100, once they are known. Not called unless overridden."""
+        """Bring the scores of all feasible nodes to 0..100. Called only if overridden."""
         return scores
 
     def score_fixes(self, pod: Pod, node: str, cluster: Cluster) -> Iterable[Change]:
-        """Changes each of which may give the node a better score for the pod; `podium why-not` tries them."""
+        """Changes that may each give the node a better score for the pod; `podium why-not` tries them."""
         return ()
 
     @property
@@ -248,24 +253,24 @@ class ScorePlugin(Plugin):
 
 
 class ReservePlugin(Plugin):
-    """Called when a node is chosen, and again when the pod is not bound to it after all."""
+    """Runs when a node is chosen, and again if the pod is not bound to it after all."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Undo `reserve`; called in reverse order, also when `reserve` was not reached."""
+        """Undo `reserve`; called in reverse order, even if `reserve` was not reached."""
 
     def settle(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Make what was reserved lasting: called instead of PreBind where a pod counts as bound once it is placed."""
+        """Make a reservation permanent; called instead of PreBind where a placed pod counts as bound."""
 
     def details(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Any]:
-        """What the plugin would reserve on a node, as plain data to be shown with the decision."""
+        """The plugin's reservation on a node, as plain data to show with the decision."""
         return NOTHING
 
 
 class PermitPlugin(Plugin):
-    """May let the pod wait before binding: returns a status and, for WAIT, how many seconds at most."""
+    """May delay binding: returns a status and, for WAIT, the maximum seconds to wait."""
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         raise NotImplementedError(f"{type(self).__name__} must define permit")
@@ -286,7 +291,7 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Told when the pod is bound."""
+    """Called after the pod is bound."""
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define post_bind")
@@ -315,7 +320,7 @@ def points_of(plugin: type[Plugin]) -> frozenset[str]:
 
 
 class PluginFaults:
-    """A context in which any exception that a plugin raises becomes a PluginError that names the plugin."""
+    """A context that turns any exception of a plugin into a PluginError that names the plugin."""
 
     def __enter__(self) -> None:
         return None

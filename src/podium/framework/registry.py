@@ -1,4 +1,4 @@
-"""The registry of plugins by name, and the framework of one profile made from it."""
+"""The registry of plugins by name, and the framework of one profile built from it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ENTRY_POINT_GROUP = "podium.plugins"
 
 
 class Registry(dict[str, type[Plugin]]):
-    """Plugin classes by name; a name can be taken once."""
+    """Plugin classes by name; a name can be registered once."""
 
     def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
         super().__init__()
         self.asked_for: list[str] = []
-        """The plugins that a user named one by one, and so expects to run."""
+        """The plugins that a user named explicitly, and so expects to run."""
         for plugin in plugins:
             self.register(plugin)
 
@@ -60,12 +60,12 @@ class Registry(dict[str, type[Plugin]]):
         return self.points_in(NEWEST_RULES)
 
     def points_in(self, rules: Rules) -> Mapping[str, frozenset[str]]:
-        """The extension points each plugin serves in a release; those that it does not have are left out."""
+        """The extension points that each plugin serves in a release; plugins that the release lacks are left out."""
         found = {name: plugin.points(rules) for name, plugin in self.items()}
         return {name: points for name, points in found.items() if points}
 
     def with_installed(self, extra: Iterable[str] = ()) -> Registry:
-        """This registry, plus the plugins installed packages offer and those named as `module:Class`."""
+        """This registry, plus the plugins that installed packages offer and those named as `module:Class`."""
         registry = Registry(self.values())
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             registry.register(_load(entry.value, f"entry point {entry.name!r}"))
@@ -99,16 +99,16 @@ class Weighted(NamedTuple):
 
 
 def lacks(point: str) -> str:
-    """Why a plugin fails that runs without the point at which it looks at the pod first."""
+    """The error of a plugin that runs without its earlier extension point."""
     return f"it needs {point}, where the profile does not run it"
 
 
 class Unprepared(FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
-    """Stands in for a plugin that runs without the point at which it looks at the pod first: it always fails."""
+    """Replaces a plugin whose earlier extension point is not in the profile: it always fails."""
 
     def __init__(self, plugin: str, point: str) -> None:
         super().__init__()
-        # The plugin itself may run at another point, and is known by its name there.
+        # The plugin itself may run at another point under its own name.
         self.name = f"{plugin} without {point}"
         self._point = point
         self._error = PluginError(plugin, f"failed: {lacks(point)}")
@@ -154,13 +154,13 @@ class Framework:
         self.score = [Weighted(self._prepared(plugin, "score"), weights[plugin.name]) for plugin in scores]
 
     def obstacles(self, rejected: RejectedNodes) -> dict[str, tuple[Obstacle, ...]]:
-        """What is in the way on each rejected node, as far as it has a name.
+        """The things in the way on each rejected node, where they can be named.
 
         The cluster must be as it was when the pod was decided.
         """
         by_plugin: dict[str, dict[str, Status]] = {}
         for node, status in rejected.statuses.items():
-            # Old releases collect what all plugins have against a node.
+            # Old releases collect the reasons of all plugins that reject a node.
             for name in status.plugin.split(", "):
                 by_plugin.setdefault(name, {})[node] = status
         found: dict[str, tuple[Obstacle, ...]] = {}
@@ -184,11 +184,11 @@ class Framework:
                 raise ConfigError([f"plugin {name!r} cannot be set up: {error}"]) from error
 
     def _prepared(self, plugin: P, point: str) -> P | Unprepared:
-        """The plugin, or one that fails in its place where the profile leaves out a point that it needs."""
+        """The plugin, or an `Unprepared` in its place if the profile leaves out a point that it needs."""
         lacking = next((need for at, need in plugin.needs if at == point and need not in plugin.runs_at), "")
         return Unprepared(plugin.name, lacking) if lacking else plugin
 
     def _at(self, point: str, kind: type[P]) -> list[P]:
-        """The plugins of an extension point, less those that have nothing to do there in a simulation."""
+        """The plugins of an extension point, without those that do nothing there in a simulation."""
         listed = [self.plugins[ref.name] for ref in self.profile.points.get(point, ())]
         return [plugin for plugin in listed if isinstance(plugin, kind)]

@@ -1,4 +1,4 @@
-"""What a plugin says of a pod (`Status`) or of many nodes at once (`Verdict`), and checks of what plugins return."""
+"""The results of plugins: `Status` for a pod, `Verdict` for many nodes at once; and checks of what plugins return."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Code(Enum):
 
 
 class Status(NamedTuple):
-    """A code and the reasons for it; `plugin` is filled in by the framework."""
+    """A code and its reasons; the framework fills in `plugin`."""
 
     code: Code = Code.SUCCESS
     reasons: Reasons = ()
@@ -43,17 +43,17 @@ class Status(NamedTuple):
 
     @classmethod
     def unschedulable(cls, *reasons: str) -> Status:
-        """Not here, but evicting pods might help."""
+        """Rejected, but evicting pods might help."""
         return cls(Code.UNSCHEDULABLE, reasons)
 
     @classmethod
     def unresolvable(cls, *reasons: str) -> Status:
-        """Not here, and evicting pods cannot help."""
+        """Rejected, and evicting pods cannot help."""
         return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
     @classmethod
     def error(cls, *reasons: str) -> Status:
-        """Something broke; the pod is not scheduled this time."""
+        """An error; the pod is not scheduled this time."""
         return cls(Code.ERROR, reasons)
 
 
@@ -63,9 +63,9 @@ WAIT = Status(Code.WAIT)
 
 
 class Verdict:
-    """What a filter says of many nodes: a small code per node, 0 for a node that passes, negative for an error.
+    """A filter's result for many nodes: a small code per node, 0 if it passes, negative for an error.
 
-    Codes and text are made only when somebody looks: `describe` turns a code other than 0 into a `Status`.
+    Codes and text are made on demand: `describe` turns a code other than 0 into a `Status`.
     """
 
     __slots__ = ("_codes", "_rejections", "describe")
@@ -74,7 +74,7 @@ class Verdict:
         self._codes: Ints | None = codes
         self._rejections: tuple[tuple[Mask, Status], ...] = ()
         self.describe = describe
-        """The status that a code other than 0 stands for."""
+        """Returns the status for a code other than 0."""
 
     @classmethod
     def reject(cls, nodes: Mask, reason: str) -> Verdict:
@@ -88,7 +88,7 @@ class Verdict:
 
     @classmethod
     def first(cls, *rejections: tuple[Mask, Status]) -> Verdict:
-        """Reject the nodes that one or more of the masks mark, with the status of the first that does."""
+        """Reject the nodes that any of the masks selects, with the status of the first mask that does."""
         verdict = cls.__new__(cls)
         verdict._codes = None
         verdict._rejections = tuple([(np.asarray(mask, dtype=np.bool_), status) for mask, status in rejections])
@@ -106,7 +106,7 @@ class Verdict:
 
     @property
     def arrays(self) -> list[Ints | Mask]:
-        """What it was made from: codes, or masks."""
+        """The arrays it was made from: codes or masks."""
         return [mask for mask, _ in self._rejections] if self._rejections else [self.codes]
 
     @property
@@ -131,7 +131,7 @@ class Verdict:
 
     @property
     def error(self) -> Status | None:
-        """What went wrong, if anything did: the first of it."""
+        """The first error, if there is any."""
         if self._rejections and Code.ERROR not in [status.code for _, status in self._rejections]:
             return None
         if lowest(self.codes) >= 0:
@@ -144,21 +144,21 @@ INT64 = np.dtype(np.int64)
 
 
 def checked_status(plugin: str, found: Any) -> Status:
-    """What `filter_node` says; PluginError if it says nothing."""
+    """The result of `filter_node`; PluginError if it is not a Status."""
     if not isinstance(found, Status):
         raise PluginError(plugin, f"returns {found!r} from filter_node: return a Status")
     return found
 
 
 def checked_number(plugin: str, found: Any) -> int:
-    """What `score_node` says; PluginError if it is no whole number."""
+    """The result of `score_node`; PluginError if it is not a whole number."""
     if not isinstance(found, WHOLE):
         raise PluginError(plugin, f"returns {found!r} from score_node: return an int")
     return int(found)
 
 
 def checked_numbers(plugin: str, point: str, found: Any, count: int) -> Ints:
-    """One number for each node; PluginError if it is anything else."""
+    """The result of an array method, one number per node; PluginError if it is anything else."""
     if not (isinstance(found, np.ndarray) and found.dtype == INT64 and found.shape == (count,)):
         shape = f"{found.dtype}{list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
         raise PluginError(plugin, f"returns {shape} from {point}: return an int64 array, one number for each node")
@@ -166,7 +166,7 @@ def checked_numbers(plugin: str, point: str, found: Any, count: int) -> Ints:
 
 
 def checked_verdict(plugin: str, found: Any, count: int) -> Verdict:
-    """What a filter says of each node; PluginError if it is anything else."""
+    """The result of a filter for each node; PluginError if it is anything else."""
     if not isinstance(found, Verdict):
         raise PluginError(plugin, f"returns {type(found).__name__} from filter: return a Verdict")
     for array in found.arrays:

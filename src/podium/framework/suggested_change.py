@@ -1,4 +1,4 @@
-"""What helps a pod that a plugin rejected: cluster events that may, the plugin's hints, and changes a user can make."""
+"""What may help a rejected pod: cluster events and the plugins' hints for them, and changes that a user can make."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from podium.wording import joined
 T = TypeVar("T", bound=Object)
 
 EACH = 10
-"""What every change costs: two small changes cost more than a large one."""
+"""The fixed cost of every change: two small changes cost more than a large one."""
 MOST_EVICTED = 3
-"""How many pods one change evicts at most, where all of them have to go."""
+"""The maximum number of pods that one change evicts, where all of them have to go."""
 MOST_VALUES = 3
 """How many values of a missing label are suggested."""
 NEVER_EVICTED = 2_000_000_000
-"""The priority from which on a pod keeps a node or the cluster running."""
+"""From this priority on, a pod keeps a node or the cluster running."""
 
 
 class ChangeTarget(Protocol):
-    """A pod without a node, a cluster and a configuration to try changes on. Every change can be undone."""
+    """A pending pod, a cluster and a configuration to try changes on. Every change can be undone."""
 
     @property
     def cluster(self) -> Cluster: ...
@@ -49,7 +49,7 @@ class ChangeTarget(Protocol):
         """Change a pod that is on a node; `key` is its namespace/name."""
 
     def edit_object(self, item: T, edit: Callable[[T], T]) -> None:
-        """Change an object that is neither a node nor a pod; its kind, namespace and name say which."""
+        """Change an object that is neither a node nor a pod; its kind, namespace and name identify it."""
 
     def evict(self, key: str) -> None:
         """Remove a pod that is on a node."""
@@ -60,7 +60,7 @@ class ChangeTarget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: a sentence that says what to do, and a function that does it on a `ChangeTarget`."""
+    """One change: a sentence that says what to do, and a function that applies it to a `ChangeTarget`."""
 
     kind: str
     text: str
@@ -72,7 +72,7 @@ class Change:
 
     @property
     def cost(self) -> int:
-        """What the search adds up to find the smallest set of changes."""
+        """The cost by which the search finds the smallest set of changes."""
         return EACH + self.size
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,11 +108,11 @@ class Obstacle:
 
     kind: str
     text: str
-    """What there is to say of it; where it can, in the same words for all nodes that have it."""
+    """A description; if possible, the same words for all nodes that have this obstacle."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """The same as plain data."""
     missing: int = 0
-    """How far the node is from what is needed, to find the closest of several; 0 where that has no measure."""
+    """How much the node lacks, to find the closest of several nodes; 0 if that cannot be measured."""
 
     def to_dict(self) -> dict[str, Any]:
         """The obstacle as plain data."""
@@ -128,7 +128,7 @@ class RejectedNodes(NamedTuple):
 
 
 def unmet_label(owner: str, requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
-    """A node's label that is not what `owner`, such as the pod's nodeSelector, wants."""
+    """A node label that does not meet a requirement of `owner`, for example the pod's nodeSelector."""
     key, has = requirement.key, labels.get(requirement.key)
     wanted = f"{requirement.operator} {','.join(sorted(requirement.values))}".strip()
     is_one_value = requirement.operator == "In" and len(requirement.values) == 1
@@ -151,7 +151,7 @@ def uncordon(node: str) -> Change:
 
 
 def remove_taint(node: str, taint: Taint) -> Change:
-    """Take a taint off a node."""
+    """Remove a taint from a node."""
 
     def edit(before: Node) -> Node:
         return replace(before, spec=replace(before.spec, taints=[each for each in before.spec.taints if each != taint]))
@@ -161,7 +161,7 @@ def remove_taint(node: str, taint: Taint) -> Change:
 
 
 def label_node(node: str, labels: Mapping[str, str | None]) -> Change:
-    """Give a node labels; a value of None takes the label away."""
+    """Set labels of a node; a value of None removes the label."""
 
     def edit(before: Node) -> Node:
         merged = {**before.metadata.labels, **labels}
@@ -178,7 +178,7 @@ def label_node(node: str, labels: Mapping[str, str | None]) -> Change:
 
 
 def missing_labels(cluster: Cluster, node: str, keys: Sequence[str]) -> Iterator[Change]:
-    """Give a node a label that it lacks, with each of a few values that other nodes have."""
+    """Give a node a label that it lacks, with a few of the values that other nodes have."""
     labels = cluster.node(node).metadata.labels
     for key in dict.fromkeys(keys):
         if key not in labels:
@@ -219,7 +219,7 @@ def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
 
 
 def evictable(cluster: Cluster, node: str) -> list[Pod]:
-    """The pods on a node that may be evicted: those of lowest priority first, then the largest."""
+    """The pods on a node that may be evicted: lowest priority first, then the largest."""
     pods = cluster.pods_on(cluster.rows[node])
     found = [pod for pod in pods if pod.priority < NEVER_EVICTED and not belongs_to_node(pod) and not pod.terminating]
     return sorted(found, key=lambda pod: (pod.priority, -pod_resources(pod).used.get(CPU, 0), pod.key))
@@ -258,7 +258,7 @@ def tolerate(pod: Pod, taint: Taint) -> Change:
 
 
 def taint_text(taint: Taint) -> str:
-    """`key=value:Effect`, the way kubectl takes it."""
+    """The taint as kubectl writes it: `key=value:Effect`."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
@@ -266,7 +266,7 @@ def taint_text(taint: Taint) -> str:
 
 
 def set_args(profile: str, plugin: str, text: str, args: object) -> Change:
-    """Give a plugin of a profile other arguments."""
+    """Change the arguments of a plugin in a profile."""
 
     def edit(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
         profiles = [
@@ -281,8 +281,8 @@ def set_args(profile: str, plugin: str, text: str, args: object) -> Change:
 class Action(IntFlag):
     """What happened to an object, under kube-scheduler's names.
 
-    An update of a node or a pod names the part that changed. An update that changed none of these parts has all the
-    bits of UPDATE; only plugins that register for all of UPDATE get it.
+    An update of a node or a pod names the part that changed. An update that changed none of these parts has all bits of
+    UPDATE; only plugins that register for all of UPDATE get it.
     """
 
     ADD = auto()
@@ -314,13 +314,13 @@ class Action(IntFlag):
 
 
 ANYTHING = "*"
-"""The resource of an event that is about every waiting pod."""
+"""The resource of an event that concerns every waiting pod."""
 
 
 class ClusterEvent(NamedTuple):
     """A change of one object: `old` is None when it was added, `new` when it was deleted.
 
-    `resource` is the object's kind, or `*` for an event that is about every waiting pod.
+    `resource` is the object's kind, or `*` for an event that concerns every waiting pod.
     """
 
     resource: str
@@ -334,7 +334,7 @@ class ClusterEvent(NamedTuple):
 
 
 class WaitingPod(NamedTuple):
-    """A pod that a plugin rejected and that waits for an event that may help."""
+    """A pod that a plugin rejected, and that waits for an event that may help."""
 
     pod: Pod
     info: PodInfo
@@ -351,26 +351,26 @@ Hint = Callable[[WaitingPod, Any, Any], bool]
 
 
 def always(waiting: WaitingPod, old: object, new: object) -> bool:
-    """The hint of a plugin that does not look closer at an event."""
+    """The hint of a plugin that does not examine an event."""
     return True
 
 
 class EventHint(NamedTuple):
-    """Events of one kind of object that may help a pod that the plugin rejected, and a hint that looks closer."""
+    """Events of one kind of object that may help a pod that the plugin rejected, and a hint that examines them."""
 
     resource: str
-    """The kind of the object, such as `Node`."""
+    """The kind of the object, for example `Node`."""
     actions: Action
     hint: Hint = always
 
     @property
     def without_hint(self) -> EventHint:
-        """The same events, each of which may help."""
+        """The same events without a hint: each may help."""
         return self._replace(hint=always)
 
     def matches(self, event: ClusterEvent) -> bool:
         """Whether the event is about this kind of object and one of these actions."""
-        # An update that changed nothing in particular has all the bits of UPDATE: all of them must be registered.
+        # An update that changed no known part has all bits of UPDATE: all of them must be registered.
         return (
             self.resource == event.resource
             and bool(self.actions & event.action)
@@ -379,10 +379,13 @@ class EventHint(NamedTuple):
 
 
 def node_update(part: Action, rules: Rules) -> Action:
-    """The updates of a node that a plugin waits for which reads a part of it: in some releases, any."""
+    """The node updates that a plugin registers for that reads a part of a node; in some releases, more than
+    that part.
+    """
     if not rules.node_updates_name_their_part:
         return Action.UPDATE
-    # Without hints, pods do not hear of a new node that they do not tolerate or match: its later updates stand in.
+    # Without hints, pods are not told about a new node that they do not tolerate or match. Its later updates replace
+    # that event.
     return part if rules.queueing_hints else part | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_LABEL
 
 
@@ -392,5 +395,5 @@ def is_about_itself(waiting: WaitingPod, old: Pod | None, new: Pod) -> bool:
 
 
 def is_placed(pod: Pod) -> bool:
-    """Whether a pod takes up room on a node, or will as soon as preemption has made some."""
+    """Whether a pod occupies a node, or will once preemption has made room."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)

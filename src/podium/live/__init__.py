@@ -1,1 +1,1 @@
-"""A live cluster: read, shadowed, scheduled. An extra: `pip install 'podium[live]'`."""
+"""A live cluster: reading, shadowing, scheduling. An extra: `pip install 'podium[live]'`."""

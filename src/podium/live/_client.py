@@ -1,4 +1,4 @@
-"""A client of one API server: requests, lists page by page, and watches, as bytes."""
+"""A client of one API server: requests, paged lists, and watches, as bytes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from podium.errors import InputError, PodiumError, os_problem
 from podium.live.kubeconfig import Access, Credentials
 
 PAGE = 500
-"""How many objects a page of a list has at most, as kubectl asks for."""
+"""The maximum number of objects per page of a list, as kubectl requests them."""
 TIMEOUT = 60.0
-"""Seconds that a request may take, unless it says otherwise."""
+"""The default timeout of a request in seconds."""
 CONNECT_TIMEOUT = 30.0
 MOST_RETRIES = 10
-"""How often a request is sent again that the server asked to send later."""
+"""How often a request is repeated that the server asked to send later."""
 LONGEST_RETRY_AFTER = 60.0
 LONGEST_LINE = 64 << 20
-"""Bytes of one watch event: far more than etcd stores for an object."""
+"""The maximum bytes of one watch event: far more than etcd stores for an object."""
 
 GONE = 410
-"""The HTTP status of a list or a watch that asks for what the server has forgotten."""
+"""The HTTP status of a list or watch whose resourceVersion the server no longer has."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -41,7 +41,7 @@ class ApiError(PodiumError):
     """The API server refused a request, or cannot be reached. Never contains credentials."""
 
     def __init__(self, message: str, code: int = 0, reason: str = "") -> None:
-        """`code` is the HTTP status, 0 where there was no answer; `reason` is Kubernetes' word for it."""
+        """`code` is the HTTP status, 0 if there was no answer; `reason` is Kubernetes' word for it."""
         super().__init__(message)
         self.code, self.reason = code, reason
 
@@ -51,7 +51,7 @@ class ApiError(PodiumError):
 
 
 class ApiStatus(msgspec.Struct):
-    """What the API server says instead of an object."""
+    """The API server's answer instead of an object."""
 
     message: str = ""
     reason: str = ""
@@ -64,14 +64,14 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A part of a list: its objects not decoded yet."""
+    """A page of a list; its objects are not decoded yet."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[msgspec.Raw] | None = None
 
 
 class Limit:
-    """Lets `qps` requests a second through, and `burst` at once; a qps of 0 or less lets all through."""
+    """Allows `qps` requests a second, and `burst` at once; a qps of 0 or less means no limit."""
 
     def __init__(self, qps: float, burst: int) -> None:
         self._qps, self._burst = qps, max(burst, 1)
@@ -100,7 +100,7 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        # Whatever gives credentials is asked once before many requests need them.
+        # Get the credentials once, before many requests need them.
         await self._credentials.headers()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90.0),
@@ -131,8 +131,8 @@ class ApiClient:
     ) -> bytes:
         """The body of the answer; ApiError for anything but success.
 
-        A request that the server asks to send later (with Retry-After) is sent again, and so is one with credentials
-        that ran out.
+        A request that the server asks to send later (with Retry-After) is repeated, and so is one whose credentials
+        expired.
         """
         limits, retries, was_refreshed = aiohttp.ClientTimeout(timeout, sock_connect=CONNECT_TIMEOUT), 0, False
         while True:
@@ -153,7 +153,7 @@ class ApiClient:
     async def pages(
         self, path: str, *, params: Mapping[str, str] | None = None, limit: int = PAGE
     ) -> AsyncGenerator[Page, None]:
-        """A list page by page, in one if `limit` is 0; ApiError 410 if the server forgot the rest of it meanwhile."""
+        """A list page by page, or in one page if `limit` is 0; ApiError 410 if the server forgot the rest meanwhile."""
         asked = {"limit": str(limit), **(params or {})}
         while True:
             answer = await self.request("GET", path, params=asked)
@@ -167,7 +167,9 @@ class ApiClient:
             asked["continue"] = page.metadata.continue_
 
     async def watch(self, path: str, params: Mapping[str, str], idle: float) -> AsyncGenerator[bytes, None]:
-        """The events of a watch, one JSON text each, until the server ends it; `idle` is how long it may be silent."""
+        """The events of a watch, one JSON text each, until the server ends it; `idle` is the maximum silence in
+        seconds.
+        """
         limits = aiohttp.ClientTimeout(None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
         async with self._send("GET", path, None, {**params, "watch": "true"}, JSON, limits) as response:
             if response.status >= 400:
@@ -195,7 +197,7 @@ class ApiClient:
         content_type: str,
         timeout: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, with whatever goes wrong on the way as an ApiError."""
+        """Send one request; every failure becomes an ApiError."""
         assert self._session is not None, "use the client as an async context manager"
         headers = await self._credentials.headers()
         if body is not None:
@@ -239,14 +241,14 @@ class ApiClient:
 def _cut(response: aiohttp.ClientResponse) -> None:
     """Drop the connection of an answer that has not ended.
 
-    Closing it in the way of TLS would wait for the server, which goes on sending the events of a watch.
+    A TLS shutdown would wait for the server, which keeps sending the events of a watch.
     """
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    """How many seconds to wait before sending a request again; None if that is not asked for."""
+    """How many seconds to wait before repeating a request; None if the server did not ask for it."""
     said = response.headers.get("Retry-After", "")
     if (response.status != 429 and response.status < 500) or not said.isdigit():
         return None

@@ -1,4 +1,4 @@
-"""The last decisions, and the cluster as it was when each of them was made."""
+"""The last decisions, and the cluster at the time of each of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from podium.plugins.storage.volume_binding import VolumeBinding
 
 MOST_DECISIONS = 1000
 MOST_CHANGES = 20_000
-"""How many changes of the cluster can be undone; decisions before that are forgotten."""
+"""The number of cluster changes that can be undone; earlier decisions are forgotten."""
 
 
 class Decided(NamedTuple):
-    """What became of a pod when it was last tried. `at` is seconds since the epoch."""
+    """The result of the last attempt of a pod. `at` is in seconds since the epoch."""
 
     at: float
     attempts: int
@@ -34,7 +34,7 @@ class Decided(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """An object that changed: as it was, or None if it was not there, and as it is."""
+    """A changed object: before, or None if it did not exist, and after."""
 
     before: Object | None
     after: Object
@@ -46,33 +46,33 @@ class _Remembered(NamedTuple):
     number: int
     """How many changes there were before."""
     nominated: Sequence[tuple[str, str]]
-    """Pods and the nodes that they waited for."""
+    """The nominated pods and their nodes."""
 
 
 class DecisionHistory:
-    """Remembers decisions of a loop; what the cluster was like is worked out when somebody asks.
+    """Remembers the decisions of a loop; the cluster of that time is reconstructed on demand.
 
-    Changes are kept with what was before, so that a copy of the cluster can be taken back to any decision: keeping
-    costs a reference or two for each change, and there are only so many.
+    Each change is kept with the object that it replaced, so that a copy of the cluster can be taken back to any
+    decision. This costs a reference or two per change, and their number is limited.
     """
 
     def __init__(self, loop: SchedulerLoop) -> None:
         self._loop = loop
         self._changes: deque[_Change] = deque(maxlen=MOST_CHANGES)
         self._count = 0
-        """How many changes there were so far, forgotten ones included."""
+        """The number of changes so far, including forgotten ones."""
         self._decisions: dict[str, _Remembered] = {}
 
     # -- remembering -------------------------------------------------------------------------------------------------
 
     def happens(self, event: Event) -> Object | None:
-        """An object is about to change; as it is before that, None if it is not there."""
+        """Note an event before it is handled; returns the object before it, None if it did not exist."""
         before = self._known(event.object)
         self._note(before, event.object)
         return before
 
     def placed(self, assumed: Assumed) -> None:
-        """A pod was placed on a node, and volumes and devices were reserved for it."""
+        """Note that a pod was placed on a node, and volumes and devices were reserved for it."""
         self._note(assumed.pod, _on(assumed.pod, assumed.node))
         for before, after in VolumeBinding.reserved(assumed.state):
             self._note(before, after)
@@ -81,11 +81,11 @@ class DecisionHistory:
             self._note(None, pending)
 
     def taken_back(self, assumed: Assumed) -> None:
-        """A pod is not on its node after all."""
+        """Note that a pod's placement was undone."""
         self._note(_on(assumed.pod, assumed.node), assumed.pod)
 
     def decided(self, pod: Pod, decided: Decided) -> None:
-        """A decision was made on the cluster as it is by all that was told so far."""
+        """Note a decision, made on the cluster with all changes noted so far."""
         nominations = self._loop.scheduler.nominations
         nominated = [(each.key, node) for node in nominations.nodes() for each in nominations.on(node)]
         self._decisions.pop(pod.key, None)
@@ -111,14 +111,14 @@ class DecisionHistory:
     # -- looking back ------------------------------------------------------------------------------------------------
 
     def last(self, key: str) -> Decided | None:
-        """What became of a pod when it was last tried; None if that is not remembered."""
+        """The result of a pod's last attempt; None if it is forgotten."""
         found = self._decisions.get(key)
         return None if found is None else found.decided
 
     def scheduler_then(self, key: str) -> tuple[Scheduler, Pod] | None:
-        """A scheduler on the cluster as it was when a pod was decided, and the pod; None if that is forgotten.
+        """A scheduler on the cluster of the time when a pod was decided, and the pod; None if that is forgotten.
 
-        Of nodes with the same points it takes the one that was taken.
+        Among nodes with the same score it chooses the one that was chosen then.
         """
         found = self._decisions.get(key)
         if found is None or self._count - found.number > len(self._changes):
@@ -137,7 +137,7 @@ class DecisionHistory:
 
 
 class _Taken:
-    """Takes a node that was taken before; the first where that is not among the best."""
+    """Chooses the node that was chosen before; the first one if that is not among the best."""
 
     def __init__(self, node: str) -> None:
         self._node = node

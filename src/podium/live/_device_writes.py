@@ -1,4 +1,4 @@
-"""The device claims of a pod before it is bound: allocations and their configuration, and reservations, as written."""
+"""Writes a pod's resource claims before it is bound: allocations with their configuration, and reservations."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from podium.plugins.dynamic_resources.requests import status_of
 
 """A part of an object as the API server has it."""
 Chosen = tuple[str, str]
-"""A request, `name` or `name/subrequest` for the alternative that was taken, and its device class."""
+"""A request (`name`, or `name/subrequest` for the chosen alternative) and its device class."""
 
 
 def chosen_requests(requests: Iterable[JsonObject], allocated: Iterable[str]) -> list[Chosen]:
-    """The requests of a claim as they were served; `allocated` are the requests that its devices are for."""
+    """The requests of a claim that were satisfied; `allocated` are the requests that its devices are for."""
     names, chosen = set(allocated), list[Chosen]()
     for request in requests:
         alternatives = {f"{request['name']}/{each['name']}": each for each in request.get("firstAvailable", ())}
@@ -49,7 +49,8 @@ def chosen_requests(requests: Iterable[JsonObject], allocated: Iterable[str]) ->
 def device_configuration(
     chosen: Sequence[Chosen], classes: Mapping[str, Sequence[JsonObject]], own: Sequence[JsonObject]
 ) -> list[dict[str, Any]]:
-    """The entries of an allocation; `classes` has the configuration of each class, `own` that of the claim.
+    """The configuration entries of an allocation; `classes` has the configuration of each class, `own` that of the
+    claim.
 
     An entry for all requests names none of them.
     """
@@ -68,7 +69,7 @@ def device_configuration(
 
 
 def _is_named(request: str, names: Sequence[str]) -> bool:
-    """Whether a request is among the names, itself or as an alternative of one of them."""
+    """Whether the names contain a request, itself or as an alternative of one of them."""
     return request in names or request.partition("/")[0] in names
 
 
@@ -76,29 +77,29 @@ logger = logging.getLogger("podium.live")
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 MOST_TRIES = 5
-"""How often a claim is written that somebody else changes meanwhile, as kube-scheduler does."""
+"""How often a claim is written again if somebody else changes it meanwhile, as in kube-scheduler."""
 LOOKS_EVERY = 1.0
-"""Seconds between two looks at whether devices are ready."""
+"""Seconds between two checks whether devices are ready."""
 CONFLICT = 409
 
 _CLAIMS, _CLASSES = RESOURCES["ResourceClaim"], RESOURCES["DeviceClass"]
 
 
 Parts = dict[str, Any]
-"""An object of the API server by its fields, its spec to the byte: parameters for drivers must not change at all."""
+"""An object of the API server by its fields; its spec is kept byte by byte, as driver parameters must not change."""
 
 
 class DevicesError(PodiumError):
-    """A pod's devices could not be had."""
+    """A pod's devices could not be allocated or prepared."""
 
 
 class WrittenDynamicResources(DynamicResources):
-    """DynamicResources where the claims are the API server's: others write to them what is decided here."""
+    """DynamicResources for claims of an API server: `DeviceWrites` writes what is decided here."""
 
     def __init__(self, args: object = None) -> None:
         super().__init__(args)
         self.to_release: list[tuple[ResourceClaim, bool]] = []
-        """Claims that pods have to give up before they fit anywhere, and whether they are to be deleted."""
+        """Claims that pods must give up before they fit anywhere, and whether to delete them."""
 
     def post_filter(self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]) -> PostFilterResult:
         devices: PodDevices | None = state.get(self.name)
@@ -112,18 +113,18 @@ class WrittenDynamicResources(DynamicResources):
 
 
 class DeviceWrites:
-    """Carries out what DynamicResources decided."""
+    """Carries out DynamicResources' decisions."""
 
     def __init__(self, client: ApiClient, reflectors: Reflectors) -> None:
         self._client, self._reflectors = client, reflectors
         self._decoder = ObjectDecoder(_CLAIMS)
         self._written: dict[str, int] = {}
-        """The resourceVersion of claims that were written, until the watch has come so far."""
+        """The resourceVersion of claims that were written here, until the watch has caught up."""
         self._made: dict[str, ResourceClaim] = {}
-        """By the uid of pods that are not bound yet, the claims made for their extended resources."""
+        """By the uid of pods that are not bound yet, the claims created for their extended resources."""
 
     def current(self, event: Event) -> Event | None:
-        """What an event says that is news; None if it is older than what was written here."""
+        """The event if it is new; None if it is older than what was written here."""
         claim = event.object
         if not isinstance(claim, ResourceClaim) or claim.key not in self._written:
             return event
@@ -140,9 +141,9 @@ class DeviceWrites:
     async def bind(
         self, assumed: Assumed, loop: SchedulerLoop, handle: Callable[[Event], None], waits: Callable[[str], None]
     ) -> None:
-        """Write what was decided into the claims, and wait until the devices are ready; PodiumError if that fails.
+        """Write the decision to the claims, and wait until the devices are ready; PodiumError if that fails.
 
-        `handle` is told of the claims that were written, `waits`, in a sentence, that there is something to wait for.
+        `handle` is called with the written claims, `waits` with a sentence if there is something to wait for.
         """
         devices: PodDevices | None = assumed.state.get(DynamicResources.name)
         if devices is None:
@@ -165,13 +166,15 @@ class DeviceWrites:
             await self._wait(_plugin(assumed, loop), loop, [claim.key for claim in written])
 
     def is_bound(self, pod: Pod) -> None:
-        """A pod keeps what was written for it."""
+        """Note that a pod is bound and keeps its claims."""
         self._made.pop(pod.metadata.uid, None)
 
     async def _write(
         self, claim: ResourceClaim, pending: PendingAllocation | None, assumed: Assumed, loop: SchedulerLoop
     ) -> ResourceClaim:
-        """Write a claim's allocation, if it was decided here, and that the pod uses it; the claim as it is then."""
+        """Write a claim's allocation, if it was decided here, and its reservation for the pod; returns the
+        written claim.
+        """
         if assumed.pod.key not in loop.assumed:
             raise DevicesError("pod does not exist any more")
         has_conditions = _plugin(assumed, loop).release_rules.device_binding_conditions
@@ -197,7 +200,7 @@ class DeviceWrites:
         raise AssertionError("the last try returns or raises")
 
     async def _with_allocation(self, found: Parts, claim: ResourceClaim, decided: AllocationResult) -> Parts:
-        """The claim with its allocation, not written yet, and with the finalizer that keeps it, written."""
+        """The claim with its allocation, not written yet, and with its finalizer, which is written."""
         if "allocation" in found.get("status", {}):
             raise DevicesError(f"claim {claim.key} got allocated elsewhere in the meantime")
         if FINALIZER not in found["metadata"].get("finalizers", ()):
@@ -222,7 +225,7 @@ class DeviceWrites:
         return device_configuration(chosen, classes, spec["devices"].get("config", []))
 
     def _took(self, answer: bytes) -> ResourceClaim:
-        """What the API server made of a claim, which the watch tells later."""
+        """Note a claim as the API server stored it, which the watch reports later."""
         claim = self._decoder.decode(msgspec.Raw(answer))
         assert isinstance(claim, ResourceClaim)
         self._written[claim.key] = int(msgspec.json.decode(answer)["metadata"]["resourceVersion"])
@@ -231,7 +234,7 @@ class DeviceWrites:
     # -- extended resources ------------------------------------------------------------------------------------------
 
     async def _write_made(self, pending: PendingAllocation, assumed: Assumed, loop: SchedulerLoop) -> ResourceClaim:
-        """Make the claim that stands for a pod's extended resources, and let the pod's status name it."""
+        """Create the claim for a pod's extended resources, and name it in the pod's status."""
         pod, wanted = assumed.pod, pending.claim
         body = msgspec.to_builtins(wanted)
         body["metadata"] = {
@@ -263,7 +266,7 @@ class DeviceWrites:
     # -- devices that have to get ready ------------------------------------------------------------------------------
 
     async def _wait(self, plugin: DynamicResources, loop: SchedulerLoop, keys: Sequence[str]) -> None:
-        """Wait until the conditions hold that the devices of claims must have; DevicesError if they will not."""
+        """Wait until the binding conditions of the claims' devices are met; DevicesError if they will not be."""
         until = time.monotonic() + plugin.binding_timeout
         while not all(_is_ready(self._known(key, loop)) for key in keys):
             if time.monotonic() >= until:
@@ -281,7 +284,7 @@ class DeviceWrites:
     # -- giving back -------------------------------------------------------------------------------------------------
 
     async def unreserve(self, assumed: Assumed, loop: SchedulerLoop) -> None:
-        """Take the pod out of its claims; the claim that was made for it goes. What fails is tried with the pod."""
+        """Remove the pod from its claims, and delete the claim created for it. Failures are retried with the pod."""
         devices: PodDevices | None = assumed.state.get(DynamicResources.name)
         if devices is None:
             return
@@ -371,13 +374,13 @@ def _now() -> str:
 
 
 def _results_to_wait_for(claim: ResourceClaim) -> list[DeviceRequestAllocationResult]:
-    """The devices of a claim that must have some conditions before its pod is bound."""
+    """The devices of a claim that have binding conditions."""
     allocation = claim.status.allocation
     return [each for each in allocation.devices.results if each.binding_conditions] if allocation else []
 
 
 def _is_ready(claim: ResourceClaim) -> bool:
-    """Whether the conditions hold that the devices of a claim must have; DevicesError if one of them failed."""
+    """Whether the binding conditions of a claim's devices are met; DevicesError if one of them failed."""
     if claim.status.allocation is None:
         return False
     for result in _results_to_wait_for(claim):

@@ -1,4 +1,4 @@
-"""What a running scheduler measures, its plugins' times too, under kube-scheduler's names, so that dashboards work."""
+"""The metrics of a running scheduler and its plugins, under kube-scheduler's names, so that dashboards work."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ATTEMPTS = (1.0, 2.0, 4.0, 8.0, 16.0)
 VICTIMS = tuple(float(2**power) for power in range(7))
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
-"""How an attempt ends."""
+"""The possible results of an attempt."""
 
 Values = Mapping[str, Mapping[tuple[str, ...], float]]
-"""Per metric, its value for the values of its labels."""
+"""Per metric, its value by label values."""
 
 READ_WHEN_ASKED = {
     "scheduler_pending_pods": (["queue"], "Pods that wait, by the part of the queue they are in."),
@@ -46,7 +46,7 @@ READ_WHEN_ASKED = {
 
 
 class _Now(Collector):
-    """Metrics that are worked out when somebody asks."""
+    """Metrics that are computed when they are read."""
 
     def __init__(self, now: Callable[[], Values]) -> None:
         self._now = now
@@ -63,10 +63,10 @@ class _Now(Collector):
 
 
 class Metrics:
-    """One registry of its own, so that several schedulers in a process do not get in each other's way."""
+    """One registry per scheduler, so that several schedulers in a process do not interfere."""
 
     def __init__(self, now: Callable[[], Values]) -> None:
-        """`now` is asked for the metrics that are read when somebody asks."""
+        """`now` returns the metrics that are computed when they are read."""
         self._registry = CollectorRegistry()
         self._registry.register(_Now(now))
         self.attempts = self._counter(
@@ -128,24 +128,24 @@ class Metrics:
         return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)
 
     def attempted(self, result: str, pod: Pod, seconds: float) -> None:
-        """An attempt to schedule a pod came to its end, binding included."""
+        """Record the end of an attempt to schedule a pod, including binding."""
         labels = result, pod.spec.scheduler_name
         self.attempts.labels(*labels).inc()
         self.attempt_seconds.labels(*labels).observe(seconds)
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in Prometheus' text format."""
         return exposition(self._registry)
 
 
 def exposition(registry: CollectorRegistry) -> bytes:
-    """The metrics as text, without when each series began, which kube-scheduler does not say either."""
+    """The metrics as text, without the creation time of each series, which kube-scheduler does not write either."""
     lines = generate_latest(registry).splitlines(keepends=True)
     return b"".join(line for line in lines if b"_created" not in line)
 
 
 def values_now(loop: SchedulerLoop, writes: int) -> Values:
-    """What is read when somebody asks, of a scheduler as it is; `writes` is how many are under way."""
+    """The metrics computed from a scheduler's current state; `writes` is the number of writes under way."""
     queue = loop.queue
     gated = sum(1 for queued in queue.unschedulable if queued.is_gated)
     rejected: Counter[tuple[str, ...]] = Counter(
@@ -177,13 +177,13 @@ UNTOLD = frozenset(
         *("DeviceTaintRule", "ResourceClaimTemplate", "StatefulSet"),
     )
 )
-"""Kinds that kube-scheduler looks up, but has no handlers of events for."""
+"""Kinds that kube-scheduler looks up, but has no event handlers for."""
 
 
 def event_labels(event: Event, old: Object | None, rules: Rules, *, is_ours: bool = True) -> Sequence[str]:
-    """What kube-scheduler's metrics call an event, before which an object was `old`; several for some updates.
+    """The names of an event in kube-scheduler's metrics, where `old` is the object before; several for some updates.
 
-    `is_ours` says of a pod whether this scheduler is to place it.
+    `is_ours` tells for a pod whether this scheduler places it.
     """
     item, is_gone = event.object, event.type is EventType.DELETE
     if isinstance(item, Pod):
@@ -225,18 +225,20 @@ POINTS = {
     "unreserve": "Unreserve",
     "permit": "Permit",
 }
-"""The methods of plugins that decide, and kube-scheduler's names of the points; who binds measures that itself."""
+"""The deciding methods of plugins, and kube-scheduler's names of their extension points; binding is measured
+elsewhere.
+"""
 COUNTED = ("PreFilter", "Filter", "PreScore", "Score")
 SAMPLED = 10
-"""Of so many attempts, one has the time of each plugin measured, as in kube-scheduler."""
+"""The plugins' times are measured for one attempt out of this many, as in kube-scheduler."""
 
 
 class PluginTimes:
-    """Measures the plugins of a scheduler. What is known from earlier pods takes no time and is not measured."""
+    """Measures the plugins of a scheduler. Results kept from earlier pods take no time and are not measured."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._seconds: dict[str, float] = {}
-        """By extension point, in the attempt under way."""
+        """By extension point, in the current attempt."""
         self._statuses: dict[str, str] = {}
         self._attempts = 0
         # Looking up the labels takes longer than counting.
@@ -253,7 +255,7 @@ class PluginTimes:
                         setattr(plugin, method, self._measured(plugin, getattr(plugin, method), point, profile))
 
     def attempted(self, profile: str) -> None:
-        """An attempt to schedule a pod is over: note how long its extension points took."""
+        """Record the time of each extension point at the end of an attempt."""
         for point, seconds in self._seconds.items():
             self._point(point, self._statuses.get(point, "Success"), profile).observe(seconds)
         self._seconds.clear()
@@ -281,7 +283,7 @@ class PluginTimes:
 
 
 def _status(result: object) -> str:
-    """The code of what a plugin returned; what it says of many nodes counts as success."""
+    """The code of a plugin's result; a result for many nodes counts as success."""
     if isinstance(result, PreFilterResult | PostFilterResult):
         result = result.status
     elif isinstance(result, tuple) and not isinstance(result, Status):

@@ -1,4 +1,4 @@
-"""Which API server to ask, and as whom: kubeconfig files or the pod's service account, certificates, tokens and
+"""Finds the API server and the credentials: kubeconfig files or the pod's service account, certificates, tokens and
 exec plugins.
 """
 
@@ -29,18 +29,18 @@ DEFAULT_FILE = "~/.kube/config"
 DEFAULT_NAMESPACE = "default"
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 IN_CLUSTER = "in-cluster"
-"""The name of the context that a pod's service account stands for."""
+"""The context name for a pod's service account."""
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="kebab"):
-    """A part of a kubeconfig. Its repr names no values: some of them are secrets."""
+    """A part of a kubeconfig. Its repr shows no values, as some of them are secrets."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of a kubeconfig>"
 
 
 class ClusterEntry(_Entry, frozen=True):
-    """Where an API server is, and how to know it is the right one."""
+    """The address of an API server, and how to verify it."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -56,7 +56,7 @@ class ExecVariable(_Entry, frozen=True):
 
 
 class ExecPlugin(_Entry, frozen=True, rename="camel"):
-    """A command that prints credentials, as the managed clusters use."""
+    """A command that prints credentials, as managed clusters use it."""
 
     command: str
     api_version: str = ""
@@ -67,7 +67,7 @@ class ExecPlugin(_Entry, frozen=True, rename="camel"):
 
 
 class UserEntry(_Entry, frozen=True):
-    """The credentials of a user; all of them may be missing."""
+    """The credentials of a user; all fields are optional."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -125,7 +125,7 @@ class Access(NamedTuple):
 
 
 class Kubeconfig:
-    """Kubeconfig files taken together: of what several files say, the first counts."""
+    """Kubeconfig files merged: if several files define something, the first one counts."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = paths
@@ -164,7 +164,9 @@ class Kubeconfig:
 def find_access(
     kubeconfig: str | None = None, context: str | None = None, *, service_account: str = SERVICE_ACCOUNT
 ) -> Access:
-    """The API server to ask: of the file given, else of KUBECONFIG, else of the default file, else around this pod."""
+    """The API server to use: from the given file, else KUBECONFIG, else the default file, else this pod's
+    service account.
+    """
     paths = _paths(kubeconfig)
     if paths:
         return Kubeconfig(paths).access(context or "")
@@ -216,7 +218,7 @@ def _cluster_in(cluster: ClusterEntry, directory: Path) -> ClusterEntry:
 
 
 def _user_in(user: UserEntry, directory: Path) -> UserEntry:
-    """The user with every file where it is: relative names are relative to the kubeconfig."""
+    """The user with absolute file names: relative names are relative to the kubeconfig."""
     plugin = user.exec
     if plugin is not None and os.path.dirname(plugin.command):
         plugin = replace(plugin, command=_absolute(plugin.command, directory))
@@ -238,10 +240,10 @@ def _listed(names: Iterable[str]) -> str:
 
 
 TOKEN_FILE_AGE = 60.0
-"""Seconds after which a token file is read again: the kubelet puts a new token there in time."""
+"""A token file is read again after this many seconds: the kubelet replaces the token in time."""
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 EXEC_TIMEOUT = 120.0
-"""Seconds: a plugin may have to wait for somebody to log in."""
+"""Seconds: a plugin may have to wait for a login."""
 
 Headers = list[tuple[str, str]]
 
@@ -260,7 +262,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class Credentials:
-    """What goes with every request. `refresh` is for when the server does not accept it any longer."""
+    """The credentials for every request. Call `refresh` when the server no longer accepts them."""
 
     def __init__(self, access: Access) -> None:
         self._access, self._user = access, access.user
@@ -271,10 +273,10 @@ class Credentials:
         if self._user.token_file or (self._user.exec is not None and not self._user.token):
             self._good_until = float("-inf")
         self.ssl_context = self._new_context(self._user) if access.cluster.server.startswith("https") else None
-        """How to speak TLS, with the client's certificate; None for a server without TLS."""
+        """The TLS context with the client's certificate; None for a server without TLS."""
 
     async def headers(self) -> Headers:
-        """The headers that say who asks."""
+        """The authentication headers."""
         if time.monotonic() >= self._good_until:
             async with self._lock:
                 if time.monotonic() >= self._good_until:
@@ -282,7 +284,7 @@ class Credentials:
         return [*self._fixed, ("Authorization", f"Bearer {self._token}")] if self._token else self._fixed
 
     def refresh(self) -> bool:
-        """Get new credentials for the next request; False if there is nothing to get them from."""
+        """Get new credentials for the next request; False if there is no source of new ones."""
         if not (self._user.token_file or self._user.exec):
             return False
         self._good_until = float("-inf")
@@ -313,7 +315,7 @@ class Credentials:
         environment = {**os.environ, **variables, "KUBERNETES_EXEC_INFO": self._exec_info(plugin)}
         command = [plugin.command, *(plugin.args or ())]
         try:
-            # Its stderr is the user's: it may have to say where to log in.
+            # The plugin shares the user's stderr: it may have to show where to log in.
             process = await asyncio.to_thread(
                 subprocess.run, command, env=environment, stdout=subprocess.PIPE, timeout=EXEC_TIMEOUT, check=False
             )
@@ -345,7 +347,7 @@ class Credentials:
     def _new_context(self, user: UserEntry, status: _ExecStatus | None = None) -> ssl.SSLContext:
         cluster = self._access.cluster
         context = ssl.create_default_context()
-        # As Go does: any certificate that is trusted may end the chain, and old ones need not have every extension.
+        # As in Go: any trusted certificate may end the chain, and old ones need not have every extension.
         context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
         try:
             if cluster.insecure_skip_tls_verify:
@@ -366,7 +368,7 @@ class Credentials:
 
 
 def _fixed_headers(user: UserEntry, where: str) -> Headers:
-    """The headers that never change: basic authentication, and who to be instead."""
+    """The headers that never change: basic authentication and impersonation."""
     if user.auth_provider is not None and not (user.token or user.exec or user.token_file):
         raise InputError("auth-provider was removed from Kubernetes; use an exec plugin", where)
     headers: Headers = []
@@ -394,7 +396,7 @@ def _status_of(output: bytes, plugin: ExecPlugin, where: str) -> _ExecStatus:
 
 
 def _monotonic(timestamp: str, where: str) -> float:
-    """When credentials run out, on the monotonic clock; never, where nothing is said."""
+    """The expiry of credentials on the monotonic clock; infinity if there is none."""
     if not timestamp:
         return float("inf")
     try:
@@ -422,7 +424,7 @@ def _load_client_certificate(context: ssl.SSLContext, user: UserEntry, status: _
 
 
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate and its key, by way of a file that only this user can read and that is gone at once."""
+    """Load a certificate and its key through a temporary file that only this user can read."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate + b"\n" + key)
         file.flush()
@@ -430,7 +432,7 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def _certificate_data(data: str, access: Access) -> str:
-    """The CA as it goes into a kubeconfig, read from its file if need be."""
+    """The CA as written in a kubeconfig, read from its file if necessary."""
     path = access.cluster.certificate_authority
     return data or (base64.b64encode(Path(path).read_bytes()).decode() if path else "")
 

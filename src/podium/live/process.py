@@ -32,7 +32,7 @@ from podium.present.explanation import explain_pod, to_document
 
 
 class HttpServer:
-    """Serves /livez, /readyz, /metrics and /decisions/NAMESPACE/POD. Ready means that the cluster is known."""
+    """Serves /livez, /readyz, /metrics and /decisions/NAMESPACE/POD. Ready means that the cluster has been read."""
 
     def __init__(self, scheduler: LiveScheduler) -> None:
         self._scheduler = scheduler
@@ -50,7 +50,7 @@ class HttpServer:
         self._runner = web.AppRunner(app, access_log=None)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen, at a free port if it is 0; which port."""
+        """Listen, on a free port if it is 0; returns the port."""
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         try:
@@ -73,8 +73,8 @@ class HttpServer:
         return web.Response(body=self._scheduler.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _decision(self, request: web.Request) -> web.Response:
+        """The last decision about a pod, explained on the cluster of that time; if too old, on the current one."""
         key = f"{request.match_info['namespace']}/{request.match_info['pod']}"
-        """What became of a pod, and why: as it was then, or as things are now where that is no longer known."""
         loop, history = self._scheduler.loop, self._scheduler.history
         if loop is None or history is None:
             return _problem(503, "this replica is not the leader")
@@ -99,7 +99,7 @@ def _problem(status: int, message: str) -> web.Response:
 
 
 JITTER = 1.2
-"""Times the retry period, at most, between two tries to become the leader."""
+"""The maximum factor of the retry period between two tries to become the leader."""
 DEFAULT_NAMESPACE, DEFAULT_NAME = "kube-system", "podium"
 
 
@@ -108,7 +108,7 @@ class LeadershipLostError(Exception):
 
 
 class Election:
-    """Holds, renews and gives back one Lease. It is taken over when its holder has not renewed it for its duration."""
+    """Holds, renews and releases one Lease. It takes over a Lease that its holder has not renewed for its duration."""
 
     def __init__(self, client: ApiClient, settings: LeaderElection, identity: str = "") -> None:
         self._client, self._settings = client, settings
@@ -117,18 +117,18 @@ class Election:
         self._name = settings.resource_name or DEFAULT_NAME
         self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._seen: tuple[Any, float] = (None, float("-inf"))
-        """The lease as it was last seen changed, and when, on this clock: clocks of machines may differ."""
+        """The last change of the lease, and the local time when it was seen: clocks of machines may differ."""
         self.is_leader = False
 
     async def acquire(self) -> None:
-        """Wait until this is the leader."""
+        """Wait until this replica is the leader."""
         while not await self._try_once(self._settings.renew_deadline):
             await asyncio.sleep(self._settings.retry_period * random.uniform(1.0, JITTER))
         self.is_leader = True
         logger.info("%s is the leader now", self.identity)
 
     async def hold(self) -> None:
-        """Renew the lease for as long as that works; LeadershipLostError when it does not in time."""
+        """Renew the lease as long as possible; LeadershipLostError if it is not renewed in time."""
         renewed = time.monotonic()
         while True:
             await asyncio.sleep(self._settings.retry_period)
@@ -140,7 +140,7 @@ class Election:
                 raise LeadershipLostError
 
     async def release(self) -> None:
-        """Give the lease back, so that another one need not wait until it runs out."""
+        """Release the lease, so that another replica need not wait until it expires."""
         if not self.is_leader:
             return
         self.is_leader = False
@@ -153,7 +153,7 @@ class Election:
             logger.warning("the lease is not given back: %s", error)
 
     async def _try_once(self, timeout: float) -> bool:
-        """Take or renew the lease if that is right; whether it is held now."""
+        """Take or renew the lease if allowed; returns whether it is held now."""
         try:
             return await asyncio.wait_for(self._take_or_renew(timeout), timeout)
         except (ApiError, TimeoutError) as error:
@@ -208,7 +208,7 @@ logger = logging.getLogger("podium.live")
 
 
 class ServingAddress(NamedTuple):
-    """Where to answer over HTTP."""
+    """The address of the HTTP server."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -223,7 +223,7 @@ def run_scheduler(
     elect: bool = True,
     **options: Any,
 ) -> None:
-    """Schedule until SIGTERM or SIGINT; PodiumError if it cannot go on. `options` are those of `Scheduler`."""
+    """Schedule until SIGTERM or SIGINT; PodiumError if it cannot continue. `options` are those of `Scheduler`."""
     asyncio.run(_run(access, config, settings, listening, elect, options))
 
 
@@ -240,7 +240,7 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     qps, burst = config.client_connection.qps, config.client_connection.burst
     async with AsyncExitStack() as stack:
-        # As in kube-scheduler, neither events nor the lease have to wait behind bindings.
+        # As in kube-scheduler, neither events nor the lease wait behind bindings.
         client = await stack.enter_async_context(ApiClient(access, qps=qps, burst=burst))
         for_events = await stack.enter_async_context(ApiClient(access, qps=qps, burst=burst))
         for_lease = await stack.enter_async_context(ApiClient(access))
@@ -286,7 +286,7 @@ async def _run_elected(scheduler: LiveScheduler, election: Election, stop: async
 
 
 async def _unless(stop: asyncio.Event, work: Any) -> bool:
-    """Wait for something, unless told to stop first; whether it came to its end."""
+    """Wait for something, unless told to stop first; returns whether it finished."""
     doing, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

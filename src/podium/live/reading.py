@@ -1,4 +1,4 @@
-"""Reads a live cluster once, decodes it, and writes it to one file; names can be replaced by made-up words."""
+"""Reads a live cluster once, decodes it, and writes it to one file; names can be anonymized."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from podium.model import KINDS, Node, Object, Pod
 from podium.plugins.dynamic_resources.extended_resources import CLASS_PREFIX
 
 IRREGULAR = {"CSIStorageCapacity": "csistoragecapacities"}
-"""The plurals that are more than an s or es at the end."""
+"""The plurals that do not just end in s or es."""
 
 
 class Resource(NamedTuple):
-    """A kind of objects, and where the API server has them."""
+    """A kind of object, and its address on the API server."""
 
     kind: str
     type: type[Object]
@@ -38,7 +38,7 @@ class Resource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Of the objects of all namespaces."""
+        """The path of the objects of all namespaces."""
         return f"/apis/{self.group}/v1/{self.plural}" if self.group else f"/api/v1/{self.plural}"
 
     @property
@@ -46,7 +46,7 @@ class Resource(NamedTuple):
         return f"{self.group}/v1" if self.group else "v1"
 
     def path_of(self, namespace: str, name: str) -> str:
-        """Of one object."""
+        """The path of one object."""
         if self.kind in CLUSTER_SCOPED:
             return f"{self.path}/{name}"
         head = self.path.removesuffix(self.plural)
@@ -62,10 +62,10 @@ RESOURCES = {kind: Resource(kind, type_, GROUP_OF.get(kind, ""), _plural(kind)) 
 """Every kind that scheduling reads, by its name."""
 
 WORKLOADS = frozenset(("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job"))
-"""What makes pods, or says how many, and is of no concern to a scheduler once they are made."""
+"""Kinds that create or scale pods, and that a scheduler does not need once the pods exist."""
 
 SCHEDULED_BY = tuple(resource for kind, resource in RESOURCES.items() if kind not in WORKLOADS)
-"""What a running scheduler looks at."""
+"""The kinds that a running scheduler follows."""
 
 
 def resource_of(item: Object) -> Resource:
@@ -83,7 +83,7 @@ class ObjectDecoder:
         self._pods = StoredPods()
 
     def decode(self, raw: msgspec.Raw) -> Object:
-        """The object of a JSON text; InputError that names it, where scheduling cannot use it."""
+        """Decode an object; InputError that names it if scheduling cannot use it."""
         resource = self._resource
         found = decode(Entry(SOURCE, None, resource.kind, resource.api_version, raw), resource.type)
         if isinstance(found, Pod):
@@ -97,11 +97,11 @@ AT_ONCE = 4
 INDISPENSABLE = (Node, Pod)
 
 OnPage = Callable[[int], None]
-"""Told how many objects a page had."""
+"""Called with the number of objects of each page."""
 
 
 class Lists:
-    """The objects of all kinds, as they come in; kinds that cannot be read become warnings."""
+    """Collects the objects of all kinds; kinds that cannot be read become warnings."""
 
     def __init__(self, client: ApiClient, on_page: OnPage = lambda count: None) -> None:
         self._client, self._on_page = client, on_page
@@ -134,7 +134,7 @@ class Lists:
         except ApiError as error:
             if error.code != GONE:
                 raise
-            # It took so long that the server forgot what it began with: as kubectl does, all at once then.
+            # It took so long that the server forgot the list: as kubectl does, request it in one page.
             return await self._pages(resource, 0)
 
     async def _pages(self, resource: Resource, limit: int) -> list[Object]:
@@ -148,7 +148,7 @@ class Lists:
 
 
 def missing_kind(resource: Resource, error: ApiError) -> str:
-    """What to say of a kind that cannot be read."""
+    """The warning for a kind that cannot be read."""
     why = "is not served by this cluster" if error.code == 404 else "may not be listed with these credentials"
     return f"{resource.kind} {why}: assumed that there are none"
 
@@ -168,11 +168,11 @@ def read_cluster(
         return asyncio.run(read())
 
 
-"""What kubectl leaves on objects: a copy of all that was in a manifest, which nobody expects in a dump."""
+"""kubectl's annotation with a copy of the whole manifest, which nobody expects in a dump."""
 
 
 def documents(objects: Iterable[Object]) -> list[dict[str, Any]]:
-    """Each object as it goes into a file."""
+    """Each object as it is written to a file."""
     return [document(item) for item in objects]
 
 
@@ -184,18 +184,18 @@ def document(item: Object) -> dict[str, Any]:
 
 
 def dump(items: list[dict[str, Any]]) -> bytes:
-    """One List of JSON, an object a line."""
+    """One JSON List with one object per line."""
     encode = msgspec.json.Encoder().encode
     lines = b",\n".join(map(encode, items))
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + lines + b"\n]}\n"
 
 
 Word = Callable[[str], str]
-"""Gives the word that stands for a name."""
+"""Returns the word that replaces a name."""
 
 WELL_KNOWN_DOMAINS = ("kubernetes.io", "k8s.io")
 KEPT_VALUES = frozenset(("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"))
-"""Label keys whose values name no system of anybody's."""
+"""Label keys whose values reveal nothing about the user."""
 NAME_FIELDS = frozenset(
     (
         *("name", "namespace", "uid", "nodeName", "nominatedNodeName", "claimName", "volumeName", "generateName"),
@@ -208,27 +208,27 @@ NAME_FIELDS = frozenset(
 DISK_FIELDS = frozenset(("volumeHandle", "volumeID", "pdName", "diskName", "diskURI"))
 LABEL_FIELDS = frozenset(("labels", "matchLabels", "nodeSelector"))
 SELECTOR_PARTS = frozenset(("matchLabels", "matchExpressions", "nodeSelectorTerms"))
-"""What tells a selector from the labels that others select by."""
+"""The fields that distinguish a selector from plain labels."""
 REQUEST_FIELDS = frozenset(("request", "requests"))
-"""Requests for devices: their names, one of several alternatives after a slash."""
+"""Fields with names of device requests; an alternative follows after a slash."""
 RESOURCE_FIELDS = frozenset(("requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"))
 KEY_FIELDS = frozenset(("topologyKey", "topologyKeys", "matchLabelKeys", "mismatchLabelKeys"))
 KEPT_FIELDS = frozenset(("parameters", "selectors", "conditions"))
-"""Parts that Kubernetes, drivers and expressions give a meaning to."""
+"""Fields with a meaning to Kubernetes, drivers or expressions."""
 KEPT_NAMES = frozenset(("", "system-cluster-critical", "system-node-critical", "metadata.name"))
 KEPT_PARTS = frozenset(
     ("projects", "UNSPECIFIED", "zones", "regions", "disks", "subscriptions", "resourceGroups", "providers")
 )
-"""What the parts of a disk's path are called."""
+"""The names for the parts of a disk's path."""
 ZONES = "__"
-"""Separates the zones of a volume that is in several of them."""
+"""Separates the zones of a volume that has several."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _IMAGE = re.compile(r"(?P<name>.+?)(?::(?P<tag>[^:/@]+))?(?:@(?P<digest>.+))?")
 
 
 def anonymize(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The objects under other names; the same objects give the same words each time."""
+    """The objects with replaced names; the same objects always get the same words."""
     items = list(items)
     found: dict[str, str] = {}
     for item in items:
@@ -240,7 +240,7 @@ def anonymize(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ephemeral_claims(items: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> dict[str, str]:
-    """The claims of generic ephemeral volumes, which must be named after their pod and volume."""
+    """The claims of generic ephemeral volumes, whose names must be made of their pod and volume."""
     claims = {}
     for item in items:
         if item.get("kind") == "Pod":
@@ -252,7 +252,7 @@ def _ephemeral_claims(items: Iterable[Mapping[str, Any]], words: Mapping[str, st
 
 
 class _Rewriting:
-    """Goes through an object and puts a word for every name in it."""
+    """Walks through an object and replaces every name in it."""
 
     def __init__(self, word: Word) -> None:
         self._word = word
@@ -260,7 +260,7 @@ class _Rewriting:
     def object(self, item: Mapping[str, Any]) -> dict[str, Any]:
         new = {key: value if key in ("apiVersion", "kind") else self._field(key, value) for key, value in item.items()}
         if item["kind"] == "CSIDriver":
-            # Classes and nodes refer to it, and to drivers that are not there.
+            # Classes and nodes refer to it, and to drivers that are not objects.
             new["metadata"]["name"] = item["metadata"]["name"]
         return new
 
@@ -291,7 +291,7 @@ class _Rewriting:
         return {key: self._field(key, value) for key, value in fields.items()}
 
     def _requirement(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Something about a key: a line of a selector, a taint, a toleration."""
+        """Rewrite something with a key: a line of a selector, a taint, a toleration."""
         key = fields["key"]
         rewritten = {**fields, "key": self._name(key) if key == "metadata.name" else self._key(key)}
         if "values" in fields:
@@ -322,11 +322,11 @@ class _Rewriting:
         return ZONES.join(map(self._name, value.split(ZONES))) if _is_well_known(key) else self._name(value)
 
     def _annotation(self, key: str, value: str) -> str:
-        """An annotation may name a node or a class."""
+        """Rewrite an annotation, which may name a node or a class."""
         return self._name(value) if key.endswith(("/selected-node", "/storage-class", "/pod-claim-name")) else value
 
     def _resource(self, name: str) -> str:
-        """A resource keeps its name, but for one that is called after a class of devices."""
+        """A resource keeps its name, unless it is named after a device class."""
         if not name.startswith(CLASS_PREFIX):
             return name
         return CLASS_PREFIX + self._name(name.removeprefix(CLASS_PREFIX))
@@ -335,7 +335,7 @@ class _Rewriting:
         return name if name in KEPT_NAMES else self._word(name)
 
     def _disk(self, text: str) -> str:
-        """A disk under a name of the same shape: paths keep their parts, and what Amazon begins with vol- does so."""
+        """A disk under a name of the same shape: paths keep their parts, and Amazon's `vol-` prefix stays."""
         scheme, separator, path = text.rpartition("://")
         return f"{scheme}{separator}{'/'.join(map(self._disk_part, path.split('/')))}"
 
@@ -354,7 +354,7 @@ class _Rewriting:
 
 
 def _is_well_known(key: str) -> bool:
-    """Whether Kubernetes or a driver gives a label or annotation key its meaning."""
+    """Whether a label or annotation key has a meaning to Kubernetes or a driver."""
     domain, separator, _ = key.rpartition("/")
     is_kubernetes = any(domain == known or domain.endswith(f".{known}") for known in WELL_KNOWN_DOMAINS)
     return bool(separator) and (is_kubernetes or domain.startswith("topology."))

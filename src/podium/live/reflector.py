@@ -1,4 +1,4 @@
-"""A reflector follows one kind of objects: it lists them, watches them, and starts over if it must."""
+"""A reflector follows one kind of object: it lists and watches, and starts over if necessary."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from podium.model import Object, Pod
 logger = logging.getLogger("podium.live")
 
 WATCH_SECONDS = (300, 600)
-"""How long a watch is asked to last: between these, at random, so that not all end together."""
+"""The requested length of a watch in seconds: random between these, so that not all end together."""
 FIRST_BACKOFF, LONGEST_BACKOFF, BACKOFF_RESETS_AFTER = 0.8, 30.0, 120.0
-"""Seconds, as client-go has them."""
+"""Seconds, as in client-go."""
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that are done are of no concern to a scheduler."""
+"""A scheduler ignores finished pods."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 Sink = Callable[[Event], None]
@@ -59,7 +59,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
 
 
 class Backoff:
-    """How long to wait before the next try: twice as long each time, with as much again at random."""
+    """The delay before the next try: doubled each time, plus up to as much again at random."""
 
     def __init__(self, first: float = FIRST_BACKOFF, longest: float = LONGEST_BACKOFF) -> None:
         self._first, self._longest = first, longest
@@ -78,7 +78,9 @@ class Backoff:
 
 
 class Reflector:
-    """Keeps `known` like the API server's objects of one kind, and tells `sink` every change after the first list."""
+    """Keeps `known` in sync with the API server's objects of one kind, and reports every change after the first list to
+    `sink`.
+    """
 
     def __init__(self, client: ApiClient, resource: Resource, sink: Sink) -> None:
         self.resource, self._client, self._sink = resource, client, sink
@@ -93,10 +95,10 @@ class Reflector:
         self.lists = 0
         """How often the objects were listed: more than once means that changes may have been missed."""
         self.failure: ApiError | None = None
-        """Why the kind cannot be read at all; it is then taken to have no objects."""
+        """Why the kind cannot be read at all; it then counts as having no objects."""
 
     async def run(self) -> None:
-        """Follow the objects for as long as the task lives."""
+        """Follow the objects as long as the task runs."""
         while True:
             try:
                 if not self._version:
@@ -107,7 +109,7 @@ class Reflector:
 
     async def _recover(self, error: ApiError) -> None:
         if error.code == GONE:
-            # What happened since is no longer to be had: start over.
+            # The events since are no longer available: start over.
             logger.info("%s: the watch is too old, listing again", self.resource.kind)
             self._version = ""
             if self.lists > 1:
@@ -143,7 +145,7 @@ class Reflector:
         self._replace(found, version)
 
     async def _stream_list(self) -> None:
-        """The objects as the first events of a watch, which costs the server less than a list."""
+        """Receive the objects as the first events of a watch, which costs the server less than a list."""
         params = {
             "sendInitialEvents": "true",
             "resourceVersionMatch": "NotOlderThan",
@@ -179,7 +181,7 @@ class Reflector:
             return None
 
     def _replace(self, found: dict[str, Known], version: str) -> None:
-        """Take over a list; after the first one, say what changed meanwhile."""
+        """Take over a list; after the first one, report the differences."""
         before, self.known, self._version = self.known, found, version
         self.lists += 1
         self.failure = None
@@ -240,11 +242,11 @@ class Reflector:
 
 
 class Reflectors:
-    """Reflectors of several kinds: first everything there is, then what happens to it, in the order it is told."""
+    """Reflectors of several kinds: first all objects, then their changes in the order they arrive."""
 
     def __init__(self, client: ApiClient, resources: Iterable[Resource]) -> None:
         self.events: deque[Event] = deque()
-        """What happened and nobody has looked at yet."""
+        """The events that were not handled yet."""
         self.has_events = asyncio.Event()
         self._client = client
         self._by_kind = {resource.kind: Reflector(client, resource, self._told) for resource in resources}
@@ -255,14 +257,14 @@ class Reflectors:
         self.has_events.set()
 
     async def start(self) -> None:
-        """Follow all kinds from now on; ApiError if nodes or pods cannot be had, rather than asking for ever."""
+        """Follow all kinds from now on; ApiError if nodes or pods cannot be read, instead of retrying forever."""
         for resource in (each.resource for each in self._by_kind.values() if each.resource.type in INDISPENSABLE):
             async with aclosing(self._client.pages(resource.path, limit=1)) as pages:
                 await anext(pages)
         self._tasks = [asyncio.create_task(each.run(), name=kind) for kind, each in self._by_kind.items()]
 
     async def synced(self) -> None:
-        """Wait until every kind was listed once; raises what a reflector failed with."""
+        """Wait until every kind was listed once; raises a reflector's failure."""
         for each in self._by_kind.values():
             synced = asyncio.create_task(each.is_synced.wait())
             await asyncio.wait({synced, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
@@ -270,13 +272,13 @@ class Reflectors:
             self.check()
 
     def check(self) -> None:
-        """Raise what a reflector failed with: it ends only for faults that trying again does not mend."""
+        """Raise a reflector's failure: it ends only for errors that retrying cannot fix."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     def objects(self) -> list[Object]:
-        """Everything as it is now."""
+        """All current objects."""
         return [known.object for each in self._by_kind.values() for known in each.known.values()]
 
     def known(self, kind: str, key: str) -> Known | None:
@@ -284,7 +286,7 @@ class Reflectors:
 
     @property
     def lists(self) -> int:
-        """How many lists there were: more than one for each kind means that changes may have been missed."""
+        """The number of lists: more than one per kind means that changes may have been missed."""
         return sum(each.lists for each in self._by_kind.values())
 
     async def stop(self) -> None:
@@ -299,7 +301,7 @@ async def follow_cluster(
     change: Callable[[Sequence[Event]], Awaitable[None]],
     connected: Callable[[ApiClient], object] = lambda client: None,
 ) -> None:
-    """Tell `begin` what there is, and `change` what happens then, until cancelled; raises what ends a reflector.
+    """Pass all objects to `begin` and then the changes to `change`, until cancelled; raises a reflector's failure.
 
     `connected` gets the client, which works as long as this runs.
     """

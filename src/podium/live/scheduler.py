@@ -1,4 +1,4 @@
-"""The scheduler of a live cluster: the loop on a real clock, whose instructions are carried out by API calls."""
+"""The scheduler of a live cluster: the loop on a real clock, with its instructions carried out by API calls."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from podium.plugins.storage.volume_binding import VolumeBinding
 logger = logging.getLogger("podium.live")
 
 SLICE = 0.02
-"""Seconds of deciding after which answers of the API server get their turn."""
+"""Seconds of deciding after which answers of the API server are handled."""
 FINISH_WITHIN = 30.0
-"""Seconds that bindings under way have when the scheduler is to stop."""
+"""Seconds for bindings under way to finish when the scheduler stops."""
 
 
 class RunSettings(NamedTuple):
     """How a scheduler runs."""
 
     bind_concurrency: int = 64
-    """How many pods are bound at once."""
+    """How many pods are bound at a time."""
     dry_run: bool = False
-    """Whether nothing is written."""
+    """Whether to write nothing."""
 
 
 class LiveScheduler:
-    """Schedules the pods of one cluster for as long as `run` runs."""
+    """Schedules the pods of one cluster while `run` runs."""
 
     def __init__(
         self,
@@ -75,18 +75,18 @@ class LiveScheduler:
         self._wake_up = reflectors.has_events
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[str, float] = {}
-        """Since when pods wait at Permit."""
+        """The times since which pods wait at Permit."""
         self._expecting: set[str] = set()
         """The uids of pods whose status names the node that they are about to be bound to."""
         self._threads = ThreadPoolExecutor(settings.bind_concurrency, "binding")
-        """Where plugins of the user's take part in binding."""
+        """The threads in which the user's plugins run during binding."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self.loop: SchedulerLoop | None = None
-        """There once `run` has begun to schedule."""
+        """Set once `run` has begun to schedule."""
         self.metrics = Metrics(self._values)
         self._times = PluginTimes(self.metrics)
         self.history: DecisionHistory | None = None
-        """The last decisions; there once `run` has begun to schedule."""
+        """The last decisions; set once `run` has begun to schedule."""
 
     # -- working -----------------------------------------------------------------------------------------------------
 
@@ -107,13 +107,13 @@ class LiveScheduler:
                 await asyncio.sleep(0)
             await self._finish(FINISH_WITHIN)
         finally:
-            # Who is no longer the leader must not write: what is under way then is given up.
+            # A replica that lost the lease must not write: give up what is under way.
             await self._finish(0.0)
             self._threads.shutdown(wait=False, cancel_futures=True)
             loop.close()
 
     def _begin(self) -> SchedulerLoop:
-        """Start from everything there is now."""
+        """Start from all current objects."""
         self._reflectors.events.clear()
         with collector_paused():
             cluster = Cluster.from_objects(self._reflectors.objects())
@@ -136,13 +136,13 @@ class LiveScheduler:
                 self._handle(current)
 
     def _handle(self, event: Event) -> None:
-        """Tell the loop what happened, and keep what was before."""
+        """Pass an event to the loop, and keep the object before it."""
         assert self.loop is not None
         assert self.history is not None
         begin, item, rules = time.monotonic(), event.object, self.loop.scheduler.setup.rules
         before = self.history.happens(event)
         if isinstance(item, Pod):
-            # As it was reported, without the node that it counts on.
+            # The pod as reported, without the node that it counts on.
             labels = event_labels(event, self.loop.pods.get(item.key), rules, is_ours=self.loop.is_responsible(item))
         else:
             labels = event_labels(event, before, rules)
@@ -161,7 +161,7 @@ class LiveScheduler:
             self._expecting.discard(pod.metadata.uid)
 
     def _schedule(self, loop: SchedulerLoop) -> bool:
-        """Try pods for a while; whether there was anything to do."""
+        """Try pods for a while; returns whether there was anything to do."""
         begin = now = time.monotonic()
         while now < begin + SLICE and loop.has_work(now):
             instructions = loop.run_one(now)
@@ -187,7 +187,7 @@ class LiveScheduler:
             return
 
     async def _finish(self, within: float) -> None:
-        """Let what is under way finish for so many seconds, then give up the rest."""
+        """Let the work under way finish within this many seconds, then cancel the rest."""
         if self._tasks and within:
             logger.info("stopping: %d writes are under way", len(self._tasks))
             await asyncio.wait(self._tasks, timeout=within)
@@ -201,7 +201,7 @@ class LiveScheduler:
     # -- carrying out ------------------------------------------------------------------------------------------------
 
     def _carry_out(self, instructions: list[Instruction], begin: float) -> None:
-        """Do what the loop says; `begin` is when the attempt began that it comes from."""
+        """Carry out the loop's instructions; `begin` is when the attempt began that they come from."""
         evictions = [each for each in instructions if isinstance(each, Evict)]
         for instruction in instructions:
             match instruction:
@@ -257,7 +257,7 @@ class LiveScheduler:
         self._statuses.unschedulable(pod, UnscheduledCondition(reason, message))
 
     def _record(self, pod: Pod, cause: Pod, kind: str, reason: str, action: str, note: str) -> None:
-        """Note an event about a pod, in the name of the profile that scheduled the pod that caused it."""
+        """Record an event about a pod, in the name of the profile of the pod that caused it."""
         known = self._reflectors.known("Pod", pod.key)
         version = known.version if known else ""
         self._recorder.record(pod, version, cause.spec.scheduler_name, kind, reason, action, note)
@@ -265,7 +265,7 @@ class LiveScheduler:
     # -- binding -----------------------------------------------------------------------------------------------------
 
     async def _bind(self, pod: Pod, node: str, attempts: int, begin: float) -> None:
-        """The binding cycle of one pod: PreBind, Bind and PostBind; the loop is told when that fails."""
+        """The binding cycle of one pod: PreBind, Bind and PostBind; a failure is reported to the loop."""
         assert self.loop is not None
         found = self.loop.assumed.get(pod.key)
         if found is None:
@@ -276,7 +276,7 @@ class LiveScheduler:
         if status == SUCCESS:
             async with self._slots:
                 if not self._is_assumed(assumed):
-                    # Deleted while it waited for its turn.
+                    # The pod was deleted while it waited for its turn.
                     await self._devices.unreserve(assumed, self.loop)
                     return
                 status = await self._timed("Bind", self._bind_now(assumed), pod)
@@ -293,7 +293,7 @@ class LiveScheduler:
         await self._timed("PostBind", self._post_bind(assumed), pod)
 
     def _is_assumed(self, assumed: Assumed) -> bool:
-        """Whether the pod still counts on the node it is to be bound to: it may have been deleted, and made anew."""
+        """Whether the pod still counts on the node it is to be bound to: it may have been deleted and recreated."""
         assert self.loop is not None
         found = self.loop.assumed.get(assumed.pod.key)
         return found is not None and found[1] is assumed
@@ -311,7 +311,7 @@ class LiveScheduler:
         self._wake_up.set()
 
     async def _tell_expected(self, assumed: Assumed) -> None:
-        """Let others know which node a pod is about to be bound to, where that takes more than the binding."""
+        """Write the node of a pod to its nominatedNodeName if binding takes more than the binding call."""
         if self._has_to_prepare(assumed):
             self._nominate_expected(assumed.pod, assumed.node)
         if assumed.pod.metadata.uid in self._expecting:
@@ -347,7 +347,7 @@ class LiveScheduler:
 
     @staticmethod
     async def _written(writing: Awaitable[None]) -> Status:
-        """Whether something could be written, as a plugin says it."""
+        """Turn the result of a write into a plugin's status."""
         try:
             await writing
         except PodiumError as error:
@@ -355,7 +355,7 @@ class LiveScheduler:
         return SUCCESS
 
     async def _in_thread(self, work: Callable[..., Status], *arguments: Any) -> Status:
-        """Ask a plugin of the user's without keeping others waiting: it may talk to somebody, and take its time."""
+        """Run a user's plugin in a thread: it may make slow calls."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     async def _bind_devices(self, assumed: Assumed) -> None:
@@ -373,7 +373,7 @@ class LiveScheduler:
         await self._volumes.bind(assumed, timeout)
 
     async def _bind_now(self, assumed: Assumed) -> Status:
-        """What an extender says that binds; else what the first Bind plugin says that does not leave it to the next."""
+        """The result of the extender that binds, or else of the first Bind plugin that does not skip."""
         assert self.loop is not None
         if self._config.extenders:
             bound = await asyncio.to_thread(self.loop.bind_by_extender, assumed)
@@ -394,7 +394,7 @@ class LiveScheduler:
         return await self._written(writes.bind(self._client, pod, node))
 
     def _binder(self, pod: Pod, node: str) -> Status:
-        """Bind a pod on behalf of a plugin that runs in a thread of its own."""
+        """Bind a pod on behalf of a plugin that runs in its own thread."""
         assert self._event_loop is not None
         return asyncio.run_coroutine_threadsafe(self._bind_by_default(pod, node), self._event_loop).result()
 
@@ -412,7 +412,7 @@ class LiveScheduler:
         return SUCCESS
 
     async def _preempt(self, evictions: list[Evict]) -> None:
-        """Evict pods for another one, which is tried again at once if that fails."""
+        """Evict pods for another pod, which is tried again at once if that fails."""
         by = evictions[0].by
         try:
             await asyncio.gather(*(self._evict(*each) for each in evictions[:-1]))
@@ -432,7 +432,7 @@ class LiveScheduler:
     # -- measuring ---------------------------------------------------------------------------------------------------
 
     def _measure(self, instructions: list[Instruction], seconds: float) -> None:
-        """Count attempts that are over, and note how long pods waited at Permit; who binds counts what is bound."""
+        """Count finished attempts, and record how long pods waited at Permit; `_bind` counts bound pods."""
         now = time.monotonic()
         for each in instructions:
             match each:
@@ -448,7 +448,7 @@ class LiveScheduler:
                     self.metrics.attempted(ERROR if is_error else UNSCHEDULABLE, pod, seconds)
 
     def _count_preemption(self, pod: Pod, rejectors: tuple[str, ...]) -> None:
-        """Count that a pod which fits nowhere asked for others to go, whether or not that helps."""
+        """Count a preemption attempt of a pod that fits nowhere, whether or not it helps."""
         assert self.loop is not None
         framework = self.loop.scheduler.framework_of(pod)
         fits_nowhere = any(each.name in rejectors for each in (*framework.pre_filter, *framework.filter))
@@ -461,7 +461,7 @@ class LiveScheduler:
             self.metrics.permit_seconds.labels(result).observe(now - since)
 
     async def _timed(self, point: str, work: Awaitable[Status], pod: Pod) -> Status:
-        """What plugins of a point answer, and how long they took."""
+        """The status of the plugins at an extension point; records how long they took."""
         begin = time.monotonic()
         status = await work
         labels = (point, status.code.value, pod.spec.scheduler_name)
@@ -473,7 +473,7 @@ class LiveScheduler:
 
 
 def _replaced(registry: Registry, plugins: Iterable[type[Plugin]]) -> Registry:
-    """The registry with other plugins of the same names."""
+    """The registry with some plugins replaced by others with the same names."""
     others = {each.name: each for each in plugins}
     made = Registry(others.get(name, each) for name, each in registry.items())
     made.asked_for = registry.asked_for

@@ -1,6 +1,4 @@
-"""What Podium would have decided for every pod that a cluster's own scheduler binds, and `podium shadow` as a
-process.
-"""
+"""Compares Podium's decision with every binding of a cluster's own scheduler; `podium shadow` as a process."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ SLICE = 0.05
 LOOKS_AHEAD = 32
 """How many pods, bound one after the other, may have been decided in another order."""
 QUIET = 0.5
-"""Seconds without an event after which no pod is expected any more that was decided before those seen."""
+"""After this many seconds without an event, no pod is expected that was decided before those seen."""
 
 
 class Outcome(StrEnum):
@@ -46,7 +44,7 @@ class Outcome(StrEnum):
     SAME = "same"
     """The same node, the only best one."""
     TIE = "tie"
-    """A node that is as good as any."""
+    """Another node with the same score."""
     OTHER = "other"
     UNKNOWN = "unknown"
     """The state before is not known: a watch gap, or the pod was bound while Podium was catching up."""
@@ -61,9 +59,9 @@ class Compared(NamedTuple):
     node: str
     outcome: Outcome
     podium: str | None = None
-    """Where Podium would have put it; None if nowhere, or if that is not known."""
+    """Podium's node; None if the pod fits nowhere, or if that is not known."""
     plugin: str = ""
-    """Which plugin made the difference."""
+    """The plugin that made the difference."""
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +69,7 @@ class Compared(NamedTuple):
 
 
 class Shadow:
-    """A cluster as it changes, and what Podium decides just before each pod is bound. Writes nothing."""
+    """Follows a cluster, and decides each pod on the state just before it was bound. Writes nothing."""
 
     def __init__(self, objects: Iterable[Object], config: KubeSchedulerConfiguration | None, **options: Any) -> None:
         """`options` are those of `Scheduler`."""
@@ -81,20 +79,20 @@ class Shadow:
         self.plugins: Counter[str] = Counter()
         """How often each plugin made a difference."""
         self._held: dict[str, Pod] = {}
-        """Pods that were bound, and are not compared yet."""
+        """Pods that were bound and are not compared yet."""
 
     @property
     def agreement(self) -> float | None:
-        """The share of pods on a node that is as good as any, of those that could be compared; None of none."""
+        """The share of the compared pods that are on a node as good as Podium's; None if there are none."""
         agreed = self.outcomes[Outcome.SAME] + self.outcomes[Outcome.TIE]
         known = agreed + self.outcomes[Outcome.OTHER]
         return agreed / known if known else None
 
     def handle(self, event: Event, *, has_gap: bool = False) -> list[Compared]:
-        """Take note of an event; how the pods compare of which enough is known now.
+        """Handle an event; returns the comparisons that are complete now.
 
-        A scheduler binds pods in another order than it decides them. So pods that are bound one after the other wait
-        here for a moment, and those that agree come first. With `has_gap` it is not known what else happened before.
+        A scheduler may bind pods in another order than it decides them. So pods bound one after the other wait here for
+        a moment, and those that agree come first. With `has_gap`, earlier events may have been missed.
         """
         item = event.object
         if isinstance(item, Pod) and event.type is not EventType.DELETE and not item.finished:
@@ -113,7 +111,7 @@ class Shadow:
         return compared
 
     def settle(self) -> list[Compared]:
-        """Compare all the pods that wait here, since something happened that they were decided before."""
+        """Compare all waiting pods, because something happened after they were decided."""
         return [self._settle_one() for _ in range(len(self._held))]
 
     def _bound(self, pod: Pod, has_gap: bool) -> list[Compared]:
@@ -126,7 +124,7 @@ class Shadow:
         return [self._settle_one()] if len(self._held) > LOOKS_AHEAD else []
 
     def _settle_one(self) -> Compared:
-        """Compare one of the pods that wait: the first that agrees, else the one that was bound first."""
+        """Compare one of the waiting pods: the first that agrees, else the one that was bound first."""
         first = None
         for pod in list(self._held.values()):
             compared = self._compare(pod)
@@ -149,7 +147,7 @@ class Shadow:
         self._apply(Event(EventType.UPDATE, pod), pod)
 
     def _is_news(self, pod: Pod) -> bool:
-        """Whether a pod of ours is bound that was not so far."""
+        """Whether a pod of this scheduler is newly bound."""
         if not pod.spec.node_name or pod.spec.scheduler_name not in self.scheduler.frameworks or pod.finished:
             return False
         found = self.cluster.find_pod(pod.key)
@@ -178,7 +176,7 @@ class Shadow:
 
 
 def difference(decision: Decision, node: str) -> tuple[str, str]:
-    """Which plugin kept a pod off the node it was bound to, or made another one win, and in what words."""
+    """The plugin that kept a pod off the node it was bound to, or made another node win, and a sentence."""
     status = decision.rejected.get(node)
     if status is not None:
         return status.plugin, f"{node} is rejected: {', '.join(status.reasons)}"
@@ -200,7 +198,7 @@ async def follow(
     lists = reflectors.lists
     while not stop.is_set():
         reflectors.check()
-        # A list that was made again may leave out what happened in between.
+        # A repeated list may lack events in between.
         has_gap, lists = reflectors.lists != lists, reflectors.lists
         until, events = time.monotonic() + SLICE, reflectors.events
         while events and (has_gap or time.monotonic() < until):
@@ -236,7 +234,9 @@ def run_shadow(
     on_start: Callable[[Shadow], None] = lambda shadow: None,
     **options: Any,
 ) -> Shadow:
-    """Follow a cluster until SIGTERM, SIGINT or the time is up; what was found. `options` are those of `Scheduler`."""
+    """Follow a cluster until SIGTERM, SIGINT or the end of the time; returns the results. `options` are those of
+    `Scheduler`.
+    """
     return asyncio.run(_run(access, config, report, port, seconds, on_start, options))
 
 
@@ -292,7 +292,7 @@ class _Metrics:
             self._plugins.labels(compared.plugin).inc()
 
     async def serve(self, port: int) -> Callable[[], Any]:
-        """Listen on the loopback interface; how to stop that."""
+        """Listen on the loopback interface; returns a function that stops it."""
         app = web.Application()
         app.add_routes([web.get("/metrics", self._answer)])
         runner = web.AppRunner(app, access_log=None)

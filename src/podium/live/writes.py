@@ -1,4 +1,4 @@
-"""What a scheduler writes: bindings, conditions, nominations, evictions, volumes, and events, repeated ones as a
+"""Writes of a scheduler: bindings, conditions, nominations, evictions, volumes, and events, repeated ones as a
 series.
 """
 
@@ -35,9 +35,9 @@ logger = logging.getLogger("podium.live")
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 MOST_TRIES = 5
 BIND_TIMEOUT = 30.0
-"""Seconds before the outcome of a binding counts as unknown, and is looked up."""
+"""After this many seconds the result of a binding counts as unknown, and is looked up."""
 WRITERS = 8
-"""How many statuses are written at once."""
+"""How many statuses are written at a time."""
 
 
 class UnscheduledCondition(NamedTuple):
@@ -67,8 +67,8 @@ def path_of(pod: Pod, part: str = "") -> str:
 async def bind(client: ApiClient, pod: Pod, node: str) -> None:
     """Bind a pod; ApiError if it is not bound.
 
-    When the answer does not come, the pod may be bound or not: it is looked up for as long as that takes, so that its
-    room is not given to another pod meanwhile.
+    If there is no answer, the pod may or may not be bound: it is looked up until that is known, so that its room is not
+    given to another pod meanwhile.
     """
     binding = {
         "apiVersion": "v1",
@@ -86,7 +86,7 @@ async def bind(client: ApiClient, pod: Pod, node: str) -> None:
 
 
 async def _is_bound(client: ApiClient, pod: Pod, node: str) -> bool:
-    """Whether a pod is bound to a node, asked until there is an answer."""
+    """Whether a pod is bound to a node; repeats the request until there is an answer."""
     backoff = Backoff(0.1, 5.0)
     while True:
         try:
@@ -101,7 +101,7 @@ async def _is_bound(client: ApiClient, pod: Pod, node: str) -> bool:
 
 
 async def preempt(client: ApiClient, victim: Pod, by: Pod) -> None:
-    """Say why a pod has to go, and delete it; one that is gone already is no error."""
+    """Write why a pod is evicted, and delete it; a pod that is gone already is not an error."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -115,7 +115,7 @@ async def preempt(client: ApiClient, victim: Pod, by: Pod) -> None:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.metadata.uid}}
         await client.request("DELETE", path_of(victim), msgspec.json.encode(options))
     except ApiError as error:
-        # Another pod of that name has another uid, which is a conflict.
+        # A new pod with the same name has another uid, which causes a conflict.
         if error.code not in (404, 409):
             raise
 
@@ -128,11 +128,11 @@ class PodStatuses:
         self._slots = asyncio.Semaphore(WRITERS)
         self._wanted: dict[str, tuple[Pod, dict[str, Any]]] = {}
         self._written: dict[str, tuple[str, UnscheduledCondition]] = {}
-        """Per pod, its uid and the condition it has by now."""
+        """Per pod, its uid and its last written condition."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def unschedulable(self, pod: Pod, condition: UnscheduledCondition) -> None:
-        """Note why a pod is not scheduled, unless that is known already."""
+        """Write why a pod is not scheduled, unless that was written already."""
         known = pod.metadata.uid, condition
         if self._written.get(pod.key) == known:
             return
@@ -149,16 +149,16 @@ class PodStatuses:
         self._want(pod, {"conditions": [fields]})
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Note the node that a pod waits for; none, if it is empty."""
+        """Write the pod's nominated node; an empty name clears it."""
         self._want(pod, {"nominatedNodeName": node or None})
 
     async def written(self, key: str) -> None:
-        """Wait until all that is to be written of a pod is written, or given up."""
+        """Wait until everything for a pod is written or given up."""
         if key in self._tasks:
             await asyncio.wait({self._tasks[key]})
 
     def forget(self, key: str) -> None:
-        """A pod is gone, or bound."""
+        """Forget a pod that is gone or bound."""
         self._written.pop(key, None)
         self._wanted.pop(key, None)
 
@@ -190,7 +190,7 @@ class PodStatuses:
             await backoff.sleep()
 
     async def stop(self, within: float) -> None:
-        """Write what waits, for so many seconds at most."""
+        """Write what is queued, for at most this many seconds."""
         if self._tasks and within:
             await asyncio.wait(self._tasks.values(), timeout=within)
         tasks = list(self._tasks.values())
@@ -200,7 +200,7 @@ class PodStatuses:
 
 
 async def patch_status(client: ApiClient, pod: Pod, status: dict[str, Any]) -> None:
-    """Change fields of a pod's status, if it is still that pod."""
+    """Change fields of a pod's status, if it is still the same pod."""
     patch = msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
     await client.request("PATCH", path_of(pod, "/status"), patch, content_type=STRATEGIC_PATCH)
 
@@ -214,21 +214,21 @@ def _now() -> str:
 
 
 LOOKS_EVERY = 1.0
-"""Seconds, as kube-scheduler."""
+"""Seconds, as in kube-scheduler."""
 
 
 class VolumesError(PodiumError):
-    """A pod's volumes could not be had."""
+    """A pod's volumes could not be bound or provisioned."""
 
 
 class VolumeWrites:
-    """Carries out what VolumeBinding reserved for a pod."""
+    """Carries out VolumeBinding's reservations for a pod."""
 
     def __init__(self, client: ApiClient, reflectors: Reflectors) -> None:
         self._client, self._reflectors = client, reflectors
 
     async def bind(self, assumed: Assumed, timeout: float) -> None:
-        """Write what was reserved, and wait until all of it is bound; ApiError or VolumesError if that fails."""
+        """Write the reservations, and wait until all of them are bound; ApiError or VolumesError if that fails."""
         changes = VolumeBinding.reserved(assumed.state)
         if not changes:
             return
@@ -240,7 +240,7 @@ class VolumeWrites:
             await asyncio.sleep(LOOKS_EVERY)
 
     async def _write(self, after: Stored) -> int:
-        """Change one object, if nobody changed it since it was looked at; its resourceVersion then."""
+        """Change one object if nobody else changed it since it was read; returns its new resourceVersion."""
         resource = resource_of(after)
         known = self._reflectors.known(resource.kind, after.key)
         version = {"resourceVersion": known.version} if known is not None else {}
@@ -254,7 +254,7 @@ class VolumeWrites:
         return int(msgspec.json.decode(answer)["metadata"]["resourceVersion"])
 
     def _are_bound(self, assumed: Assumed, written: Sequence[tuple[Stored, int]]) -> bool:
-        """Whether the claims of everything written are bound; VolumesError if they will not be."""
+        """Whether all claims of the written objects are bound; VolumesError if they will not be."""
         node = self._reflectors.known("Node", assumed.node)
         if node is None:
             raise VolumesError(f'binding volumes: failed to get node "{assumed.node}"')
@@ -269,7 +269,7 @@ class VolumeWrites:
         if known is None:
             raise VolumesError(f'binding volumes: failed to check binding: {kind.lower()} "{item.name}" not found')
         if int(known.version) < version:
-            # The watch has not come so far.
+            # The watch has not caught up yet.
             return False
         if isinstance(known.object, PersistentVolume):
             return self._is_volume_bound(known.object, node)
@@ -277,7 +277,7 @@ class VolumeWrites:
         return self._is_claim_provisioned(known.object, node)
 
     def _is_volume_bound(self, volume: PersistentVolume, node: Node) -> bool:
-        """Whether the claim that a volume was reserved for has it."""
+        """Whether the claim that a volume was reserved for is bound to it."""
         self._check_reach(volume, node)
         reference = volume.spec.claim_ref
         if reference is None or not reference.uid:
@@ -290,7 +290,7 @@ class VolumeWrites:
         return is_fully_bound(known.object)
 
     def _is_claim_provisioned(self, claim: PersistentVolumeClaim, node: Node) -> bool:
-        """Whether the volume is there that a claim asked for; who fails to make it takes the node's name away."""
+        """Whether the volume of a claim is provisioned; a provisioner that fails removes the selected node."""
         if claim.metadata.annotations.get(SELECTED_NODE) != node.name:
             raise VolumesError(f'binding volumes: provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
@@ -314,21 +314,21 @@ class VolumeWrites:
 
 
 NOTE_LIMIT = 1024
-"""Bytes that the note of an event may have."""
+"""The maximum bytes of an event's note."""
 FINISH_AFTER, REFRESH_EVERY = 6 * 60.0, 30 * 60.0
-"""Seconds after which a series ends that nothing was added to, and after which a longer one is written again."""
+"""Seconds without a repetition after which a series ends, and seconds after which a longer series is written again."""
 MOST_EVENT_TRIES, TRY_AGAIN_AFTER = 12, 10.0
 MOST_WAITING = 50_000
-"""How many events may wait to be written; later ones are dropped, as events may be."""
+"""The maximum number of queued events; later ones are dropped, which events allow."""
 EVENT_WRITERS = 4
 
 
 class Recorded(msgspec.Struct):
-    """An event that was written, and may come again."""
+    """An event that was written, and may repeat."""
 
     document: JsonObject
     at: float
-    """When it last happened, on the monotonic clock."""
+    """The time of the last occurrence, on the monotonic clock."""
     series: JsonObject | None = None
 
 
@@ -349,7 +349,9 @@ class EventRecorder:
         self._tasks.append(asyncio.create_task(self._keep_series()))
 
     def record(self, pod: Pod, version: str, controller: str, kind: str, reason: str, action: str, note: str) -> None:
-        """Note an event about a pod of some resourceVersion; `controller` is the profile, `kind` Normal or Warning."""
+        """Record an event about a pod with this resourceVersion; `controller` is the profile, `kind` Normal or
+        Warning.
+        """
         key = (kind, action, reason, controller, pod.metadata.uid, version)
         known, now = self._recorded.get(key), time.monotonic()
         if known is None:
@@ -398,7 +400,7 @@ class EventRecorder:
             await self._has_work.wait()
 
     async def _write(self, event: Recorded, series: JsonObject | None) -> None:
-        """Write an event, or that it came again; a server that is not there is asked again for a while."""
+        """Write an event, or its repetition; retries for a while if the server is not available."""
         namespace = event.document["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         for _ in range(MOST_EVENT_TRIES):
@@ -411,13 +413,13 @@ class EventRecorder:
                 return
             except ApiError as error:
                 if not error.is_unreachable and error.code < 500:
-                    # A namespace that is being deleted takes no events, nor does an event that is gone.
+                    # A namespace that is being deleted accepts no events, nor can a deleted event be updated.
                     logger.debug("event not written: %s", error)
                     return
             await asyncio.sleep(TRY_AGAIN_AFTER * random.uniform(1.0, 1.25))
 
     async def _keep_series(self) -> None:
-        """End series that nothing comes to any more, and write the others again from time to time."""
+        """End series without repetitions, and write the others again from time to time."""
         refreshed = time.monotonic()
         while True:
             await asyncio.sleep(60.0)
@@ -433,7 +435,7 @@ class EventRecorder:
                 refreshed = now
 
     async def stop(self, within: float) -> None:
-        """Write what waits, for so many seconds at most."""
+        """Write what is queued, for at most this many seconds."""
         until = time.monotonic() + within
         while self._waiting and time.monotonic() < until:
             await asyncio.sleep(0.05)
@@ -447,7 +449,7 @@ def micro_time() -> str:
 
 
 def truncated(note: str) -> str:
-    """A note of the length that the API server takes, in bytes."""
+    """A note, cut to the length in bytes that the API server accepts."""
     data = note.encode()
     return note if len(data) <= NOTE_LIMIT else data[: NOTE_LIMIT - 4].decode(errors="ignore") + " ..."
 
@@ -471,33 +473,33 @@ class Preemptions:
 
     def __init__(self) -> None:
         self._victims: dict[str, dict[str, bool]] = {}
-        """By the uid of the pod they make room for, victims by uid, and whether they are gone or going."""
+        """By the uid of the preempting pod, its victims by uid, and whether they are gone or terminating."""
 
     def begin(self, preemptor: Pod, victims: Iterable[Pod]) -> None:
-        """Pods are to be evicted for another one."""
+        """Note that pods are to be evicted for another pod."""
         self._victims[preemptor.metadata.uid] = {each.metadata.uid: False for each in victims}
 
     def give_up(self, preemptor: Pod) -> None:
-        """A pod no longer waits for victims."""
+        """Note that a pod no longer waits for victims."""
         self._victims.pop(preemptor.metadata.uid, None)
 
     def pod_goes(self, pod: Pod) -> None:
-        """A pod is gone or going."""
+        """Note that a pod is gone or terminating."""
         for victims in self._victims.values():
             if pod.metadata.uid in victims:
                 victims[pod.metadata.uid] = True
 
     def status(self, pod: Pod) -> Status:
-        """Whether a pod may be tried: not while somebody has to go for it and does not."""
+        """Whether a pod may be tried: not while a victim has yet to be deleted."""
         victims = self._victims.get(pod.metadata.uid)
         return SUCCESS if victims is None or all(victims.values()) else WAITING
 
     def plugin(self) -> type[PreEnqueuePlugin]:
-        """DefaultPreemption where evicting takes time."""
+        """The DefaultPreemption class to use where evicting takes time."""
         preemptions = self
 
         class EvictingPreemption(DefaultPreemption, PreEnqueuePlugin):
-            """Holds a pod back until those are on their way that have to go for it."""
+            """Holds a pod back until its victims are being deleted."""
 
             def pre_enqueue(self, pod: Pod) -> Status:
                 return preemptions.status(pod)

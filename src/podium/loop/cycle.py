@@ -1,4 +1,4 @@
-"""The scheduling loop: takes events, gives instructions, and has no other effects."""
+"""The scheduling loop: takes events and returns instructions, without other side effects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from podium.plugins.queue_and_bind import DefaultPreemption
 
 
 def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], Status], assumed: Assumed) -> Status:
-    """What a plugin answers at an extension point of the binding cycle."""
+    """A plugin's status at an extension point of the binding cycle."""
     try:
         return in_words(ask(assumed.state, assumed.pod, assumed.node), plugin, point)
     except Exception as error:
@@ -47,23 +47,23 @@ def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], 
 
 
 def in_words(status: Status, plugin: Plugin, point: str) -> Status:
-    """A plugin's status with its name, and an error as kube-scheduler puts it."""
+    """A plugin's status with its name; an error is worded as kube-scheduler does."""
     if status.code is Code.ERROR:
         status = Status.error(f'running {point} plugin "{plugin.name}": {status.message}')
     return status if status == SUCCESS else status._replace(plugin=plugin.name)
 
 
 def raised(error: Exception) -> Status:
-    """An exception of a plugin as what the plugin answers."""
+    """The status for an exception that a plugin raised."""
     return Status.error(f"{type(error).__name__}: {error}")
 
 
 class SchedulerLoop:
     """kube-scheduler's loop over one cluster, for all profiles of a configuration.
 
-    Tell it what happens with `handle`; call `run_one` while `has_work`, and carry out what it returns. All are told
-    the time, in seconds of any clock that does not go backwards; `next_wake_up` says when there is something to do
-    without any event. The cluster is the loop's own from now on: change it by events only.
+    Report events with `handle`; call `run_one` while `has_work`, and carry out the instructions it returns. All methods
+    take the time, in seconds of any clock that does not go backwards; `next_wake_up` says when there is work without a
+    new event. The loop owns the cluster from now on: change it by events only.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class SchedulerLoop:
     ) -> None:
         """`keywords` are those of `Scheduler`: registry, tie_break, seed and so on.
 
-        With `runs_binding` off, PreBind, Bind and PostBind are up to whoever carries out `Bind`.
+        With `runs_binding` off, whoever carries out `Bind` also runs PreBind, Bind and PostBind.
         """
         self.cluster = cluster
         self._runs_binding = runs_binding
         self.extenders_bind = True
-        """Whether an extender with a bindVerb is asked to bind the pods it is interested in."""
+        """Whether an extender with a bindVerb binds the pods it is interested in."""
         self.scheduler = Scheduler(cluster, config, **keywords)
         settings = self.scheduler.config
         self.queue = SchedulingQueue(
@@ -93,11 +93,11 @@ class SchedulerLoop:
             start=now,
         )
         self.waiting = WaitingPods()
-        """The pods that Permit plugins let wait."""
+        """The pods that wait at Permit."""
         self.pods: dict[str, Pod] = {}
-        """Every pod as it was last reported, by namespace and name."""
+        """Every pod as last reported, by namespace and name."""
         self.assumed: dict[str, tuple[QueuedPod, Assumed]] = {}
-        """The pods that are to be bound, until that is reported."""
+        """The pods that are being bound, until that is reported."""
         for pod in (*cluster.pending.values(), *(pod for pod, _ in cluster.placed()), *cluster.stranded):
             self.pods[pod.key] = pod
         for pod in cluster.pending.values():
@@ -105,7 +105,7 @@ class SchedulerLoop:
                 self.queue.add(pod, now)
 
     def scheduler_on(self, cluster: Cluster) -> Scheduler:
-        """A scheduler of the same configuration for another cluster, such as a copy to try something on."""
+        """A scheduler with the same configuration for another cluster, for example a copy to try something on."""
         return Scheduler(cluster, self.scheduler.options, tie_break="first")
 
     def close(self) -> None:
@@ -113,13 +113,13 @@ class SchedulerLoop:
         self.scheduler.close()
 
     def is_responsible(self, pod: Pod) -> bool:
-        """Whether a profile of this scheduler is to place the pod, rather than some other scheduler."""
+        """Whether a profile of this scheduler places the pod, as opposed to another scheduler."""
         return pod.spec.scheduler_name in self.scheduler.frameworks
 
     # -- events ------------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now: float) -> None:
-        """Take note of what happened; pods that it may help are tried again."""
+        """Record an event; pods that it may help are tried again."""
         item, is_gone = event.object, event.type is EventType.DELETE
         if isinstance(item, Pod):
             if is_gone or item.finished:
@@ -163,7 +163,7 @@ class SchedulerLoop:
         if old is not None and (
             old.metadata.uid != pod.metadata.uid or (old.spec.node_name and not pod.spec.node_name)
         ):
-            # Another pod took over the name.
+            # A new pod has taken over the name.
             self._pod_gone(pod.key, now)
             old = None
         self.pods[pod.key] = pod
@@ -180,7 +180,7 @@ class SchedulerLoop:
 
     def _pod_is_bound(self, old: Pod | None, pod: Pod, now: float) -> None:
         if pod.key in self.waiting:
-            # Somebody else was faster.
+            # Another scheduler was faster.
             self._unreserve(self._stop_assuming(pod.key))
         self.cluster.update(pod)
         if old is not None and old.spec.node_name:
@@ -197,7 +197,7 @@ class SchedulerLoop:
         return asked_about_pod(pod, self.cluster, self.scheduler.setup.rules)
 
     def _waiting_pod_is(self, old: Pod, pod: Pod, now: float) -> None:
-        """A pod of ours changed that is not bound yet."""
+        """Handle an update of a pod that this scheduler has not bound yet."""
         if self._is_assumed(pod.key):
             is_told_of = self.scheduler.setup.rules.deleted_assumed_pods_are_told
             if is_told_of and pod.terminating and not old.terminating:
@@ -230,7 +230,9 @@ class SchedulerLoop:
             self._room_freed_for_lower(pod, now)
 
     def _room_freed_for_lower(self, pod: Pod, now: float) -> None:
-        """A pod gave up the room it waited for: to pods that do not come before it, as if it had been there."""
+        """Tell pods that yield to this one that it gave up the room reserved for it, as if it had been there
+        and left.
+        """
         if not self.scheduler.setup.rules.given_up_nominations_are_told:
             return
         self.queue.move_all(
@@ -241,13 +243,13 @@ class SchedulerLoop:
         return key in self.assumed or key in self.waiting
 
     def _assumed_pod_gone(self, key: str, now: float) -> None:
-        """An assumed pod is deleted: give back at once what it took."""
+        """Release at once what a deleted assumed pod took."""
         assumed = self._stop_assuming(key)
         self._unreserve(assumed)
         self._forget(assumed, now)
 
     def _stop_assuming(self, key: str) -> Assumed:
-        """A pod that is to be bound, or waits for that, no longer is."""
+        """Stop tracking a pod that is being bound or waits at Permit."""
         if key in self.assumed:
             return self.assumed.pop(key)[1]
         self.queue.done(key)
@@ -267,17 +269,17 @@ class SchedulerLoop:
         return wake_up is not None and wake_up <= now
 
     def next_wake_up(self) -> float | None:
-        """When there is something to do even if nothing happens; None if never."""
+        """The next time with work to do even without an event; None if there is none."""
         times = (self.queue.next_flush(), self.waiting.next_timeout())
         return min((time for time in times if time is not None), default=None)
 
     def count_vain_retries(self, until: float) -> None:
-        """Count the retries up to a time, before which nothing happens, of pods that are known to fit nowhere."""
+        """Count the retries until a time, assuming no events, of pods that are known to fit nowhere."""
         if not self.scheduler.extenders and not len(self.waiting):
             self.queue.count_vain_retries(until, self._is_vain)
 
     def _is_vain(self, queued: QueuedPod) -> bool:
-        """Whether trying the pod again would come to what the last attempt came to."""
+        """Whether another attempt would fail exactly like the last one."""
         if queued.pod.terminating or self.pods.get(queued.key) is not queued.pod:
             return False
         known = self.scheduler.known_diagnosis(queued.pod)
@@ -288,7 +290,7 @@ class SchedulerLoop:
         )
 
     def run_one(self, now: float) -> list[Instruction]:
-        """Go on with the pods that need not wait any more, and try the next one of the queue."""
+        """Continue with the pods that need not wait at Permit any more, and try the next pod of the queue."""
         self.queue.flush(now)
         instructions: list[Instruction] = []
         for waiting in self.waiting.take_ready(now):
@@ -322,10 +324,10 @@ class SchedulerLoop:
         return instructions
 
     def _fail_woken(self, now: float) -> list[Instruction]:
-        """Fail the pods that are tried where they are, as far as they are known to fit nowhere and come first.
+        """Fail the woken pods that are known to fit nowhere, in bulk, up to the first pod that has to be tried.
 
-        The first one of which that is not known is the next to be popped, if no other pod comes before it. Nothing is
-        said of a pod that has been said before.
+        If a woken pod has to be tried before all pods that `pop` could return, it becomes the next to be popped. There
+        is no instruction for a pod whose message did not change.
         """
         groups = self.queue.woken_groups()
         if not groups:
@@ -358,7 +360,7 @@ class SchedulerLoop:
         return self._permit(queued, found, now)
 
     def _attempt(self, pod: Pod) -> Assumed | Diagnosis:
-        """Place a pod: Filter, Score and Reserve, and PostFilter where no node fits."""
+        """Place a pod: run Filter, Score and Reserve, and PostFilter if no node fits."""
         scheduler = self.scheduler
         try:
             attempt = scheduler.attempt(pod)
@@ -414,8 +416,8 @@ class SchedulerLoop:
         return [Bind(pod, assumed.node, queued.attempts)]
 
     def _pre_bind_and_bind(self, assumed: Assumed) -> Status:
-        """What the first PreBind plugin says that fails; else what an extender that binds says; else what the first
-        Bind plugin says that does not leave it to the next.
+        """Run PreBind, then bind by an extender or by the first Bind plugin that does not skip; returns the first
+        failure, or the result of binding.
         """
         framework = self.scheduler.framework_of(assumed.pod)
         for pre_bind in framework.pre_bind:
@@ -433,7 +435,7 @@ class SchedulerLoop:
         return status
 
     def bind_by_extender(self, assumed: Assumed) -> Status | None:
-        """Let the first extender bind the pod that binds and is interested in it; None if it is up to the plugins."""
+        """Let the first interested extender with a bindVerb bind the pod; None if the plugins have to bind it."""
         for extender in self.scheduler.extenders:
             if not (extender.is_binder and extender.is_interested(assumed.pod)):
                 continue
@@ -447,21 +449,21 @@ class SchedulerLoop:
         return None
 
     def bind_failed(self, key: str, status: Status, now: float) -> list[Instruction]:
-        """A pod could not be bound, for the reason that the status gives: it is tried again after its backoff."""
+        """Report that a pod could not be bound, for the reason in the status: it is tried again after its backoff."""
         found = self.assumed.pop(key, None)
         return [] if found is None else self._fail_to_bind(*found, status, now)
 
     # -- failures ----------------------------------------------------------------------------------------------------
 
     def _fail_to_bind(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
-        """PreBind or Bind failed: what the pod took is free again, and it has to come back later."""
+        """Free what the pod took after PreBind or Bind failed, and put it back into the queue."""
         self._unreserve(assumed)
         self._forget(assumed, now)
         diagnosis = Diagnosis.of_error(status.message)._replace(is_error=not status.code.rejects)
         return self._fail(queued, diagnosis, now)
 
     def _undo(self, queued: QueuedPod, assumed: Assumed, status: Status, now: float) -> list[Instruction]:
-        """Permit rejected the pod."""
+        """Undo the placement of a pod that Permit rejected."""
         self._unreserve(assumed)
         self._take_back(assumed)
         return self._fail(queued, Diagnosis.of_status(status), now)
@@ -484,7 +486,7 @@ class SchedulerLoop:
         self.queue.move_all(ClusterEvent("Pod", Action.DELETE, replace(assumed.pod, spec=spec)), now, only)
 
     def _fail(self, queued: QueuedPod, diagnosis: Diagnosis, now: float) -> list[Instruction]:
-        """Put the pod back into the queue and say why; preempt where that helps."""
+        """Put the pod back into the queue and report why; preempt if that helps."""
         key = queued.pod.key
         pod = self.pods.get(key)
         is_another = pod is not None and (

@@ -1,4 +1,4 @@
-"""The events and instructions of the loop, and the queueing hints that say which pods an event may help."""
+"""The events and instructions of the loop, and the queueing hints that tell which pods an event may help."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from podium.rules import Rules, has_hint
 
 
 def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """The events an update of a pod amounts to; a general one if it is nothing in particular."""
+    """The events for an update of a pod; a general one if no known part changed."""
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
@@ -44,12 +44,12 @@ def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
 
 
 def _claims_made(pod: Pod) -> object:
-    """The claims that were made for a pod, as far as its status names them."""
+    """The claims created for a pod, if its status names them."""
     return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def node_changes(old: Node, new: Node, rules: Rules) -> list[ClusterEvent]:
-    """The events an update of a node amounts to; none if nothing changed that matters."""
+    """The events for an update of a node; none if nothing relevant changed."""
     is_uncordoned = old.spec.unschedulable and not new.spec.unschedulable
     changed = {
         Action.UPDATE_NODE_ALLOCATABLE: old.allocatable != new.allocatable,
@@ -67,7 +67,7 @@ def node_changes(old: Node, new: Node, rules: Rules) -> list[ClusterEvent]:
 
 
 def object_change(old: Object | None, new: Object | None) -> ClusterEvent:
-    """The event that a change of any other object is."""
+    """The event for a change of any other object."""
     kind = type(new if old is None else old).__name__
     if old is None:
         return ClusterEvent(kind, Action.ADD, None, new)
@@ -86,7 +86,7 @@ def _conditions(node: Node) -> dict[str, str]:
 
 
 def is_told(event: ClusterEvent, rules: Rules) -> bool:
-    """Whether a release tells waiting pods of such a change at all."""
+    """Whether a release tells waiting pods about this event at all."""
     if isinstance(event.new, StorageClass) and event.old is None:
         return rules.any_storage_class_is_told or event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     is_removed_node = isinstance(event.old, Node) and event.new is None
@@ -94,11 +94,11 @@ def is_told(event: ClusterEvent, rules: Rules) -> bool:
 
 
 ASSIGNED, TARGET = "AssignedPod", "TargetPod"
-"""What kube-scheduler's metrics call a pod that has a node, and one that is told of its own change."""
+"""kube-scheduler's metrics use these names for a pod with a node, and for a pod told of its own change."""
 
 
 def label_of(event: ClusterEvent, pod: str) -> str:
-    """What kube-scheduler's metrics call an event; `pod` is what they call the pod, if it is about one."""
+    """The name of an event in kube-scheduler's metrics; `pod` is the name for the pod if the event is about one."""
     return _label(pod if event.resource == "Pod" else event.resource, event.action)
 
 
@@ -115,14 +115,14 @@ class EventType(StrEnum):
 
 
 class Event(NamedTuple):
-    """An object came, changed or went. To delete one, its kind, namespace and name suffice."""
+    """An object was added, changed or deleted. For a deletion, its kind, namespace and name suffice."""
 
     type: EventType
     object: Object
 
 
 class Bind(NamedTuple):
-    """Bind the pod to the node. The loop counts on it: report an update of the pod, or `bind_failed`."""
+    """Bind the pod to the node. The loop expects an update of the pod, or a call of `bind_failed`."""
 
     pod: Pod
     node: str
@@ -130,7 +130,7 @@ class Bind(NamedTuple):
 
 
 class Evict(NamedTuple):
-    """Delete a pod to make room for another one, and report that as an event."""
+    """Delete a pod to make room for another one; the loop expects the event of the deletion."""
 
     pod: Pod
     by: Pod
@@ -138,24 +138,26 @@ class Evict(NamedTuple):
 
 
 class Nominate(NamedTuple):
-    """Note in the pod's status that it waits for room on a node; an empty name takes that back."""
+    """Write to the pod's status that it waits for room on a node; an empty name clears that."""
 
     pod: Pod
     node: str
 
 
 class Unschedulable(NamedTuple):
-    """Note in the pod's status that it was tried and why it could not be placed."""
+    """Write to the pod's status that it was tried, and why it could not be placed."""
 
     pod: Pod
     message: str
     plugins: tuple[str, ...]
-    """Who rejected it, sorted; empty if something went wrong instead."""
+    """The plugins that rejected it, sorted; empty if there was an error instead."""
     is_error: bool
 
 
 class ChangeObject(NamedTuple):
-    """Change an object or, with None for `after`, delete it so that the pod may fit the next time; report that."""
+    """Change an object, or delete it if `after` is None, so that the pod may fit next time; the loop expects
+    the event.
+    """
 
     pod: Pod
     before: Object
@@ -163,7 +165,7 @@ class ChangeObject(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A node is chosen, but Permit plugins let the pod wait: nothing to do. `until` is the latest time in seconds."""
+    """The pod has a node, but waits at Permit: nothing to do. `until` is the latest time in seconds."""
 
     pod: Pod
     node: str
@@ -175,12 +177,12 @@ Instruction = Bind | ChangeObject | Evict | Nominate | Unschedulable | Wait
 
 
 class PluginHints:
-    """The events that one plugin of a profile registered; any event may help where it registered none."""
+    """The events that one plugin of a profile registered; if it registered none, any event may help."""
 
     def __init__(self, plugin: Plugin) -> None:
         self.plugin = plugin
         self.goes_by_spec = IN_TREE.get(plugin.name) is type(plugin)
-        """Whether pods with equal specs get the same answer: in-tree plugins look at nothing else of a pod."""
+        """Whether pods with equal specs get the same answer: in-tree plugins read nothing else of a pod."""
         events = plugin.events_to_register()
         rules = plugin.release_rules
         if self.goes_by_spec and events is not None:
@@ -189,11 +191,11 @@ class PluginHints:
         self._events = with_node_taints(events) if adds_taints and events is not None else events
 
     def is_interested(self, event: ClusterEvent) -> bool:
-        """Whether the plugin registered for such an event."""
+        """Whether the plugin registered for this event."""
         return self._events is None or any(each.matches(event) for each in self._events)
 
     def may_help(self, waiting: WaitingPod, event: ClusterEvent) -> bool:
-        """Whether the event, which the plugin registered for, may make a pod fit that it rejected."""
+        """Whether the event, for which the plugin registered, may make a pod fit that it rejected."""
         if self._events is None or not self.plugin.release_rules.queueing_hints:
             return True
         matching = (each for each in self._events if each.matches(event))
@@ -201,7 +203,7 @@ class PluginHints:
 
 
 def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
-    """The events, and changes of node taints where nodes that are added count; kube-scheduler adds these, too."""
+    """The events, plus changes of node taints if added nodes are among them, as in kube-scheduler."""
     of_nodes = [each.actions for each in events if each.resource == "Node"]
     if any(actions & Action.ADD for actions in of_nodes) and not any(a & Action.UPDATE_NODE_TAINT for a in of_nodes):
         return (*events, EventHint("Node", Action.UPDATE_NODE_TAINT))
@@ -211,14 +213,14 @@ def with_node_taints(events: Sequence[EventHint]) -> tuple[EventHint, ...]:
 # -- whom a release asks -------------------------------------------------------------------------------------------
 
 HearsOf = Callable[[QueuedPod], bool]
-"""Whether a waiting pod is told of an event at all."""
+"""Whether a waiting pod is told about an event."""
 
 CHECKED: tuple[type[FilterPlugin], ...] = (NodeResourcesFit, NodeAffinity, NodeName, NodePorts)
-"""The plugins whose filters a node has to pass before pods hear of it, where there are no hints."""
+"""Without hints, a node must pass the filters of these plugins before a pod is told about it."""
 
 
 def asked_about_node(node: Node, cluster: Cluster, rules: Rules) -> HearsOf | None:
-    """Which waiting pods hear of a node that came or changed: all (None) or, before hints, those that might fit it."""
+    """Which waiting pods are told about a new or changed node: all (None) or, before hints, those that might fit it."""
     if rules.queueing_hints and rules.node_updates_name_their_part:
         return None
     plugins = [plugin() for plugin in CHECKED]
@@ -251,7 +253,7 @@ def _fits(queued: QueuedPod, plugins: Sequence[FilterPlugin], nodes: Nodes) -> b
 
 
 def asked_about_pod(pod: Pod, cluster: Cluster, rules: Rules) -> HearsOf | None:
-    """Which waiting pods hear of a pod that came to a node or changed: all (None), or those with affinity to it."""
+    """Which waiting pods are told about a new or changed pod on a node: all (None), or those with affinity to it."""
     if rules.added_pods_may_help_anyone:
         return None
     namespace = cluster.store.of(Namespace).get(pod.namespace)

@@ -29,15 +29,15 @@ from podium.plugins import IN_TREE
 from podium.plugins.queue_and_bind import PrioritySort
 
 FLUSH_AFTER = 300.0
-"""Seconds after which a pod is tried again, whatever happens."""
+"""After this many seconds a pod is tried again even without an event."""
 FLUSH_EVERY = 30.0
-"""Seconds between two checks for pods that have waited that long."""
+"""Seconds between two checks for pods that have waited too long."""
 RETRY_EVERY = FLUSH_AFTER + FLUSH_EVERY
-"""Seconds between two attempts of a pod that nothing helps: it is noticed at the check after these minutes."""
+"""Seconds between two attempts of a pod that nothing helps: the flush happens at the first check after FLUSH_AFTER."""
 
 
 class UnschedulablePods:
-    """Pods by namespace and name, in groups that every event treats alike. Times are in seconds."""
+    """Pods by namespace and name, in groups of pods that every event affects in the same way. Times are in seconds."""
 
     def __init__(self, group_of: Callable[[QueuedPod], Hashable], start: float) -> None:
         self._group_of, self._start = group_of, start
@@ -66,7 +66,7 @@ class UnschedulablePods:
         return list(self._groups.values())
 
     def put(self, queued: QueuedPod) -> None:
-        """Add a pod, or move it to the group it belongs to now."""
+        """Add a pod, or move it to its current group."""
         self.remove(queued.key)
         key = self._group_of(queued)
         group = self._groups.get(key)
@@ -76,7 +76,7 @@ class UnschedulablePods:
         self._pods[queued.key] = key
 
     def remove(self, key: str) -> QueuedPod | None:
-        """Take a pod out, up to date; None if it is not here."""
+        """Remove a pod and return it, up to date; None if it is not here."""
         group = self._pods.pop(key, None)
         if group is None:
             return None
@@ -88,7 +88,7 @@ class UnschedulablePods:
     # -- pods to be tried where they are -----------------------------------------------------------------------------
 
     def woken(self) -> list[PodGroup]:
-        """The groups with pods to be tried."""
+        """The groups with woken pods."""
         return [group for group in self._groups.values() if group.woken_count]
 
     def is_woken(self, key: str) -> bool:
@@ -98,20 +98,20 @@ class UnschedulablePods:
     # -- waiting too long --------------------------------------------------------------------------------------------
 
     def waiting(self) -> list[tuple[float, QueuedPod]]:
-        """The pods that nothing woke, and when each will have waited too long."""
+        """The pods that no event woke, and the time when each will have waited too long."""
         return self._waiting(self._groups.values())
 
     def _waiting(self, groups: Iterable[PodGroup]) -> list[tuple[float, QueuedPod]]:
         return [(self._due(max(one.timestamp, one.flushed_at)), one) for group in groups for one in group.idle()]
 
     def due(self, now: float) -> list[tuple[float, QueuedPod]]:
-        """The pods that have waited too long, and when that was noticed: the first one first."""
+        """The pods that have waited too long, and the time when that was noticed, earliest first."""
         groups = [group for group in self._groups.values() if self._due(group.earliest) <= now]
         found = [each for each in self._waiting(groups) if each[0] <= now]
         return sorted(found, key=lambda each: (each[0], each[1].number))
 
     def next_flush(self) -> float | None:
-        """When the next pod has waited too long."""
+        """The time when the next pod has waited too long."""
         earliest = min([group.earliest for group in self._groups.values()], default=math.inf)
         return None if earliest == math.inf else self._due(earliest)
 
@@ -125,20 +125,20 @@ class UnschedulablePods:
 TIMEOUT = ClusterEvent(ANYTHING, Action.UPDATE)
 """A pod has waited for five minutes: it is tried again whatever rejected it."""
 REJECTING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
-"""The plugins whose events count: they can reject a pod."""
+"""The kinds of plugins that can reject a pod; their events count."""
 UNKNOWN = PluginHints(Plugin())
-"""The hints for extenders, which are no plugins: any event may change what they answer."""
+"""The hints of extenders, which are not plugins: any event may change their answer."""
 
 ACTIVE, BACKOFF, UNSCHEDULABLE = "active", "backoff", "unschedulable"
-"""The parts of the queue, as kube-scheduler's metrics call them."""
+"""The parts of the queue, as named in kube-scheduler's metrics."""
 POD_ADDED, FAILED = "UnscheduledPodAdd", "ScheduleAttemptFailure"
 BACKOFF_IS_OVER, POPPED_EARLY = "BackoffComplete", "PopFromBackoffQ"
 WAITED_TOO_LONG, ACTIVATED = "UnschedulableTimeout", "ForceActivate"
-"""What brings pods into a part of the queue, besides what happens in the cluster."""
+"""Causes besides cluster events that move a pod to a part of the queue, as named in kube-scheduler's metrics."""
 
 
 class Strategy(IntEnum):
-    """What an event means to a waiting pod."""
+    """What an event means for a waiting pod."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -146,11 +146,11 @@ class Strategy(IntEnum):
 
 
 class SchedulingQueue:
-    """Pods that want a node: those to try now (active), later (backoff), and after an event that may help.
+    """Pods without a node: those to try now (active), later (backoff), or after an event that may help (unschedulable).
 
-    Every method that depends on the time is told what time it is, in seconds; time must not go backwards. A pod is in
-    one place only: active, backing off, unschedulable (gated pods among them), or in flight, which is everything from
-    `pop` to `done`.
+    Every method that depends on the time takes it as an argument, in seconds; time must not go backwards. A pod is in
+    one place only: active, backing off, unschedulable (including gated pods), or in flight, which is from `pop` to
+    `done`.
     """
 
     def __init__(
@@ -178,18 +178,18 @@ class SchedulingQueue:
         self.unschedulable = UnschedulablePods(self._group_of, start)
         self.in_flight = InFlight()
         self._moved_since_pop = False
-        """Without hints: whether something happened, that any plugin waits for, since a pod was last taken."""
+        """Without hints: whether an event that any plugin registered for happened since the last `pop`."""
         self._hints = {
             name: {plugin.name: PluginHints(plugin) for plugin in framework.plugins.values()}
             for name, framework in frameworks.items()
         }
         self._interested: dict[Hashable, tuple[PluginHints, ...]] = {}
         self._by_spec: dict[tuple[str, frozenset[str]], bool] = {}
-        """Per profile and rejecting plugins, whether all of these go by the spec of a pod in their hints."""
+        """Per profile and set of rejecting plugins, whether the hints of all of them depend only on a pod's spec."""
         self.arrivals = 0
-        """How many pods came so far."""
+        """How many pods have been added so far."""
         self.incoming: Counter[tuple[str, ...]] = Counter()
-        """How many pods came into each part, by what brought them, under kube-scheduler's names of both."""
+        """How many pods entered each part, by cause; both under kube-scheduler's names."""
         self._can_try_groups = (
             self._pops_early
             and type(queue_sort) is PrioritySort
@@ -198,7 +198,7 @@ class SchedulingQueue:
         self._tries_groups = False
 
     def __len__(self) -> int:
-        """Pods that wait, in flight not included."""
+        """The number of waiting pods, without those in flight."""
         return len(self.active) + len(self.backoff) + len(self.unschedulable)
 
     def __iter__(self) -> Iterator[QueuedPod]:
@@ -207,28 +207,28 @@ class SchedulingQueue:
         yield from self.unschedulable
 
     def get(self, key: str) -> QueuedPod | None:
-        """A pod that waits, by namespace/name."""
+        """A waiting pod, by namespace/name."""
         return self.active.get(key) or self.backoff.get(key) or self.unschedulable.get(key)
 
     def try_groups(self) -> None:
-        """From now on, let pods of a group be tried where they are, as far as plugins do not want another order.
+        """From now on, wake pods of a group in place instead of moving each, unless plugins want another order.
 
-        The order stays the same, but such pods do not show up among the active ones and those that back off. For who
-        has every pod tried before time goes on.
+        The order of attempts stays the same, but woken pods are not in `active` or `backoff`. For callers that have
+        every pod tried before time goes on.
         """
         self._tries_groups = self._can_try_groups
 
     # -- pods come and go --------------------------------------------------------------------------------------------
 
     def add(self, pod: Pod, now: float) -> QueuedPod:
-        """A new pod: active, unless a plugin gates it."""
+        """Add a new pod: it is active, unless a plugin gates it."""
         self.arrivals += 1
         queued = QueuedPod(pod, self._cluster.info_of(pod), self.arrivals, now)
         self._move_to_active(queued, POD_ADDED, now)
         return queued
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
-        """A waiting pod changed; one that fits nowhere may do so now."""
+        """Update a waiting pod; a pod that fitted nowhere may fit now."""
         events = pod_changes(old, new)
         if new.key in self.in_flight:
             for event in events:
@@ -258,18 +258,20 @@ class SchedulingQueue:
                     break
 
     def remove(self, key: str) -> None:
-        """A pod is gone, or was placed by somebody else."""
+        """Remove a pod that is gone, or was placed by another scheduler."""
         self.active.remove(key) or self.backoff.remove(key) or self.unschedulable.remove(key)
 
     # -- pods are tried ----------------------------------------------------------------------------------------------
 
     @property
     def has_next(self) -> bool:
-        """Whether there is a pod to try now: an active one or, failing that, one whose backoff is cut short."""
+        """Whether there is a pod to try now: an active pod or, if there is none, a pod whose backoff may be cut
+        short.
+        """
         return bool(self.active or (self._pops_early and self.backoff.rejected) or self.woken_groups())
 
     def pop(self) -> QueuedPod | None:
-        """Take the next pod to try; report back with `done` or `put_back`."""
+        """Take the next pod to try; the caller must call `done` or `put_back` for it."""
         queued = self.active.pop() or (self._pop_early() if self._pops_early else None)
         if queued is not None:
             queued.attempts += 1
@@ -284,13 +286,13 @@ class SchedulingQueue:
         return queued
 
     def first(self) -> QueuedPod | None:
-        """The pod that `pop` would take."""
+        """The pod that `pop` would return."""
         if self.active:
             return self.active.first()
         return self.backoff.rejected.first() if self._pops_early else None
 
     def reject_first(self, diagnosis: Diagnosis, now: float) -> None:
-        """Take the first pod and put it back at once, as plugins have rejected it: what `pop` and `put_back` do."""
+        """Record that plugins rejected the first pod: the same as `pop` and `put_back`."""
         queued = self.active.pop() if self.active else self._pop_early()
         if queued is not None:
             queued.attempts += 1
@@ -304,11 +306,11 @@ class SchedulingQueue:
     # -- pods are tried where they are -------------------------------------------------------------------------------
 
     def woken_groups(self) -> list[PodGroup]:
-        """The groups with pods that are to be tried where they are."""
+        """The groups with woken pods."""
         return self.unschedulable.woken() if self._tries_groups else []
 
     def first_position(self) -> Position | None:
-        """Where the pod stands that `pop` would take; pods that are tried where they are may come before it."""
+        """The position of the pod that `pop` would return; woken pods may come before it."""
         queued = self.first()
         if queued is None:
             return None
@@ -318,15 +320,15 @@ class SchedulingQueue:
     def reject_woken(
         self, group: PodGroup, diagnosis: Diagnosis, before: Position | None, now: float
     ) -> list[tuple[Position, QueuedPod]]:
-        """Note that plugins rejected the woken pods of a group up to a position, None for all of them.
+        """Record that plugins rejected the woken pods of a group up to a position; None for all of them.
 
-        Gives those of which something else was said so far, each with its position.
+        Returns the pods whose message changed, each with its position.
         """
         self._moved_since_pop = False
         rejectors = group.example.unschedulable_plugins, group.example.pending_plugins
         if rejectors == (diagnosis.unschedulable_plugins, diagnosis.pending_plugins):
             return group.reject(diagnosis, before, now)
-        # Rejected by others than before, they are in another group from now on.
+        # The rejecting plugins changed, so these pods belong to another group from now on.
         keys = set(group.keys_before(before))
         news = group.reject(diagnosis, before, now)
         for queued in [each for each in group.pods if each.key in keys]:
@@ -339,21 +341,23 @@ class SchedulingQueue:
         return news
 
     def _bring(self, key: str, now: float) -> None:
-        """Let a pod be tried in the ordinary way that was to be tried where it is."""
+        """Move a woken pod to where `pop` finds it."""
         queued = self.unschedulable.remove(key)
         if queued is not None:
             self.backoff.add(queued) if self.backoff.is_backing_off(queued, now) else self.active.push(queued)
 
     def bring_first(self, group: PodGroup, now: float) -> None:
-        """Let the first woken pod of a group be the one that `pop` takes; no other may come before it."""
+        """Make the first woken pod of a group the one that `pop` returns; no other pod may come before it."""
         self._bring(group.first()[1], now)
 
     def done(self, key: str) -> None:
-        """A pod that was taken needs the queue no more."""
+        """Drop a pod that was popped and need not come back."""
         self.in_flight.done(key)
 
     def put_back(self, queued: QueuedPod, now: float) -> None:
-        """A pod could not be placed, for the reasons noted in it: it waits for what may help, or tries again soon."""
+        """Put back a pod that could not be placed, for the reasons noted in it: it waits for an event, or for its
+        backoff.
+        """
         self._count_failure(queued, is_rejected=bool(queued.rejectors))
         queued.timestamp = now
         queued.flushed_at = float("-inf")
@@ -371,7 +375,7 @@ class SchedulingQueue:
             queued.consecutive_errors += 1
 
     def _strategy_for_returning(self, queued: QueuedPod) -> Strategy:
-        """What the events while the pod was tried mean to it; whom no plugin rejected tries again anyway."""
+        """What the events during the attempt mean for the pod; a pod that no plugin rejected is tried again anyway."""
         if not queued.rejectors:
             return Strategy.AFTER_BACKOFF
         if not self._rules.queueing_hints:
@@ -382,7 +386,7 @@ class SchedulingQueue:
     # -- things happen -----------------------------------------------------------------------------------------------
 
     def move_all(self, event: ClusterEvent, now: float, only: HearsOf | None = None) -> None:
-        """Something happened in the cluster: let the pods try again that it may help. `only` leaves others out."""
+        """Try again the pods that an event may help. With `only`, pods for which it returns False are left out."""
         for group in self.unschedulable.groups():
             if group.woken_count == len(group):
                 continue
@@ -404,12 +408,12 @@ class SchedulingQueue:
             )
 
     def activate(self, key: str, now: float) -> bool:
-        """Let a pod be tried next, whatever rejected it; whether it is active now."""
+        """Try a pod next, whatever rejected it; returns whether it is active now."""
         queued = self.unschedulable.remove(key) or self.backoff.remove(key)
         return queued is not None and self._move_to_active(queued, ACTIVATED, now)
 
     def flush(self, now: float) -> None:
-        """Let the pods try again whose backoff is over, or that have waited too long."""
+        """Try again the pods whose backoff is over, or that have waited too long."""
         for queued in self.backoff.pop_completed(now):
             if not self._pops_early:
                 self._move_to_active(queued, BACKOFF_IS_OVER, now)
@@ -423,9 +427,9 @@ class SchedulingQueue:
             self._requeue(queued, Strategy.AFTER_BACKOFF, now, WAITED_TOO_LONG)
 
     def count_vain_retries(self, until: float, is_vain: Callable[[QueuedPod], bool]) -> None:
-        """Count the retries up to a time that would fail as the last one did, all but the last, without making them.
+        """Count retries until a time that would fail like the last one, all but the last of them, without making them.
 
-        For a stretch in which nothing happens: a pod that waits is tried every `RETRY_EVERY` seconds.
+        For a period without events: a waiting pod is tried every `RETRY_EVERY` seconds.
         """
         coming = self.active or self.unschedulable.woken() or len(self.backoff.rejected) or len(self.backoff.failed)
         if coming or self.backoff.longest > FLUSH_AFTER:
@@ -440,7 +444,7 @@ class SchedulingQueue:
                 self.unschedulable.put(queued)
 
     def next_flush(self) -> float | None:
-        """When `flush` has something to do next; None if not without further events."""
+        """The next time when `flush` has something to do; None if there is none without further events."""
         times = (self.backoff.next_completion(), self.unschedulable.next_flush())
         return min((time for time in times if time is not None), default=None)
 
@@ -450,7 +454,7 @@ class SchedulingQueue:
         if strategy is Strategy.SKIP:
             self._put_aside(queued, event)
         elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
-            # Where pods leave their backoff at its end only, they are asked for gates then.
+            # In releases where pods leave their backoff only at its end, gates are checked then.
             if not self._pops_early or self._passes_gates(queued, event):
                 self.unschedulable.remove(queued.key)
                 self.backoff.add(queued)
@@ -475,7 +479,9 @@ class SchedulingQueue:
         self.unschedulable.put(queued)
 
     def _passes_gates(self, queued: QueuedPod, event: str) -> bool:
-        """Ask the PreEnqueue plugins, the one that gated the pod before first; a gated pod goes to the others."""
+        """Run the PreEnqueue plugins, first the one that gated the pod before; a gated pod is moved to the
+        unschedulable pods.
+        """
         plugins = self._frameworks[queued.pod.spec.scheduler_name].pre_enqueue
         if queued.gating_plugin:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gating_plugin)
@@ -490,7 +496,7 @@ class SchedulingQueue:
         return True
 
     def _worth_requeueing(self, queued: QueuedPod, event: ClusterEvent) -> Strategy:
-        """Whether an event may change what the plugins said that rejected the pod."""
+        """Whether an event may change the answer of the plugins that rejected the pod."""
         rejectors = queued.rejectors
         if not rejectors or event.is_wildcard:
             return Strategy.AFTER_BACKOFF
@@ -518,24 +524,28 @@ class SchedulingQueue:
         return found
 
     def _can_wake(self, queued: QueuedPod) -> bool:
-        """Whether the pods of a pod's group can be tried where they are: no plugin holds them back or hurries them."""
+        """Whether the pods of a pod's group can be woken in place: no plugin gates them or lets them skip the
+        backoff.
+        """
         return self._fares_alike(queued) and not queued.is_gated and not queued.pending_plugins
 
     @staticmethod
     def _fares_alike(queued: QueuedPod) -> bool:
-        """Whether pods of its spec fit, or do not, for the same reasons as a pod does."""
+        """Whether all pods of this spec fit, or do not fit, for the same reasons."""
         pod = queued.pod
         is_own = queued.info.has_own_objects or pod.spec.resource_claims or pod.status.nominated_node_name
         return not (is_own or pod.terminating)
 
     def _group_of(self, queued: QueuedPod) -> Hashable:
-        """Pods of one spec, rejected by the same plugins, are helped by the same events; else each is on its own."""
+        """The group of a pod: pods of one spec, rejected by the same plugins, are helped by the same events; other pods
+        are alone.
+        """
         profile, rejectors = queued.pod.spec.scheduler_name, queued.rejectors
         by_spec = self._by_spec.get((profile, rejectors))
         if by_spec is None:
             known = self._hints[profile]
             by_spec = all(known.get(name, UNKNOWN).goes_by_spec for name in rejectors)
             self._by_spec[profile, rejectors] = by_spec
-        # Claims for devices are a pod's own, and so is a node that it is nominated to.
+        # A pod's resource claims and its nomination are its own.
         is_alone = not by_spec or not self._fares_alike(queued)
         return queued.info, rejectors, queued.pending_plugins, queued.gating_plugin, queued.key if is_alone else ""

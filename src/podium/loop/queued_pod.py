@@ -1,4 +1,4 @@
-"""Pods that wait: one by one in the queue's collections, in groups that events treat alike, or for Permit plugins.
+"""Pods that wait: one by one in the queue's collections, in groups that events affect in the same way, or at Permit.
 
 A group keeps its pods in columns, so that the failed attempts of a thousand pods are recorded in a few steps.
 """
@@ -22,10 +22,10 @@ from podium.framework.suggested_change import ClusterEvent
 from podium.model import Pod
 
 WINDOW = 1.0
-"""Seconds: backoffs end on multiples of it, so that pods of one window are ordered like the active ones."""
+"""Seconds. Backoffs end on multiples of it, so that pods of one window are ordered like active pods."""
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks for backoffs that are over, where they do not end on windows."""
+"""Seconds between two checks for backoffs that are over, where they do not end on windows."""
 
 NEVER = float("-inf")
 
@@ -33,8 +33,8 @@ NEVER = float("-inf")
 class BackoffQueue:
     """Pods that wait for their backoff to end: longer after each failure, up to a limit. Times are in seconds.
 
-    Backoffs end on multiples of `window` or, if that is 0, when they are looked at: once a second from `start` on.
-    `fewest` is how many failures at least a pod is taken to have.
+    Backoffs end on multiples of `window` or, if that is 0, at the checks that happen once a second from `start` on.
+    `fewest` is the minimum number of failures assumed for a pod.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class BackoffQueue:
         start: float = 0.0,
         fewest: int = 0,
     ) -> None:
-        # Doubled for each failure; beyond sixty of them the limit is long reached.
+        # Doubled for each failure; after sixty failures the limit is long reached.
         self._durations = [min(initial * 2.0**failures, longest) for failures in range(61)] if longest else []
         self._window, self._start, self._fewest = window, start, fewest
         self.longest = longest
         """The longest backoff, in seconds."""
         self.rejected = Heap(lambda queued: (self.until(queued), sort_key(queued)))
-        """Pods that plugins rejected: they may be taken early when there is nothing else to do."""
+        """Pods that plugins rejected: they may be popped early when no pod is active."""
         self.failed = Heap(self.until)
-        """Pods that something went wrong with: they wait in any case."""
+        """Pods that had an error: they always wait."""
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.failed)
@@ -65,14 +65,16 @@ class BackoffQueue:
         yield from self.failed
 
     def until(self, queued: QueuedPod) -> float:
-        """The window in which a pod's backoff ends; minus infinity for a pod that has none."""
+        """The window in which a pod's backoff ends; minus infinity for a pod without backoff."""
         count = queued.consecutive_errors or queued.unschedulable_count or self._fewest
         if not count or not self._durations:
             return NEVER
         return self._begin(queued.timestamp + self._durations[count - 1 if count <= 61 else 60])
 
     def ends(self, now: float, failures: Ints, timestamps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `until` says of pods that plugins rejected so often; minus infinity where it is over now."""
+        """The same as `until` for pods with these numbers of rejections; minus infinity where the backoff is
+        over now.
+        """
         if not self._durations:
             return np.full(len(failures), NEVER)
         durations = np.array([NEVER, *self._durations])[np.minimum(failures, 61)]
@@ -86,7 +88,7 @@ class BackoffQueue:
         return self.until(queued) >= self._begin(now) if self._window else self.until(queued) > now
 
     def _begin(self, time: float) -> float:
-        """The beginning of the window that a time is in."""
+        """The beginning of the window that contains a time."""
         return math.floor(time / self._window) * self._window if self._window else time
 
     def add(self, queued: QueuedPod) -> None:
@@ -106,12 +108,12 @@ class BackoffQueue:
                 yield queued
 
     def next_completion(self) -> float | None:
-        """When the next pod is through."""
+        """The time when the next pod's backoff ends."""
         first = [queued for heap in (self.rejected, self.failed) if (queued := heap.first()) is not None]
         return min((self._leaves_at(queued) for queued in first), default=None)
 
     def _leaves_at(self, queued: QueuedPod) -> float:
-        """When it is noticed that a pod's backoff is over."""
+        """The time of the check that notices the end of a pod's backoff."""
         until = self.until(queued)
         if self._window or until == NEVER:
             return until + self._window
@@ -119,7 +121,7 @@ class BackoffQueue:
 
 
 class InFlight:
-    """Pods being scheduled, by namespace and name, and the events since the first of them left the queue."""
+    """Pods being scheduled, by namespace and name, and the events since the first of them was popped."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
@@ -136,16 +138,16 @@ class InFlight:
         self._since[key] = self._forgotten + len(self._events)
 
     def note(self, event: ClusterEvent) -> None:
-        """Remember an event for the pods that are being scheduled, if any."""
+        """Record an event for the pods that are being scheduled, if there are any."""
         if self._since:
             self._events.append(event)
 
     def events_for(self, key: str) -> list[ClusterEvent]:
-        """The events since a pod left the queue."""
+        """The events since a pod was popped."""
         return self._events[self._since[key] - self._forgotten :]
 
     def done(self, key: str) -> None:
-        """Drop a pod, and the events that only it would have looked at."""
+        """Drop a pod, and the events that no other pod needs."""
         self._since.pop(key, None)
         kept_from = min(self._since.values(), default=self._forgotten + len(self._events))
         del self._events[: kept_from - self._forgotten]
@@ -154,28 +156,28 @@ class InFlight:
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:
-    """A pod that wants a node, and what became of it so far. Times are in seconds."""
+    """A pod without a node, and its attempts so far. Times are in seconds."""
 
     pod: Pod
     info: PodInfo
     number: int
-    """How many pods came before it: decides between pods that are alike."""
+    """How many pods were added before it: breaks ties between pods that compare equal."""
     timestamp: float
-    """When it came, or when it was last tried."""
+    """When it was added, or last tried."""
     attempts: int = 0
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     unschedulable_plugins: frozenset[str] = NO_PLUGINS
-    """Who rejected it when it was last tried."""
+    """The plugins that rejected it at the last attempt."""
     pending_plugins: frozenset[str] = NO_PLUGINS
-    """Who asked it to wait, and lets it skip its backoff when the time comes."""
+    """The plugins that asked it to wait, and let it skip its backoff later."""
     gating_plugin: str = ""
-    """Who keeps it from being tried at all."""
+    """The plugin that gates it."""
     flushed_at: float = NEVER
     message: str = ""
-    """Why it could not be placed when it was last tried."""
+    """Why the last attempt failed."""
     active_since: float | None = None
-    """When it could first be tried; None as long as it could not."""
+    """When it could first be tried; None if it could not yet."""
     key: str = field(init=False)
     """Namespace and name of the pod."""
 
@@ -192,7 +194,7 @@ class QueuedPod:
 
 
 class Heap:
-    """Queued pods by namespace and name: the smallest key comes first; of equal ones, the pod that arrived first."""
+    """Queued pods by namespace and name: the smallest key comes first; among equal keys, the pod that arrived first."""
 
     def __init__(self, order: Callable[[QueuedPod], Any]) -> None:
         self._order = order
@@ -215,13 +217,13 @@ class Heap:
         return None if found is None else found[1]
 
     def push(self, queued: QueuedPod) -> None:
-        """Add a pod, or put it where it belongs now."""
+        """Add a pod, or update its position."""
         self._pushed += 1
         self._versions[queued.key] = self._pushed, queued
         heapq.heappush(self._entries, (self._order(queued), queued.number, self._pushed, queued))
 
     def first(self) -> QueuedPod | None:
-        """The pod that is next, without taking it."""
+        """The next pod, without removing it."""
         while self._entries:
             _, _, version, queued = self._entries[0]
             if self._versions.get(queued.key, (0,))[0] == version:
@@ -242,14 +244,14 @@ class Heap:
 
 
 WAITING_PODS = "WaitingPods"
-"""Where the cycle state has the pods that wait, for Permit plugins that let them go on."""
+"""The cycle state's key for the waiting pods, for Permit plugins that allow or reject them."""
 
 LONGEST = 15 * 60.0
-"""Seconds: no plugin can let a pod wait longer."""
+"""The maximum time, in seconds, that a plugin can let a pod wait."""
 
 
 class Assumed(NamedTuple):
-    """A pod that already counts on its node, before the API server knows."""
+    """A pod that counts on its node before the API server knows about it."""
 
     pod: Pod
     node: str
@@ -258,12 +260,12 @@ class Assumed(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PodAtPermit:
-    """A pod that waits on its node until every plugin that asked it to has let it go on, or one rejects it."""
+    """A pod that waits at Permit until every plugin that asked it to wait allows it, or one rejects it."""
 
     queued: QueuedPod
     assumed: Assumed
     deadlines: dict[str, tuple[float, float]]
-    """Per plugin, when its patience ends, and how long that is in seconds."""
+    """Per plugin, the deadline, and the timeout in seconds that led to it."""
     rejection: Status | None = field(default=None)
 
     @property
@@ -272,7 +274,7 @@ class PodAtPermit:
 
 
 class WaitingPods:
-    """The pods that wait, by namespace and name. Permit plugins find it in the cycle state."""
+    """The pods that wait at Permit, by namespace and name. Permit plugins find it in the cycle state."""
 
     def __init__(self) -> None:
         self._pods: dict[str, PodAtPermit] = {}
@@ -284,16 +286,16 @@ class WaitingPods:
         return key in self._pods
 
     def __iter__(self) -> Iterator[Assumed]:
-        """Each pod, its node and its cycle state, in the order they began to wait."""
+        """Each pod with its node and cycle state, in the order they began to wait."""
         return iter([waiting.assumed for waiting in self._pods.values()])
 
     def allow(self, key: str, plugin: str) -> None:
-        """A plugin lets a pod go on; the pod is bound when no other plugin wants it to wait."""
+        """Allow a pod for a plugin; the pod is bound once no other plugin wants it to wait."""
         if key in self._pods:
             self._pods[key].deadlines.pop(plugin, None)
 
     def reject(self, key: str, plugin: str, message: str) -> None:
-        """A plugin gives up on a pod."""
+        """Reject a pod for a plugin."""
         if key in self._pods and self._pods[key].rejection is None:
             self._pods[key].rejection = Status(Code.UNSCHEDULABLE, (message,), plugin)
 
@@ -301,18 +303,20 @@ class WaitingPods:
         self._pods[waiting.assumed.pod.key] = waiting
 
     def take(self, key: str) -> PodAtPermit:
-        """Take out a pod that need not wait any more."""
+        """Remove a pod that need not wait any more."""
         return self._pods.pop(key)
 
     def take_ready(self, now: float) -> list[PodAtPermit]:
-        """Take out the pods that are through or out of time; those rejected say so."""
+        """Remove the pods that are allowed, rejected or past their deadline; the latter two have a status that
+        says so.
+        """
         ready = [waiting for waiting in self._pods.values() if self._is_ready(waiting, now)]
         for waiting in ready:
             del self._pods[waiting.assumed.pod.key]
         return ready
 
     def next_timeout(self) -> float | None:
-        """When the next pod is out of time, or may go on: at once, for one that waits for nothing any more."""
+        """The next deadline; minus infinity if a pod may go on, or was rejected, already; None if no pod waits."""
         if not self._pods:
             return None
         if any(not waiting.deadlines or waiting.rejection is not None for waiting in self._pods.values()):
@@ -332,10 +336,10 @@ class WaitingPods:
 
 
 class Position(NamedTuple):
-    """Where a pod stands among those to be tried: the smallest is next."""
+    """The position of a pod among those to try: the smallest is next."""
 
     until: float
-    """The window in which its backoff ends; minus infinity for a pod that need not wait."""
+    """The window in which its backoff ends; minus infinity for a pod without backoff."""
     rank: int
     """The negative of its priority."""
     timestamp: float
@@ -343,9 +347,9 @@ class Position(NamedTuple):
 
 
 class PodGroup:
-    """The pods of one group. Times are in seconds; `attempts` and the like are those of `QueuedPod`.
+    """The pods of one group. Times are in seconds; the columns mean the same as the fields of `QueuedPod`.
 
-    What changes with every attempt is kept here while a pod is in the group, and not in its `QueuedPod`.
+    Values that change with every attempt are kept here while a pod is in the group, and not in its `QueuedPod`.
     """
 
     def __init__(self) -> None:
@@ -353,13 +357,13 @@ class PodGroup:
         self._places: dict[str, int] = {}
         self._numbers: Ints = np.zeros(4, dtype=np.int64)
         self._attempts, self._failures, self._said = (np.zeros(4, dtype=np.int64) for _ in range(3))
-        """How often each was tried, how often plugins rejected it, and the code of what was last said about it."""
+        """Per pod, the number of attempts, the number of rejections, and the code of its last message."""
         self._timestamps, self._flushed = np.zeros(4), np.full(4, NEVER)
         self._woken: Mask = np.zeros(4, dtype=np.bool_)
         self._until: Floats = np.zeros(4)
         """When the backoff of a woken pod ends; minus infinity if it has ended."""
         self.woken_count = 0
-        """How many of the pods are to be tried."""
+        """How many of the pods are woken."""
         self._messages: dict[str, int] = {"": 0}
         self._earliest: float | None = None
 
@@ -368,7 +372,7 @@ class PodGroup:
 
     @property
     def example(self) -> QueuedPod:
-        """One of the pods, which stands for the others."""
+        """One of the pods, which represents the others."""
         return self.pods[0]
 
     # -- pods come and go --------------------------------------------------------------------------------------------
@@ -386,7 +390,7 @@ class PodGroup:
         self._earliest = None
 
     def remove(self, key: str) -> QueuedPod:
-        """Take a pod out, up to date; the last one takes its place."""
+        """Remove a pod and return it, up to date; the last pod moves to its place."""
         place, last = self._places.pop(key), len(self.pods) - 1
         queued = self._up_to_date(place)
         self.woken_count -= self._woken.item(place)
@@ -404,11 +408,11 @@ class PodGroup:
         return self._up_to_date(self._places[key])
 
     def is_woken(self, key: str) -> bool:
-        """Whether a pod is to be tried."""
+        """Whether a pod is woken."""
         return self._woken.item(self._places[key])
 
     def idle(self) -> list[QueuedPod]:
-        """The pods that are not to be tried, up to date."""
+        """The pods that are not woken, up to date."""
         return [self._up_to_date(place) for place in np.flatnonzero(~self._woken[: len(self)]).tolist()]
 
     def _up_to_date(self, place: int) -> QueuedPod:
@@ -431,7 +435,7 @@ class PodGroup:
     # -- pods are tried ----------------------------------------------------------------------------------------------
 
     def wake(self, ends: Callable[[Ints, Floats], Floats]) -> None:
-        """Let all pods be tried; `ends` says when backoffs end, minus infinity for those that have."""
+        """Wake all pods; `ends` returns when their backoffs end, minus infinity for those that have ended."""
         size = len(self.pods)
         if self.woken_count < size:
             places = np.flatnonzero(~self._woken[:size])
@@ -440,7 +444,7 @@ class PodGroup:
             self.woken_count, self._earliest = size, None
 
     def first(self) -> tuple[Position, str]:
-        """The pod that is to be tried first; there has to be one."""
+        """The first woken pod and its position; there must be one."""
         places = np.flatnonzero(self._woken[: len(self.pods)])
         for column in (self._until, self._timestamps, self._numbers):
             values = column[places]
@@ -449,9 +453,9 @@ class PodGroup:
         return self._position(place), self.pods[place].key
 
     def reject(self, diagnosis: Diagnosis, before: Position | None, now: float) -> list[tuple[Position, QueuedPod]]:
-        """Record a failed attempt of the pods that come before a position; None for all.
+        """Record a failed attempt of the woken pods before a position; None for all.
 
-        Gives those of which something else was said so far.
+        Returns the pods whose message changed.
         """
         places = self._woken_before(before)
         if not len(places):
@@ -469,7 +473,7 @@ class PodGroup:
         return found
 
     def keys_before(self, before: Position | None) -> list[str]:
-        """The woken pods that come before a position, None for all."""
+        """The woken pods before a position; None for all."""
         return [self.pods[place].key for place in self._woken_before(before).tolist()]
 
     def _woken_before(self, before: Position | None) -> Ints:
@@ -498,7 +502,7 @@ class PodGroup:
 
     @property
     def earliest(self) -> float:
-        """When the pod that has waited longest was tried or flushed; infinity without pods that wait."""
+        """When the pod that has waited longest was tried or flushed; infinity if no pod waits."""
         if self._earliest is None:
             idle = ~self._woken[: len(self.pods)]
             since = np.maximum(self._timestamps[: len(self.pods)], self._flushed[: len(self.pods)])[idle]

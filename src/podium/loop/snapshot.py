@@ -1,4 +1,4 @@
-"""The state of the loop as data, from which it can go on as if it had not been interrupted."""
+"""Saves the state of the loop as data, and resumes a loop from it as if it had not been interrupted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from podium.model import KINDS, Node, Object, ObjectMeta, Pod
 
 VERSION = 1
 DEAD = "dead-row-"
-"""Names nodes that only hold a dead row's place while a cluster is put together again."""
+"""The prefix of placeholder nodes that occupy dead rows while a cluster is rebuilt."""
 
 NEVER = float("-inf")
 
 
 class SavedPod(msgspec.Struct, frozen=True):
-    """A pod in the queue, by namespace and name; where it is follows from the list it is in."""
+    """A pod in the queue, by namespace and name; the list it is in tells its part of the queue."""
 
     pod: str
     number: int
@@ -50,28 +50,28 @@ class SavedQueue(msgspec.Struct, frozen=True):
 
 
 class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a loop: objects as the API server has them, and what only the scheduler knows."""
+    """The state of a loop: objects as the API server has them, plus the state that only the scheduler has."""
 
     version: int
     config: str
-    """A digest of the configuration, to notice that another one is used to go on."""
+    """A digest of the configuration, to detect that a loop is resumed with another one."""
     rows: list[Node | None]
-    """The node of each row; None for a dead one."""
+    """The node of each row; None for a dead row."""
     dead_rows: list[int]
-    """The dead rows in the order in which new nodes take them over."""
+    """The dead rows in the order in which new nodes reuse them."""
     objects: list[tuple[str, msgspec.Raw]]
     pods: list[Pod]
     placed: list[str]
-    """The pods on nodes in the order they were placed."""
+    """The pods on nodes, in the order they were placed."""
     pending: list[str]
     queue: SavedQueue
     nominations: list[tuple[str, str]]
     choices: Any
-    """The state of everything that chooses at random."""
+    """The state of all random choices."""
 
 
 def take_snapshot(loop: SchedulerLoop) -> LoopSnapshot:
-    """The loop as data. InputError while pods are being bound: what plugins know of those cannot be saved."""
+    """The loop as data. InputError while pods are being bound: the plugins' state for them cannot be saved."""
     if loop.assumed or len(loop.waiting):
         raise InputError(
             "a snapshot cannot be taken while pods are being bound or wait at Permit, "
@@ -98,7 +98,7 @@ def resume(
     config: Config | SchedulerOptions = None,
     **keywords: Unpack[SchedulerKeywords],
 ) -> SchedulerLoop:
-    """A loop that goes on from a snapshot; the configuration and the plugins must be the ones it was taken with."""
+    """Resume a loop from a snapshot; the configuration and the plugins must be those it was taken with."""
     if snapshot.version != VERSION:
         raise InputError(f"the snapshot is of format {snapshot.version}, this is {VERSION}; take a new one")
     loop = SchedulerLoop(_rebuild(snapshot), config, now=snapshot.queue.start, **keywords)
@@ -120,7 +120,7 @@ def config_digest(config: KubeSchedulerConfiguration) -> str:
 
 
 def _dead_rows(cluster: Cluster) -> list[int]:
-    """The dead rows in the order in which new nodes take them over: tried out on a copy."""
+    """The dead rows in the order in which new nodes reuse them, determined on a copy."""
     dead = cluster.names.count("")
     if not dead:
         return []
@@ -138,7 +138,7 @@ def _rebuild(snapshot: LoopSnapshot) -> Cluster:
     cluster = Cluster()
     for row, node in enumerate(snapshot.rows):
         cluster.add(_placeholder(row) if node is None else node)
-    # The row that was given up last is taken over first.
+    # The row that was freed last is reused first.
     for row in reversed(snapshot.dead_rows):
         cluster.remove(_placeholder(row))
     for kind, raw in snapshot.objects:
@@ -217,7 +217,7 @@ def _queued(saved: SavedPod, loop: SchedulerLoop) -> QueuedPod:
 
 
 def _nominations(loop: SchedulerLoop) -> Iterator[tuple[str, str]]:
-    """The node that each pod is nominated to, and the pods that are not although their status says so."""
+    """The nomination of each pod, and an empty one for pods that have none although their status names a node."""
     nominations = loop.scheduler.nominations
     for node in nominations.nodes():
         for pod in nominations.on(node):
@@ -228,12 +228,12 @@ def _nominations(loop: SchedulerLoop) -> Iterator[tuple[str, str]]:
 
 
 def _tuples(value: Any) -> Any:
-    """What JSON made lists of, as the tuples they were."""
+    """Turn the lists that JSON made of tuples back into tuples."""
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def all_objects(cluster: Cluster) -> Iterator[Object]:
-    """Every object that is neither node nor pod, kind by kind."""
+    """Every object that is neither a node nor a pod, kind by kind."""
     for kind in KINDS.values():
         if kind not in (Node, Pod):
             yield from cluster.store.of(kind)

@@ -1,4 +1,4 @@
-"""Device claims, classes and slices as they are read: converts older API versions, sets defaults, checks."""
+"""Reads resource claims, device classes and slices: converts older API versions, sets defaults, checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from podium.model.devices import (
 from podium.model.quantity import value
 
 FLAT_VERSIONS = ("resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1")
-"""In which a request, and the basic device of a slice, are written otherwise than in v1."""
+"""The versions in which a request, and the basic device of a slice, are written differently from v1."""
 _EXACTLY = (
     "deviceClassName",
     "selectors",
@@ -45,7 +45,7 @@ _EXACTLY = (
 
 
 def from_flat_version(kind: str, value: object) -> object:
-    """An object of one of the flat versions as v1 writes it; decoding reports one that is broken."""
+    """Convert an object of a flat version to v1; an invalid object is reported when it is decoded."""
     if not isinstance(value, Mapping) or not isinstance(value.get("spec"), Mapping):
         return value
     spec = value["spec"]
@@ -82,7 +82,7 @@ def _device_from_flat(device: object) -> object:
         return device
     found = {"name": device.get("name"), **device["basic"]}
     if isinstance(found.get("capacity"), Mapping):
-        # v1alpha3 has a capacity as its amount alone.
+        # In v1alpha3, a capacity is just an amount.
         amounts = found["capacity"].items()
         found["capacity"] = {name: each if isinstance(each, Mapping) else {"value": each} for name, each in amounts}
     return found
@@ -120,7 +120,7 @@ def _default_count(request: Any) -> Any:
 
 
 def check_request(request: DeviceRequest) -> None:
-    """InputError for a request that says neither, or both, of the two ways to ask."""
+    """InputError for a request that has neither, or both, of `exactly` and `firstAvailable`."""
     if (request.exactly is None) == (not request.first_available):
         raise InputError(f"request {request.name!r} must have one of exactly and firstAvailable")
 
@@ -145,13 +145,13 @@ def check_constraint(constraint: DeviceConstraint) -> None:
 
 
 def check_range(valid: CapacityRequestPolicyRange) -> None:
-    """InputError for a step that leads nowhere, or from nowhere."""
+    """InputError for a step that is not positive, or that has no minimum to start from."""
     if valid.step is not None and (valid.min is None or value(valid.step) <= 0):
         raise InputError(f"must be 1 or more and go with a min; got {valid.step!r}", "step")
 
 
 def check_slice(spec: ResourceSliceSpec) -> None:
-    """InputError for a slice that names one device twice: the API server refuses it."""
+    """InputError for a slice that names a device twice: the API server refuses it."""
     _refuse_repeated("device", [device.name for device in spec.devices])
 
 
@@ -169,7 +169,9 @@ def check_class(device_class: DeviceClass) -> None:
 
 
 def missing_claims(objects: Iterable[Object], pods: Iterable[Pod]) -> Iterator[str]:
-    """A line for each claim or template that waiting pods name and that is not there, and which namespace has it."""
+    """A line for each claim or template that waiting pods name and that is missing, with the namespaces that
+    have it.
+    """
     namespaces: dict[tuple[str, str], list[str]] = {}
     for obj in objects:
         if isinstance(obj, ResourceClaim | ResourceClaimTemplate):
@@ -185,7 +187,7 @@ def missing_claims(objects: Iterable[Object], pods: Iterable[Pod]) -> Iterator[s
 
 
 def _claims_named(pod: Pod) -> Iterator[tuple[str, str]]:
-    """The claims of a pod, and the templates from which claims are still to be made for it."""
+    """The claims of a pod, and the templates from which claims are still to be created for it."""
     made = {status.name for status in pod.status.resource_claim_statuses}
     for claim in pod.spec.resource_claims:
         if claim.resource_claim_name:
@@ -195,9 +197,9 @@ def _claims_named(pod: Pod) -> Iterator[tuple[str, str]]:
 
 
 def refused_fields(obj: Object) -> Iterator[str]:
-    """What the API server would refuse and the scheduler can live with: each field's path, and what is wrong with it.
+    """Fields that the API server would refuse but the scheduler tolerates: the path of each, and what is wrong.
 
-    Expressions are named that no release can compile.
+    This includes expressions that no release can compile.
     """
     match obj:
         case DeviceClass():
@@ -215,7 +217,7 @@ def refused_fields(obj: Object) -> Iterator[str]:
 
 
 def _refused_in_slice(spec: ResourceSliceSpec) -> Iterator[str]:
-    """What is wrong with whose devices these are, and where."""
+    """What is wrong with the slice's driver, pool, nodes or devices."""
     if not spec.driver:
         yield "spec.driver: is required"
     if not spec.pool.name:
@@ -269,7 +271,7 @@ def _broken(selectors: Iterable[DeviceSelector], where: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _compile_error(expression: str) -> str | None:
-    """What the newest release says of an expression that none can compile, in one line; None if one can."""
+    """The newest release's error for an expression that no release can compile, in one line; None if one can."""
     from podium import cel  # takes time to import, and most clusters have no expression
 
     problem = None

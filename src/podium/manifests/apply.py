@@ -1,4 +1,6 @@
-"""Applies an object of a later file over the one of the same name, as `kubectl apply` does, and lists what changes."""
+"""Applies an object of a later file over the earlier object of the same name, as `kubectl apply` does, and lists what
+changes.
+"""
 
 from __future__ import annotations
 
@@ -63,16 +65,16 @@ class Applied(NamedTuple):
 
     @property
     def changes_template(self) -> bool:
-        """Whether its pods are of another template from now on."""
+        """Whether its pods get another template."""
         return any(path.startswith(TEMPLATE) for path in self.paths)
 
 
 def apply(before: T, after: T, old: Manifest | None, new: Manifest) -> tuple[T, tuple[str, ...]]:
-    """The object that is stored once `after` is applied over `before`, and the fields that it changes.
+    """The stored object after `after` is applied over `before`, and the fields that it changes.
 
-    `old` and `new` are the two as they are written; without `old` only the fields that scheduling reads are compared.
-    What belongs to the cluster stays as it is: status, uid, the volume of a claim, the node of a pod, and the number of
-    replicas where the later file does not say one. InputError for a field that cannot be changed.
+    `old` and `new` are the two as written; without `old`, only the fields that scheduling reads are compared. Fields
+    that belong to the cluster stay: status, uid, the volume of a claim, the node of a pod, and the number of replicas
+    if the later file does not set it. InputError for a field that cannot be changed.
     """
     last = _last_applied(before)
     stored = _merged(before, after, new, last)
@@ -81,7 +83,7 @@ def apply(before: T, after: T, old: Manifest | None, new: Manifest) -> tuple[T, 
     except RecursionError:
         raise InputError("is nested too deeply to be compared with what it is applied over") from None
     _refuse_immutable(stored, paths)
-    # A field that is new as a whole says less than what is new in it.
+    # For a field that is new as a whole, only the fields in it are listed.
     above = {path[: match.start()] for path in paths for match in _BELOW.finditer(path)}
     return stored, tuple(path for path in paths if path not in above)
 
@@ -89,13 +91,13 @@ def apply(before: T, after: T, old: Manifest | None, new: Manifest) -> tuple[T, 
 def _changed_paths(
     before: Object, stored: Object, old: Manifest | None, new: Manifest, last: Manifest
 ) -> dict[str, None]:
-    """The fields that differ in what scheduling reads and, of workloads, in what is written."""
+    """The fields that differ: in the parts that scheduling reads and, for workloads, in the manifest as written."""
     earlier, later = _readable(before), _readable(stored)
     paths = dict.fromkeys(_differences(earlier, later, full=True))
     if old is not None and isinstance(stored, TEMPLATED) and _is_whole(old):
         spec, last_spec = new.get("spec") or {}, last.get("spec")
         written = _differences(old.get("spec") or {}, spec, last=last_spec, path="spec")
-        # One of the two may say what is filled in for the other.
+        # One of the two may spell out a default of the other.
         same = {*_values(earlier)} & {*_values(later)} - paths.keys()
         paths |= dict.fromkeys(path for path in written if path not in same)
         if REPLICAS in paths and not _says_replicas(new):
@@ -104,9 +106,9 @@ def _changed_paths(
 
 
 def _is_whole(manifest: Manifest) -> bool:
-    """Whether a workload has all its fields: `podium dump` leaves out what scheduling does not read.
+    """Whether a workload has all its fields: `podium dump` leaves out those that scheduling does not read.
 
-    The API server gives each object a time of creation, and each template a restart policy.
+    The API server gives each object a creation timestamp, and each template a restart policy.
     """
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     if not metadata.get("creationTimestamp"):
@@ -115,9 +117,9 @@ def _is_whole(manifest: Manifest) -> bool:
 
 
 def scaled_to_bounds(objects: Iterable[Object], bound: str) -> dict[tuple[str, str, str], Object]:
-    """The workloads that HorizontalPodAutoscalers would scale, at the `max` or `min` of what those allow.
+    """The workloads with HorizontalPodAutoscalers, scaled to the `max` or `min` that these allow.
 
-    By kind, namespace and name. A workload of no replicas stays so: its autoscaler is switched off.
+    By kind, namespace and name. A workload with 0 replicas stays: its autoscaler is switched off.
     """
     objects = list(objects)
     workloads = {obj.identity: obj for obj in objects if isinstance(obj, SCALED)}
@@ -176,13 +178,13 @@ def _merged(before: T, after: T, new: Manifest, last: Manifest) -> T:
 
 
 def _added_on_admission(before: PodSpec, after: PodSpec) -> list[Toleration]:
-    """The tolerations that the API server gave a pod for a time without its node, and gives it again."""
+    """The tolerations for unreachable and not-ready nodes that the API server added to a pod, and adds again."""
     given = {toleration.key for toleration in after.tolerations}
     return [each for each in before.tolerations if each.key in NODE_IS_AWAY and each.key not in given]
 
 
 def _merged_metadata(before: ObjectMeta, after: ObjectMeta, last: Manifest) -> ObjectMeta:
-    """Labels and annotations that others have set stay; those that the last apply set and this one does not, go."""
+    """Labels and annotations set by others stay; those that the last apply set and this one does not are removed."""
     known = last.get("metadata") or {}
     return replace(
         after,
@@ -206,7 +208,7 @@ def _says_replicas(manifest: Manifest) -> bool:
 
 
 def _last_applied(obj: Object) -> Manifest:
-    """What was applied last, as kubectl notes it; nothing for an object that was not applied."""
+    """The last applied manifest, as kubectl records it; empty for an object that was not applied."""
     with suppress(ValueError, TypeError, RecursionError):
         last = json.loads(obj.metadata.annotations.get(LAST_APPLIED, "{}"))
         if isinstance(last, dict) and isinstance(last.get("metadata") or {}, dict):
@@ -230,19 +232,19 @@ def _refuse_immutable(obj: Object, paths: Iterable[str]) -> None:
 
 
 def _readable(obj: Object) -> dict[str, Any]:
-    """What scheduling reads of an object as the API stores it, but for its status and what names it."""
+    """The parts of an object that scheduling reads, as the API stores it, without its status and identity."""
     document: dict[str, Any] = _as_dict(_filled_in(obj))
     labels = document.pop("metadata", {}).get("labels", {})
     if not isinstance(obj, Node):
         document.pop("status", None)
-    # The cluster fills in the defaults of claims; that they cannot be changed is found in what is written.
+    # The cluster sets defaults of claim templates; the manifests as written show whether they are changed.
     if isinstance(obj, StatefulSet):
         document.get("spec", {}).pop("volumeClaimTemplates", None)
     return {**document, "metadata": {"labels": labels}}
 
 
 def _filled_in(obj: Object) -> Object:
-    """The object with what the API server fills in of the fields that scheduling reads."""
+    """The object with the API server's defaults for the fields that scheduling reads."""
     match obj:
         case CronJob(spec=spec):
             job = spec.job_template
@@ -273,7 +275,7 @@ def _filled_in_strategy(workload: Deployment | StatefulSet | DaemonSet, strategy
 
 
 def _as_dict(value: Any) -> Any:
-    """The value with structs as dicts of all their fields, those at their defaults among them."""
+    """The value with structs as dicts of all their fields, including those at their defaults."""
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
         return {written: _as_dict(getattr(value, name)) for written, name in names}
@@ -285,8 +287,8 @@ def _as_dict(value: Any) -> Any:
 def _differences(before: Any, after: Any, *, full: bool = False, last: Any = None, path: str = "") -> Iterator[str]:
     """The paths at which two values differ.
 
-    Unless `full`, what `after` does not say counts as the same, except for fields that `last` had: the API server fills
-    in many fields that no manifest has.
+    Unless `full`, a field that `after` lacks counts as the same, except for fields that `last` had: the API server sets
+    many fields that no manifest has.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         yield from _field_differences(before, after, full, last if isinstance(last, Mapping) else {}, path)
@@ -311,7 +313,7 @@ def _field_differences(before: Manifest, after: Manifest, full: bool, last: Mani
 
 
 def _item_differences(before: list[Any], after: list[Any], full: bool, last: Any, path: str) -> Iterator[str]:
-    """Items that have names are told apart by them, others by their places."""
+    """Compare list items by name if they have names, else by position."""
     named = [_by_name(before), _by_name(after), _by_name(last if isinstance(last, list) else [])]
     if named[0] is not None and named[1] is not None:
         old, new, known = named[0], named[1], named[2] or {}
@@ -329,7 +331,7 @@ def _item_differences(before: list[Any], after: list[Any], full: bool, last: Any
 
 
 def _values(document: Any, path: str = "") -> Iterator[str]:
-    """The paths of everything but maps and lists."""
+    """The paths of all values other than maps and lists."""
     if isinstance(document, Mapping):
         for key, value in document.items():
             yield from _values(value, f"{path}.{key}" if path else str(key))
@@ -342,7 +344,7 @@ def _values(document: Any, path: str = "") -> Iterator[str]:
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
-    """Items by their names; None if one has none, or two have the same."""
+    """Items by name; None if one has no name, or two have the same."""
     found: dict[str, Any] = {}
     for item in items:
         name = item.get("name") if isinstance(item, Mapping) else None
@@ -363,7 +365,7 @@ def _same(before: Any, after: Any, path: str) -> bool:
 
 
 def _unset(value: Any) -> bool:
-    """Whether a field that says this says no more than one that is not there."""
+    """Whether a value means the same as a missing field."""
     return value is None or value is False or value in ("", {}, [])
 
 

@@ -1,4 +1,4 @@
-"""Finds what the API server would refuse and the scheduler cannot work with, and names the field path."""
+"""Finds fields that the API server would refuse and the scheduler cannot work with, and names their paths."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ _PERCENTAGE = re.compile(r"[0-9]+%")
 _LAST_PORT = 65535
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _SHOWN = 70
-"""How much is shown of a name that is wrong."""
+"""The maximum number of characters shown of an invalid name."""
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DEVICE_EFFECTS = ("NoSchedule", "NoExecute", "None")
 
 
 def _segment_errors(name: str) -> list[str]:
-    """Why a name cannot stand in an address, which is all that some kinds ask of it."""
+    """Why a name cannot be a path segment, which is all that some kinds require of it."""
     return ["must not be '.' or '..', nor contain '/' or '%'"] if name in (".", "..") or set(name) & {*"/%"} else []
 
 
@@ -123,7 +123,7 @@ def _check_labels(labels: dict[str, str], field: str) -> None:
 
 
 def _refuse(name: str, errors: Callable[[str], list[str]], where: str) -> None:
-    """InputError for a name, if there is one, that has such errors."""
+    """InputError for a name, if there is one, with errors of this kind."""
     for error in errors(name) if name else ():
         raise InputError(f"{name if len(name) <= _SHOWN else f'{name[:_SHOWN]}...'!r} {error}", where)
 
@@ -134,7 +134,7 @@ def _require(name: str, where: str) -> None:
 
 
 def check_preference(term: PreferredSchedulingTerm | WeightedPodAffinityTerm) -> None:
-    """The weight of something preferred is between 1 and 100."""
+    """Check that the weight of a preference is between 1 and 100."""
     if not 1 <= term.weight <= 100:
         raise InputError(f"must be between 1 and 100, got {term.weight}", "weight")
 
@@ -148,7 +148,7 @@ def doubt_topology_key(term: PodAffinityTerm | TopologySpreadConstraint) -> None
 
 
 def doubt_node_spec(spec: NodeSpec) -> None:
-    """No two taints of one key and effect."""
+    """Check that no two taints have the same key and effect."""
     seen = [(taint.key, taint.effect) for taint in spec.taints]
     for position, taint in enumerate(seen):
         if taint in seen[:position]:
@@ -156,14 +156,14 @@ def doubt_node_spec(spec: NodeSpec) -> None:
 
 
 def check_taint(taint: Taint) -> None:
-    """A key and a known effect."""
+    """Check that a taint has a key and a known effect."""
     _require(taint.key, "key")
     _require(taint.effect, "effect")
     _check_effect(taint.effect, _DEVICE_EFFECTS if isinstance(taint, DeviceTaint) else _EFFECTS)
 
 
 def doubt_taint(taint: Taint) -> None:
-    """The key and the value of a label."""
+    """Check that the taint's key and value are valid for a label."""
     _refuse(taint.key, qualified_name_errors, "key")
     _refuse(taint.value, label_value_errors, "value")
 
@@ -174,7 +174,7 @@ def _check_effect(effect: str, known: tuple[str, ...]) -> None:
 
 
 def check_port(port: ContainerPort) -> None:
-    """Port numbers and a protocol; a host port of 0 is none."""
+    """Check port numbers and protocol; a host port of 0 means none."""
     if not 1 <= port.container_port <= _LAST_PORT:
         raise InputError(f"must be between 1 and {_LAST_PORT}, got {port.container_port}", "containerPort")
     if not 0 <= port.host_port <= _LAST_PORT:
@@ -188,7 +188,7 @@ def check_container(container: Container) -> None:
 
 
 def doubt_container(container: Container) -> None:
-    """A name, and resources that a container can have; a limit for what cannot be overcommitted."""
+    """Check the container's name, resource names, and the limits of resources that cannot be overcommitted."""
     _refuse(container.name, dns_label_errors, "name")
     limits, requests = container.resources.limits, container.resources.requests
     for field, amounts in (("limits", limits), ("requests", requests)):
@@ -200,7 +200,7 @@ def doubt_container(container: Container) -> None:
 
 
 def _check_resource_name(name: str, where: str) -> None:
-    """InputError for what is neither a standard resource of containers, nor qualified with a domain."""
+    """InputError for a name that is neither a standard container resource nor qualified with a domain."""
     _require(name, where)
     _refuse(name, qualified_name_errors, where)
     if "/" not in name and name not in _STANDARD and not name.startswith(HUGE_PAGES):
@@ -211,7 +211,7 @@ def _check_resource_name(name: str, where: str) -> None:
 
 
 def check_pod_spec(spec: PodSpec) -> None:
-    """Containers with names of their own, and ports of the node as it has them."""
+    """Check that containers have distinct names, and that host ports match where the pod uses the host network."""
     if spec.resources is not None:
         _check_resources(spec.resources)
     seen: set[str] = set()
@@ -237,7 +237,7 @@ def doubt_pod_spec(spec: PodSpec) -> None:
 
 
 def _check_resources(resources: ResourceRequirements) -> None:
-    """No request above its limit, extended resources in whole numbers."""
+    """Check that no request exceeds its limit, and that extended resources are whole numbers."""
     for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         for name, quantity in amounts.items():
             where, limit = f"resources.{field}[{name!r}]", resources.limits.get(name)
@@ -248,7 +248,7 @@ def _check_resources(resources: ResourceRequirements) -> None:
 
 
 def _check_exact_limit(name: str, request: Quantity, limit: Quantity | None) -> None:
-    """A request of what is not given out twice, extended resources and huge pages, is the limit."""
+    """Check that the request equals the limit for extended resources and huge pages, which cannot be overcommitted."""
     if limit is None:
         problem = f"is required, as {name} cannot be overcommitted; set it to the request, {request}"
         raise InputError(problem, f"resources.limits[{name!r}]")
@@ -258,7 +258,7 @@ def _check_exact_limit(name: str, request: Quantity, limit: Quantity | None) -> 
 
 
 def check_budget(spec: PodDisruptionBudgetSpec) -> None:
-    """At most one of the two bounds, which is a number that is not negative, or a percentage of up to 100%."""
+    """Check that at most one bound is set: a number of at least 0, or a percentage of at most 100%."""
     if spec.min_available is not None and spec.max_unavailable is not None:
         raise InputError("minAvailable and maxUnavailable cannot both be set")
     for field, bound in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
@@ -269,7 +269,7 @@ def check_budget(spec: PodDisruptionBudgetSpec) -> None:
 
 
 def check_strategy(strategy: UpdateStrategy) -> None:
-    """A known type; how far it may go, if at all, is a number that is not negative, or a percentage."""
+    """Check the type, and that bounds are a number of at least 0 or a percentage."""
     if strategy.type not in ("", "RollingUpdate", "Recreate", "OnDelete"):
         raise InputError(f"{strategy.type!r} is unknown; use RollingUpdate, Recreate or OnDelete", "type")
     rolling = strategy.rolling_update
@@ -288,7 +288,7 @@ def check_strategy(strategy: UpdateStrategy) -> None:
 
 
 def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
-    """A workload has a template, and a selector that matches the template's labels."""
+    """Check that a workload has a template, and a selector that matches the template's labels."""
     if spec.template == PodTemplateSpec():
         raise InputError("is required", "template")
     if spec.selector is None and isinstance(spec, DeploymentSpec | StatefulSetSpec | DaemonSetSpec):
@@ -298,13 +298,13 @@ def check_workload(spec: WorkloadSpec | DaemonSetSpec) -> None:
 
 
 def check_replication_controller(spec: ReplicationControllerSpec) -> None:
-    """The selector, if it is not left to the template, matches the template's labels."""
+    """Check that the selector, if there is one, matches the template's labels."""
     if spec.template is not None and not spec.selector.items() <= spec.template.metadata.labels.items():
         raise InputError("must be labels that spec.selector matches", "template.metadata.labels")
 
 
 def check_autoscaler(spec: HorizontalPodAutoscalerSpec) -> None:
-    """A maximum that is not below the minimum."""
+    """Check that the maximum is not below the minimum."""
     least = 1 if spec.min_replicas is None else max(spec.min_replicas, 1)
     if spec.max_replicas < least:
         raise InputError(f"must be {least} or more, got {spec.max_replicas}", "maxReplicas")
@@ -324,7 +324,7 @@ _ANY = 1_000_000
 _LABEL_OPERATORS = {"In": (1, _ANY), "NotIn": (1, _ANY), "Exists": (0, 0), "DoesNotExist": (0, 0)}
 _NODE_OPERATORS = {**_LABEL_OPERATORS, "Gt": (1, 1), "Lt": (1, 1)}
 _FIELD_OPERATORS = {"In": (1, 1), "NotIn": (1, 1)}
-# Gt and Lt are an alpha feature of v1.36: the API server knows them, and by default they tolerate nothing.
+# Gt and Lt are an alpha feature of v1.36: the API server accepts them, and by default they tolerate nothing.
 _TOLERATION_OPERATORS = frozenset(("", "Equal", "Exists", "Gt", "Lt"))
 _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 
@@ -336,8 +336,8 @@ Depth = Literal["any", "manifest", "doubt"]
 def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
     """InputError for the first quantity, selector, toleration or spread constraint that Kubernetes would refuse.
 
-    Its `where` is the field path: `spec.containers[0].resources.requests['cpu']`. A `manifest` is also refused for
-    what only the API server minds: the scheduler, and values that leave things out, can do without.
+    Its `where` is the field path: `spec.containers[0].resources.requests['cpu']`. A `manifest` is also checked for
+    fields that only the API server requires: the scheduler, and values that leave fields out, do not need them.
     """
     check_struct = _struct_check(type(struct), "manifest" if manifest else "any")
     if check_struct is not None:
@@ -345,7 +345,7 @@ def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
 
 
 def doubt(struct: msgspec.Struct) -> InputError | None:
-    """The first name, label or limit that the API server would refuse, though it changes nothing for the scheduler."""
+    """The first name, label or limit that the API server would refuse although it does not affect the scheduler."""
     try:
         if (doubt_struct := _struct_check(type(struct), "doubt")) is not None:
             doubt_struct(struct)
@@ -356,13 +356,13 @@ def doubt(struct: msgspec.Struct) -> InputError | None:
 
 @lru_cache(maxsize=256)
 def _struct_check(kind: type[msgspec.Struct], depth: Depth) -> Check | None:
-    """What to run on a struct of this kind, compiled once; None where nothing at any depth is worth a look."""
+    """The checks for a struct of this kind, compiled once; None if nothing in it, at any depth, needs a check."""
     return _compiled(_struct_type(kind), depth)
 
 
 @lru_cache(maxsize=256)
 def _struct_type(kind: type[msgspec.Struct]) -> inspect.StructType:
-    """The fields of a struct and of all structs below it, which takes msgspec some time to find out."""
+    """The fields of a struct and of all structs below it; cached, as msgspec takes a while to inspect them."""
     found = inspect.type_info(kind)
     assert isinstance(found, inspect.StructType)
     return found
@@ -429,7 +429,9 @@ def _check_entries(check_item: Check, entries: dict[str, Any]) -> None:
 
 
 def _below(name: str, error: InputError) -> InputError:
-    """The same error one step further up: `requests` and `['cpu']` join as they are, fields with a dot."""
+    """The same error with its path extended by one step: `requests` and `['cpu']` are joined as they are, fields with a
+    dot.
+    """
     dot = "." if error.where and not error.where.startswith("[") else ""
     return type(error)(error.message, f"{name}{dot}{error.where}")
 
@@ -444,7 +446,7 @@ def _check_node_selector_term(term: NodeSelectorTerm) -> None:
 
 
 def doubt_label_selector(selector: LabelSelector) -> None:
-    """The keys of labels."""
+    """Check the label keys of a selector."""
     for key in selector.match_labels:
         _refuse(key, qualified_name_errors, "matchLabels")
     _check_keys(selector.match_expressions)
@@ -455,7 +457,7 @@ def doubt_node_selector_term(term: NodeSelectorTerm) -> None:
 
 
 def check_node_selector_term(term: NodeSelectorTerm) -> None:
-    """As for labels; the only field that can be matched is the name."""
+    """Check a term as for labels; the only field that can be matched is metadata.name."""
     _check_node_selector_term(term)
     for position, requirement in enumerate(term.match_fields):
         if requirement.key != "metadata.name":
@@ -492,7 +494,7 @@ def _check_toleration(toleration: Toleration) -> None:
 
 
 def check_toleration(toleration: Toleration) -> None:
-    """A known operator and effect; Exists takes no value, and only Exists no key; seconds are for NoExecute."""
+    """Check operator and effect; Exists takes no value, only Exists may lack a key; seconds need NoExecute."""
     _check_toleration(toleration)
     _check_effect(toleration.effect, _EFFECTS)
     _check_exists(toleration)
@@ -503,7 +505,7 @@ def check_toleration(toleration: Toleration) -> None:
 
 
 def check_device_toleration(toleration: DeviceToleration) -> None:
-    """A known operator and effect; Exists takes no value."""
+    """Check operator and effect; Exists takes no value."""
     _check_toleration(toleration)
     _check_effect(toleration.effect, _DEVICE_EFFECTS)
     _check_exists(toleration)
@@ -515,7 +517,7 @@ def _check_exists(toleration: Toleration) -> None:
 
 
 def doubt_toleration(toleration: Toleration) -> None:
-    """The key and the value of a label."""
+    """Check that the key and the value are valid for a label."""
     _refuse(toleration.key, qualified_name_errors, "key")
     if toleration.operator in ("", "Equal"):
         _refuse(toleration.value, label_value_errors, "value")
@@ -530,7 +532,7 @@ def _check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
 
 
 def check_spread_constraint(constraint: TopologySpreadConstraint) -> None:
-    """A key, a skew and a way to go on; minDomains where it can have an effect."""
+    """Check topology key, maxSkew and whenUnsatisfiable; minDomains must be able to have an effect."""
     _check_spread_constraint(constraint)
     _require(constraint.topology_key, "topologyKey")
     if constraint.min_domains is not None and constraint.min_domains < 1:

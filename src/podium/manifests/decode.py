@@ -37,10 +37,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "scheduling.k8s.io": ("PriorityClass",),
     "storage.k8s.io": ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
 }
-"""The kinds outside the core group. The same names in other groups are other things."""
+"""The kinds outside the core group. The same name in another group is another kind."""
 
 GROUP_OF = {kind: group for group, kinds in GROUPS.items() if group != "extensions" for kind in kinds}
-"""The group of each of them, as it is called today."""
+"""The current API group of each of these kinds."""
 
 CLUSTER_SCOPED = frozenset(
     (
@@ -61,13 +61,13 @@ CLUSTER_SCOPED = frozenset(
 
 @lru_cache(maxsize=1024)
 def type_of(kind: str, api_version: str) -> type[Object] | None:
-    """The type of a kind that scheduling reads, or None; without an API group the kind alone decides."""
+    """The type of a kind that scheduling reads, else None; without an API group the kind alone decides."""
     group = api_version.rpartition("/")[0]
     return KINDS[kind] if kind in (GROUPS.get(group, ()) if group else KINDS) else None
 
 
 def effective_namespace(kind: str, namespace: str) -> str:
-    """The namespace an object of this kind is in: none, the one it names, or the default one."""
+    """The namespace of an object of this kind: none, the one it names, or `default`."""
     return "" if kind in CLUSTER_SCOPED else namespace or DEFAULT_NAMESPACE
 
 
@@ -84,10 +84,10 @@ N = TypeVar("N", bound=inspect.Type)
 
 
 def without_nulls(value: object, type_: type[msgspec.Struct]) -> object:
-    """The value with every null that `type_` does not expect left out, or zero where something must stand.
+    """The value without nulls that `type_` does not expect.
 
-    Unset fields are left out; in maps and lists an entry stays, as the empty value of its type. Timestamps, which
-    YAML readers other than ours make of dates, become text again.
+    Unset fields are removed; in maps and lists, a null becomes the empty value of its type. Timestamps, which other
+    YAML readers make of dates, become text again.
     """
     return _clean(value, _type_info(type_))
 
@@ -125,14 +125,14 @@ def _item(value: Any, type_: inspect.Type) -> Any:
 
 
 def _part(type_: inspect.Type, part: type[N]) -> N | None:
-    """`type_`, or the member of it if it is a union, that is of the wanted sort."""
+    """`type_`, or the member of a union, that is of the wanted sort; None if there is none."""
     members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
     return next((member for member in members if isinstance(member, part)), None)
 
 
 SCHEDULER_CONFIGURATION = "KubeSchedulerConfiguration"
 
-# Most objects start with what they are, in one order or the other, which saves a look through the whole of them.
+# Most objects start with apiVersion and kind, in either order; finding them there saves scanning the object.
 _VERSION, _KIND = (rf'"{name}"\s*:\s*"([^"\\]+)"'.encode() for name in ("apiVersion", "kind"))
 _HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*" + _KIND + rb"|" + _KIND + rb"\s*,\s*" + _VERSION + rb")")
 _LIST = "List"
@@ -144,7 +144,7 @@ _FIELD_ERROR = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
 
 
 class NoKindError(InputError):
-    """A document that is a map but says no kind: not a Kubernetes object."""
+    """A document that is a map without a kind: not a Kubernetes object."""
 
 
 class Entry(NamedTuple):
@@ -163,7 +163,7 @@ class Entry(NamedTuple):
 
 
 class _Export(msgspec.Struct, Generic[T], rename="camel", gc=False):
-    """The file kube-scheduler-simulator exports: a list per kind, without saying the kinds."""
+    """An export file of kube-scheduler-simulator: one list per kind; the items do not state their kind."""
 
     namespaces: list[T] | None = None
     priority_classes: list[T] | None = None
@@ -187,7 +187,7 @@ _EXPORTED = {
 
 
 def entries(document: Document) -> Iterator[Entry]:
-    """Every object in a document: itself, or the items of the list, typed list or simulator export it is."""
+    """Every object in a document: the document itself, or the items of a list, typed list or simulator export."""
     if document.listed is not None:
         yield from _listed(document, document.listed)
     elif isinstance(document.value, list) or _is_array(document.value):
@@ -197,7 +197,7 @@ def entries(document: Document) -> Iterator[Entry]:
 
 
 def decode(entry: Entry, type_: type[Object]) -> Object:
-    """The typed object of an entry; InputError naming file, object and field where it does not fit."""
+    """Decode an entry to a typed object; InputError naming file, object and field if it is invalid."""
     value = entry.value
     if isinstance(value, type_):
         return value
@@ -232,7 +232,7 @@ def object_name(kind: str, value: object) -> str:
 
 
 def _listed(document: Document, listed: LargeList) -> Iterator[Entry]:
-    """The objects of a large list; GuessError if it is not what it looks like."""
+    """The objects of a large list; GuessError if the text is not a list after all."""
     kind, position = listed.kind.removesuffix(_LIST), 1
     for part in listed.parts():
         yield from _items(document, part, kind, listed.api_version if kind else "", position)
@@ -242,7 +242,7 @@ def _listed(document: Document, listed: LargeList) -> Iterator[Entry]:
 def _items(
     document: Document, values: Iterable[object], kind: str = "", api_version: str = "", first: int = 1
 ) -> Iterator[Entry]:
-    """The objects of a list; those that do not say what they are have the kind and version given."""
+    """The objects of a list; items that do not state their kind and version get the given ones."""
     for position, value in enumerate(values, first):
         if isinstance(value, ListedPod):
             yield Entry(document, position, value.kind, value.api_version, value)
@@ -257,7 +257,7 @@ def _items(
 
 @lru_cache(maxsize=256)
 def _head_of(version: bytes | None, kind: bytes | None, first: bytes, second: bytes) -> tuple[str, str]:
-    """Version and kind of a head, which has them in one order or the other."""
+    """Version and kind from the beginning of an object, which may be in either order."""
     if version is None or kind is None:
         version, kind = second, first
     return version.decode("utf-8", "replace"), kind.decode("utf-8", "replace")
@@ -269,7 +269,7 @@ def _unpacked(entry: Entry, envelope: Envelope[Any] | None = None) -> Iterator[E
     if not entry.kind:
         yield from _exported(entry)
     elif entry.kind.endswith(_LIST):
-        # The items of a typed list, such as PodList, need not say what they are.
+        # The items of a typed list like PodList need not state their kind.
         kind = entry.kind.removesuffix(_LIST)
         yield from _items(entry.document, envelope.items or (), kind, entry.api_version if kind else "")
     else:
@@ -322,7 +322,7 @@ def _decode_tolerantly(entry: Entry, type_: type[Object]) -> Object:
 
 
 def _field_problem(error: msgspec.ValidationError, value: object = None) -> str:
-    """`spec.replicas: expected int, got str`: the path first, the way Kubernetes says it."""
+    """The problem with its path first, as Kubernetes words it: `spec.replicas: expected int, got str`."""
     problem, path = _FIELD_ERROR.fullmatch(str(error)).groups()  # type: ignore[union-attr]
     problem = (problem[:1].lower() + problem[1:]).replace("`", "")
     if path and path.endswith(_SOME_KEY):
@@ -331,7 +331,7 @@ def _field_problem(error: msgspec.ValidationError, value: object = None) -> str:
 
 
 def _with_key(path: str, value: Any, got: str) -> str:
-    """The path to a map entry by its key: the first whose value is of the type that was not expected."""
+    """The path to a map entry by its key: the first entry with a value of the unexpected type."""
     parent = path.removesuffix(_SOME_KEY)
     for step in _STEP.findall(parent):
         value = value[int(step)] if step.isdigit() else value[step]
@@ -345,7 +345,7 @@ def _shown(value: object) -> str:
 
 
 def refuse_unknown_version(kind: str, api_version: str) -> None:
-    """InputError for a version that no release has this kind in; one without a version is taken for any."""
+    """InputError for a version in which no release has this kind; an object without a version is accepted."""
     group, _, version = api_version.rpartition("/")
     groups = _groups()
     if api_version and version not in groups.get(group, {}).get(kind, "").split():
@@ -359,7 +359,7 @@ def refuse_unknown_version(kind: str, api_version: str) -> None:
 
 
 def refuse_null_containers(value: Any, path: str = "") -> None:
-    """InputError for a pod, or a template of pods, whose containers, or one of them, are written as null or none."""
+    """InputError for a pod or pod template whose containers, or one of them, are null or missing."""
     if not isinstance(value, dict):
         return
     for field in ("spec", "template", "jobTemplate"):
@@ -372,7 +372,7 @@ def refuse_null_containers(value: Any, path: str = "") -> None:
 
 
 def refuse_wrong_times(obj: Object) -> None:
-    """InputError for a time that is not written as RFC 3339 has it."""
+    """InputError for a time that is not in RFC 3339 format."""
     metadata = obj.metadata
     for field, time in (
         ("metadata.creationTimestamp", metadata.creation_timestamp),
@@ -391,7 +391,7 @@ def _is_time(text: str) -> bool:
 
 
 def unknown_kind(kind: str, api_version: str) -> str | None:
-    """What is wrong with a kind that its group does not have; None for kinds of groups that are not Kubernetes' own."""
+    """What is wrong with a kind that its group does not have; None for groups that do not belong to Kubernetes."""
     group = api_version.rpartition("/")[0]
     groups = _groups()
     every = {name for kinds in groups.values() for name in kinds}
@@ -399,7 +399,7 @@ def unknown_kind(kind: str, api_version: str) -> str | None:
         near = did_you_mean(near_names(kind, every))
         return f"kind {kind!r} is unknown{near}" if kind not in every and near else None
     if group not in groups:
-        # Groups of others have a dot in their names.
+        # Names of foreign groups contain a dot.
         near = did_you_mean(near_names(group, groups)) if "." not in group else ""
         return f"API group {group!r} is unknown{near}" if near else None
     if kind in groups[group]:
@@ -444,18 +444,18 @@ def _look_into(item: Any, inner: str, path: str, found: list[str]) -> None:
 
 
 def is_sure_to_be_known(kind: str, api_version: str, text: msgspec.Raw) -> bool:
-    """Whether the JSON of an object has a version and only fields that a release knows, no key twice, and containers.
+    """Whether the JSON of an object has a version, only known fields, no duplicate keys, and containers.
 
-    This is fast. It also says no to some objects that are fine: look closer at those.
+    This is fast, but also returns False for some valid objects, which then need a closer check.
     """
-    # Without the blanks it takes half the time.
+    # Without blanks the check takes half the time.
     written = msgspec.json.format(text, indent=-1)
     try:
         refuse_unknown_version(kind, api_version)
         value = _json_decoder(_strict(kind)).decode(written)
     except (InputError, msgspec.ValidationError, UnicodeDecodeError):
         return False
-    # Each key, and nothing else but a quote in a text, ends like this; of a key that is there twice one is dropped.
+    # Every key, and otherwise only a quote inside a text, ends like this; of a duplicate key, one is dropped.
     if _QUOTE in written or _NO_CONTAINERS in written:
         return False
     return written.count(_KEY_END) == msgspec.json.encode(value).count(_KEY_END)
@@ -466,7 +466,7 @@ _KEY_END, _QUOTE, _NO_CONTAINERS = b'":', b"\\u0022", b'"containers":[]'
 
 @cache
 def _strict(type_: str) -> type[msgspec.Struct]:
-    """A type of the API with all fields that any release knows, which refuses others."""
+    """An API type with all fields that any release knows; it refuses other fields."""
 
     def annotation(inner: str) -> Any:
         match inner[:1]:

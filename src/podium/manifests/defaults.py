@@ -49,14 +49,14 @@ Labels = dict[str, str]
 
 
 def has_label_keys(spec: PodSpec) -> bool:
-    """Whether what the API server stores depends on the pod's labels."""
+    """Whether the stored spec depends on the pod's labels."""
     return any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
 
 
 def merge_into_constraints(
     constraints: list[TopologySpreadConstraint], labels: Labels
 ) -> list[TopologySpreadConstraint]:
-    """The constraints with the pod's own labels in their selectors; the same list when nothing changes."""
+    """The constraints with the pod's own labels merged into their selectors; the same list if nothing changes."""
 
     def merge(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
         selector = with_label_keys_merged(constraint.label_selector, constraint.match_label_keys, [], labels)
@@ -66,7 +66,7 @@ def merge_into_constraints(
 
 
 def each(items: list[T], change: Callable[[T], T]) -> list[T]:
-    """Every item changed; the same list when no item is."""
+    """Every item changed; the same list if no item changes."""
     changed = None
     for position, item in enumerate(items):
         new = change(item)
@@ -83,13 +83,13 @@ _NO_SOURCE = Volume()
 
 
 def default_pod(pod: Pod) -> Pod:
-    """The pod as the API server would store it on creation; the same object when it says everything already."""
+    """The pod as the API server would store it on creation; the same object if nothing changes."""
     spec = with_label_keys(default_spec(pod.spec), pod.metadata.labels)
     return pod if spec is pod.spec else replace(pod, spec=spec)
 
 
 def default_spec(spec: PodSpec) -> PodSpec:
-    """What the API server fills in whatever the pod's labels are; the same object when it says everything already."""
+    """Apply the API server's defaults that do not depend on the pod's labels; the same object if nothing changes."""
     changes: dict[str, Any] = {}
     containers = _containers(spec.containers, spec.host_network)
     if containers is not spec.containers:
@@ -112,18 +112,18 @@ def default_spec(spec: PodSpec) -> PodSpec:
 
 
 def deciding_volumes(volumes: list[Volume]) -> list[Volume]:
-    """The volumes that can decide where a pod goes; the same list when all can.
+    """The volumes that can affect where a pod goes; the same list if all can.
 
-    Of the others nothing but a name is read, and that of a service account's token is another one for every pod.
+    Scheduling reads nothing but the name of other volumes, and a service account token's name differs for every pod.
     """
     deciding = [volume for volume in volumes if replace(volume, name="") != _NO_SOURCE]
     return volumes if len(deciding) == len(volumes) else deciding
 
 
 def with_label_keys(spec: PodSpec, labels: dict[str, str]) -> PodSpec:
-    """The spec with a pod's labels in the selectors that name them by key; the same object when nothing changes.
+    """The spec with the pod's labels merged into selectors that use label keys; the same object if nothing changes.
 
-    Those of pod affinity are merged when the pod is compiled: not all releases do so.
+    The label keys of pod affinity are merged when the pod is compiled, since not all releases do so.
     """
     constraints = merge_into_constraints(spec.topology_spread_constraints, labels)
     return (
@@ -161,7 +161,7 @@ def _resources(given: ResourceRequirements) -> ResourceRequirements:
 
 
 def _with_limits(requests: ResourceList, limits: ResourceList) -> ResourceList:
-    """The requests, and the limit of everything that is limited and not requested."""
+    """The requests, plus the limit of every resource that is limited but not requested."""
     return requests if limits.keys() <= requests.keys() else {**limits, **requests}
 
 
@@ -182,9 +182,9 @@ def _volume(volume: Volume) -> Volume:
 
 
 def _pod_level(spec: PodSpec, given: ResourceRequirements) -> ResourceRequirements:
-    """The requirements of the pod as a whole, filled in from its containers and from its own limits.
+    """The pod-level requirements, completed from its containers and from its own limits.
 
-    Works on the amounts as written: rounding to thousandths comes after the sums.
+    Sums the amounts as written: they are rounded to thousandths afterwards.
     """
     limits, requests = dict(given.limits), dict(given.requests)
     if limits or requests:
@@ -202,7 +202,7 @@ def _pod_level(spec: PodSpec, given: ResourceRequirements) -> ResourceRequiremen
 
 
 def _sum_of_containers(spec: PodSpec, side: str) -> ResourceList:
-    """What the containers request, or are limited to, together: init containers and sidecars as scheduling counts."""
+    """The containers' total requests or limits, with init containers and sidecars counted as scheduling does."""
 
     def asking(container: Container) -> Container:
         given = container.resources
@@ -218,14 +218,14 @@ def _sum_of_containers(spec: PodSpec, side: str) -> ResourceList:
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
-# The letters Kubernetes makes generated names of: no vowels, so no words, and nothing that reads like another.
+# The letters of names generated by Kubernetes: no vowels, so no words, and no similar characters.
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def default_object(obj: Object) -> Object:
-    """The object as the API server would store it on creation; the same object when it says everything already.
+    """The object as the API server would store it on creation; the same object if nothing changes.
 
-    It must have a name; one without a uid gets one made of what it is.
+    It must have a name; if it has no uid, it gets one generated from its kind, namespace and name.
     """
     metadata = default_metadata(type(obj).__name__, obj.metadata)
     if metadata is not obj.metadata:
@@ -235,7 +235,7 @@ def default_object(obj: Object) -> Object:
 
 
 def default_metadata(kind: str, metadata: ObjectMeta) -> ObjectMeta:
-    """Namespace and uid filled in; the same object when both are there."""
+    """The metadata with namespace and uid; the same object if it has both."""
     namespace = effective_namespace(kind, metadata.namespace)
     if metadata.uid and namespace == metadata.namespace:
         return metadata
@@ -243,12 +243,12 @@ def default_metadata(kind: str, metadata: ObjectMeta) -> ObjectMeta:
 
 
 def generated_uid(kind: str, namespace: str, name: str) -> str:
-    """The uid of an object that has none: the same in every run, and no other object's."""
+    """A uid for an object that has none: the same in every run, and unique."""
     return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
 
 
 def generated_suffix(*parts: object, length: int = 5) -> str:
-    """Letters for a generated name, decided by `parts` alone."""
+    """The suffix of a generated name; it depends on `parts` alone."""
     number = int.from_bytes(blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest())
     letters = []
     for _ in range(length):
@@ -325,7 +325,7 @@ _ROLLING_UPDATES = {
 
 
 def rolling_update(workload: Deployment | StatefulSet | DaemonSet) -> RollingUpdate:
-    """How far a rolling update of the workload may go at a time, with the bounds that it does not say filled in."""
+    """The rolling-update bounds of the workload, with defaults filled in."""
     strategy = workload.spec.strategy if isinstance(workload, Deployment) else workload.spec.update_strategy
     given, default = strategy.rolling_update, _ROLLING_UPDATES[type(workload)]
     return replace(
@@ -341,7 +341,7 @@ BUILT_IN = {
     name: PriorityClass(metadata=ObjectMeta(name=name), value=value)
     for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
 }
-"""The classes every cluster has."""
+"""The priority classes that every cluster has."""
 
 _NO_CLASS = PriorityClass()
 
@@ -352,12 +352,12 @@ class Priorities:
     def __init__(self, objects: Iterable[Object]) -> None:
         classes = [obj for obj in objects if type(obj) is PriorityClass]
         self.classes = BUILT_IN | {each.name: each for each in classes}
-        # Several defaults are a race in the cluster; the API server takes the lowest.
+        # Several defaults are a race in the cluster; the API server uses the lowest.
         self.default = min((c for c in classes if c.global_default), key=lambda c: c.value, default=_NO_CLASS)
         self.missing: dict[str, None] = {}
 
     def resolve(self, pod: Pod) -> Pod:
-        """The pod with a priority; one that has a priority already, as in a dump of a cluster, stays as it is."""
+        """Set the pod's priority from its class; a pod that already has a priority, as in a dump, stays as it is."""
         spec = pod.spec
         if spec.priority is not None:
             return pod
@@ -381,7 +381,7 @@ class Priorities:
 
     @property
     def warnings(self) -> list[str]:
-        """One line per class that pods name and the input does not have."""
+        """One line per class that pods name and the input lacks."""
         return [
             f"PriorityClass {name} is not in the input: priority 0 assumed for the pods that name it"
             for name in self.missing
@@ -392,25 +392,26 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StoredPods:
-    """Checks pods and fills in what they leave out; specs that say the same become one object, and so do statuses.
+    """Checks pods and applies defaults; equal specs become one object, and so do equal statuses.
 
-    What is a pod's own, its node and when it started, does not count.
+    The node and the start time, which are specific to a pod, are ignored in that comparison.
     """
 
-    # Pods of one template mostly come close together; the bound is for input of pods that are all different.
+    # Pods of one template mostly come close together; the bound is for input in which all pods differ.
     REMEMBERED = 1 << 14
 
     def __init__(self) -> None:
         self._specs: dict[bytes, tuple[PodSpec, bool]] = {}
-        """Each with everything filled in, and with whether it means labels of the pod by their keys."""
+        """Each with defaults applied, and with whether it refers to the pod's labels by key."""
         self._statuses: dict[bytes, PodStatus] = {}
         self._labels = {b""}
-        """The labels of pods in manifests that were checked."""
+        """The labels of pods in manifests that were already checked."""
 
     def stored(self, pod: Pod, doubted: Callable[[InputError], None] | None = None) -> Pod:
-        """The pod, which must have a name, with everything filled in; InputError with the field path, as of `check`.
+        """The pod, which must have a name, with defaults applied; InputError with the field path, as from `check`.
 
-        Pods that say the same are checked once; of a manifest, `doubted` hears what there is to doubt.
+        Equal pods are checked once; for a manifest, `doubted` is called with fields that only the API server would
+        refuse.
         """
         shared = replace(pod.spec, node_name="", volumes=deciding_volumes(pod.spec.volumes))
         spec_key, status_key = _text_of(shared), _text_of(replace(pod.status, start_time=None))
@@ -443,7 +444,7 @@ class StoredPods:
 
 
 def _text_of(part: PodSpec | PodStatus | dict[str, str]) -> bytes:
-    """Equal for parts that say the same."""
+    """Equal for equal parts."""
     try:
         return _encode(part)
     except UnicodeEncodeError as error:

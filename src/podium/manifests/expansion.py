@@ -1,4 +1,4 @@
-"""What controllers need to make pods: owners, names, claims from templates, and the pod of a template."""
+"""What controllers need to create pods: owners, names, claims from templates, and the pod of a template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from podium.model import (
 from podium.model.pod import PersistentVolumeClaimVolumeSource, PodResourceClaimStatus
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of such a claim that says which entry of the pod's resourceClaims it is for."""
+"""The annotation of a generated claim that names its entry in the pod's resourceClaims."""
 
 _DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -40,10 +40,10 @@ TemplateOf = Callable[[str, str], ResourceClaimTemplate | None]
 
 
 def claims_for(pod: Pod, template_of: TemplateOf) -> tuple[Pod, list[ResourceClaim]]:
-    """The claims that a pod needs and has not, and the pod with their names in its status.
+    """The claims that a pod needs and does not have, and the pod with their names in its status.
 
-    The pod must have a uid. Nothing is made for a template that is not there: the pod waits for it. Names are the same
-    in every run.
+    The pod must have a uid. If a template is missing, no claim is created: the pod waits for it. Names are the same in
+    every run.
     """
     made: list[ResourceClaim] = []
     statuses = list(pod.status.resource_claim_statuses)
@@ -86,7 +86,7 @@ def _owned_by(pod: Pod) -> OwnerReference:
 
 
 def ephemeral_claims(pod: Pod, default_class: str | None) -> Iterator[PersistentVolumeClaim]:
-    """A claim for each generic ephemeral volume of a pod, which must have a uid: the pod owns them."""
+    """A claim for each generic ephemeral volume of a pod, which must have a uid: the pod owns the claims."""
     for volume in pod.spec.volumes:
         template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
         if template is not None:
@@ -101,7 +101,7 @@ def ephemeral_claims(pod: Pod, default_class: str | None) -> Iterator[Persistent
 
 
 def stateful_claims(stateful_set: StatefulSet, pod: str, default_class: str | None) -> list[PersistentVolumeClaim]:
-    """The claims of a StatefulSet's pod of this name, one for each of volumeClaimTemplates; they outlive the pod."""
+    """The claims of the StatefulSet's pod with this name, one per volumeClaimTemplate; they outlive the pod."""
     selector = stateful_set.spec.selector
     labels = selector.match_labels if selector else {}
     claims = []
@@ -117,7 +117,7 @@ def stateful_claims(stateful_set: StatefulSet, pod: str, default_class: str | No
 
 
 def with_claims_as_volumes(volumes: Iterable[Volume], claims: dict[str, str]) -> list[Volume]:
-    """The volumes with claims, by the names of their volumes, in place of those of the same names."""
+    """The volumes, where those named in `claims` are replaced by their claims."""
     wired = [
         Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
         for name, claim in claims.items()
@@ -126,7 +126,7 @@ def with_claims_as_volumes(volumes: Iterable[Volume], claims: dict[str, str]) ->
 
 
 def stored_claim(claim: PersistentVolumeClaim, default_class: str | None) -> PersistentVolumeClaim:
-    """The claim as the API server would store it: of the default storage class unless it says another."""
+    """The claim as the API server would store it: with the default storage class unless it names another."""
     if claim.spec.storage_class_name is None and default_class is not None:
         claim = replace(claim, spec=replace(claim.spec, storage_class_name=default_class))
     stored = default_object(claim)
@@ -135,7 +135,7 @@ def stored_claim(claim: PersistentVolumeClaim, default_class: str | None) -> Per
 
 
 def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
-    """The storage class of claims that name none: the newest one marked so; None if there is none."""
+    """The storage class of claims that name none: the newest class marked as default; None if there is none."""
     marked = [each for each in classes if any(each.metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS)]
     by_name = sorted(marked, key=lambda each: each.name)
     newest = max(by_name, key=lambda each: each.metadata.creation_timestamp or "", default=None)
@@ -146,7 +146,7 @@ T = TypeVar("T", bound=Object)
 
 HASH_LABEL = "pod-template-hash"
 MOST_PODS = 1_000_000
-"""Of one workload."""
+"""The maximum number of pods of one workload."""
 
 _API_VERSIONS = {
     "Pod": "v1",
@@ -162,7 +162,7 @@ _HASH_LENGTH = 6
 
 
 class Expansion:
-    """The objects there are, and the making of those that controllers would add."""
+    """The objects of the input, and the creation of those that controllers would add."""
 
     def __init__(self, objects: Iterable[Object]) -> None:
         objects = list(objects)
@@ -187,7 +187,7 @@ class Expansion:
 
     @cached_property
     def deployed(self) -> dict[tuple[str, str], list[Pod]]:
-        """The pods of each Deployment, by its namespace and name, as far as the names of their owners tell."""
+        """The pods of each Deployment, by its namespace and name, as derived from the names of the pods' owners."""
         deployed = defaultdict(list)
         for owned in self._owned.values():
             for pod in owned:
@@ -199,14 +199,14 @@ class Expansion:
         return (kind.__name__, namespace, name) in self._taken
 
     def free_name(self, kind: type[Object], namespace: str, prefix: str) -> str:
-        """`prefix-0`, or the next number that is not taken."""
+        """`prefix-0`, or the next number that is free."""
         key = (kind.__name__, namespace, prefix)
         while self.is_taken(kind, namespace, f"{prefix}-{self._next[key]}"):
             self._next[key] += 1
         return f"{prefix}-{self._next[key]}"
 
     def pods(self, owner: Object, template: PodTemplateSpec, number: int) -> Iterator[Object]:
-        """As many pods of a template as asked for, with the claims they bring along."""
+        """A number of pods of a template, with their claims."""
         refuse_too_many(owner, number)
         for _ in range(number):
             name = self.free_name(Pod, owner.namespace, owner.name)
@@ -231,14 +231,14 @@ class Expansion:
         yield from self.ephemeral_claims(pod)
 
     def with_claims(self, pod: Pod) -> tuple[Pod, list[ResourceClaim]]:
-        """A pod with the claims for devices that are made from templates for it."""
+        """A pod with the resource claims that are created from templates for it."""
         if not pod.spec.resource_claims:
             return pod, []
         pod, claims = claims_for(pod, lambda name, namespace: self._claim_templates.get((namespace, name)))
         return pod, [self.add(claim) for claim in claims]
 
     def add(self, obj: T) -> T:
-        """The object as the API server would store it, known from now on."""
+        """The object as the API server would store it; it is known to the expansion from now on."""
         stored = default_object(obj)
         assert isinstance(stored, type(obj))
         self._taken.add(stored.identity)
@@ -258,7 +258,7 @@ class Expansion:
 
 
 def deployment_of(pod: Pod) -> str | None:
-    """The Deployment that made a pod's ReplicaSet: what stands before the template hash in its name."""
+    """The Deployment of a pod's ReplicaSet: the part of its name before the template hash."""
     owner, number = pod.metadata.controller, pod.metadata.labels.get(HASH_LABEL)
     if owner is None or owner.kind != "ReplicaSet" or not number or not owner.name.endswith(f"-{number}"):
         return None
@@ -266,7 +266,7 @@ def deployment_of(pod: Pod) -> str | None:
 
 
 def active(pods: list[Pod]) -> list[Pod]:
-    """The pods a controller counts: neither finished nor on their way out."""
+    """The pods that a controller counts: neither finished nor terminating."""
     return [pod for pod in pods if not pod.finished and not pod.terminating]
 
 
@@ -277,16 +277,16 @@ def controller_reference(owner: Object) -> OwnerReference:
 
 
 def template_hash(template: PodTemplateSpec, collisions: int = 0) -> str:
-    """A short name for what a template says; other letters than the controllers' own, and as stable."""
+    """A short hash of a template; not the same letters as the controllers', but as stable."""
     salt = (collisions,) if collisions else ()
     return generated_suffix(msgspec.json.encode(template, order="deterministic"), *salt, length=_HASH_LENGTH)
 
 
 def refuse_too_many(owner: Object, number: int) -> None:
-    """InputError for a workload of more pods than any cluster has: making them would take all memory there is."""
+    """InputError for a workload with more pods than any cluster has: creating them would exhaust the memory."""
     if number > MOST_PODS:
         kind, name = type(owner).__name__, owner.name
-        # A Deployment's ReplicaSet and a CronJob's Job are mostly made here: no file has them.
+        # A Deployment's ReplicaSet and a CronJob's Job are usually created here: no file contains them.
         for reference in owner.metadata.owner_references:
             if reference.controller:
                 kind, name = reference.kind, reference.name

@@ -1,4 +1,4 @@
-"""Reads input: files, directories, stdin and values; large JSON lists some items at a time."""
+"""Reads input: files, directories, stdin and values; large JSON lists are read in parts."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Pod
 
 SEARCHED_FOR_KEYS = 1 << 20
-"""JSON documents of up to so many bytes are searched for keys that are set twice; larger ones are dumps."""
+"""JSON documents of up to this many bytes are searched for duplicate keys; larger ones are dumps."""
 
 
 def refuse_duplicate_keys(text: bytes, where: str) -> None:
-    """InputError for a key that one map of the document has twice; it names the object around it."""
+    """InputError for a duplicate key in a map of the document; it names the object around it."""
     search = _Search()
     try:
         json.loads(text, object_pairs_hook=search.map)
     except (ValueError, RecursionError):
-        return  # text that is no JSON is refused where it is decoded
+        return  # text that is not JSON is refused where it is decoded
     if search.key is not None:
         name = f": {search.name}" if search.name else ""
         raise InputError(f"key {search.key!r} is set twice", where + name)
 
 
 class _Search:
-    """Sees every map of a document, the inner ones first."""
+    """Visits every map of a document, the inner ones first."""
 
     def __init__(self) -> None:
         self.key: str | None = None
-        """The first key that is there twice."""
+        """The first duplicate key."""
         self.name = ""
-        """The object that key is in."""
+        """The object that contains the key."""
 
     def map(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
@@ -74,11 +74,11 @@ RawEnvelope = Envelope[msgspec.Raw]
 """The envelope of JSON: the items stay undecoded."""
 
 LARGE = 1 << 20
-"""How many bytes a document has at least for which this is worth the effort."""
+"""From this many bytes on, a document is read in parts."""
 AT_ONCE = 1 << 17
-"""About how many bytes are decoded at a time: what comes of them is used while it is still in the processor's cache."""
+"""The approximate number of bytes decoded at a time, so that the results are used while they are in the CPU cache."""
 MOST_AT_ONCE = 1 << 26
-"""More bytes without any item that ends where it was expected mean that the list is printed in another way."""
+"""If no item ends as expected within this many bytes, the list is formatted in another way."""
 
 _START = re.compile(rb'\{(?:\s*"(?:apiVersion|kind)"\s*:\s*"[^"\\]*"\s*,)*\s*"items"\s*:\s*\[(\s*\n[ \t]*)\{')
 _ITEM = b'{"stands": "for all items"}'
@@ -86,7 +86,7 @@ _ENVELOPE = msgspec.json.Decoder(RawEnvelope)
 
 
 class ListedPod(Pod, frozen=True, kw_only=True):
-    """A pod that says it is one, which is what most items of large lists are."""
+    """A pod that states its kind, as most items of large lists do."""
 
     kind: Literal["Pod"]
     api_version: Literal["v1"]
@@ -95,30 +95,31 @@ class ListedPod(Pod, frozen=True, kw_only=True):
 _PODS = msgspec.json.Decoder(list[ListedPod])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 MOST_SEARCHED = 1_000
-"""How many objects of a kind in large files are searched for unknown names: who misspells one in a program does so in
-all, and searching takes longer than reading."""
+"""How many objects of a kind in large files are searched for unknown names. A program that misspells a name does so in
+all objects, and searching takes longer than reading.
+"""
 
 
 class GuessError(Exception):
-    """What looked like a large list is something else."""
+    """A text that looked like a large list is something else."""
 
 
 Reader = Callable[[int, int], bytes]
-"""Gives the bytes of a text from one place to another."""
+"""Returns the bytes of a text between two positions."""
 
 
 class LargeList:
-    """The items of a list, found by their indentation, and read some at a time."""
+    """The items of a list, found by their indentation and read in parts."""
 
     def __init__(self, read: Reader, first: int, end: int, indent: bytes, envelope: RawEnvelope) -> None:
-        """The items are from `first` to `end`, each of them after an `indent`; `envelope` is that of the whole list."""
+        """The items are between `first` and `end`, each after an `indent`; `envelope` is that of the whole list."""
         self._read, self._first, self._end = read, first, end
         self._close, self._between = indent + b"}", indent + b"}," + indent + b"{"
         self.kind, self.api_version = envelope.kind or "", envelope.api_version or ""
 
     @classmethod
     def of(cls, read: Reader, size: int) -> LargeList | None:
-        """The list that a text of so many bytes is, if it is a large one."""
+        """The list in a text of this size, if it is a large list, else None."""
         if size <= LARGE:
             return None
         start_of_text = read(0, min(size, _HEAD))
@@ -141,7 +142,7 @@ class LargeList:
         return cls(read, first, rest_from + end, head[1], envelope) if is_list else None
 
     def parts(self) -> Iterator[Items]:
-        """The items, as many at a time as are likely to be read whole; GuessError where that was wrong."""
+        """The items, as many at a time as are likely to be complete; GuessError if they are not."""
         start, searched = self._first, 0
         while start < self._end:
             part = self._part(start)
@@ -151,7 +152,7 @@ class LargeList:
             start += len(part) + len(self._between) - len(self._close) - 1
 
     def _part(self, start: int) -> memoryview:
-        """Some whole items from a place on."""
+        """Some complete items, beginning at a position."""
         text = self._read(start, min(start + AT_ONCE, self._end))
         if start + len(text) == self._end:
             return memoryview(text)
@@ -201,12 +202,12 @@ _BETWEEN = re.compile(rb"(?:\s|---[^\n]*(?:\n|$))*")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 
-# YAML's `{a: b}` looks like JSON at first; a JSON dump that breaks further in is broken JSON.
+# YAML's `{a: b}` looks like JSON at first; an error further in means broken JSON.
 _FLOW_YAML_SHOWS_WITHIN = 4096
 
 
 MAX_INPUT: ContextVar[int] = ContextVar("MAX_INPUT", default=4 << 30)
-"""How many bytes a file may have, unpacked."""
+"""The maximum size of a file in bytes, unpacked."""
 
 
 class Document(NamedTuple):
@@ -216,22 +217,22 @@ class Document(NamedTuple):
     file: str
     value: object
     envelope: RawEnvelope | None = None
-    """Of JSON, where it has one: reading finds the kind and the items in the same pass."""
+    """The envelope of a JSON document, if it has one: reading finds the kind and the items in the same pass."""
     found: bool = False
-    """Whether a directory search turned it up, rather than the user naming its file."""
+    """Whether a directory search found it, as opposed to the user naming its file."""
     mapped: mmap.mmap | None = None
-    """The mapped file that it is a part of."""
+    """The mapped file that contains it."""
     listed: LargeList | None = None
-    """Of what looks like a large list, in place of the value: where the items are likely to be."""
+    """For a text that looks like a large list, in place of the value: where its items are likely to be."""
 
     def release(self) -> None:
-        """Give back the memory of what was read of a mapped file; it is read again from the file if need be."""
+        """Free the memory of the mapped file's pages; they are read again from the file if needed."""
         if self.mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
             self.mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def load_documents(source: Source) -> Iterator[tuple[str, object]]:
-    """Every document of a source as plain values, each with where it stands (`cluster.yaml document 3`)."""
+    """Every document of a source as plain values, each with its position (`cluster.yaml document 3`)."""
     for document in read_documents(source):
         value = document.value
         if isinstance(value, msgspec.Raw):
@@ -247,7 +248,7 @@ def load_documents(source: Source) -> Iterator[tuple[str, object]]:
 def read_documents(source: Source, *, guess: bool = False) -> Iterator[Document]:
     """Every document of a source, in order; empty documents are left out.
 
-    With `guess`, a file that looks like a large list gives one document with nothing but `listed`.
+    With `guess`, a file that looks like a large list yields one document with nothing but `listed`.
     """
     if isinstance(source, str) and source == STDIN:
         yield from _documents(_unpacked(stdin(), "stdin"), "stdin")
@@ -270,7 +271,7 @@ def files_under(directory: str) -> list[str]:
     found: list[str] = []
     seen = {os.path.realpath(directory)}
     for folder, subfolders, names in os.walk(directory, followlinks=True):
-        # Sorting in place also decides the order of the walk; a folder seen before is a loop of links.
+        # Sorting in place also sets the order of the walk; a folder seen before is a loop of links.
         subfolders[:] = sorted(
             name for name in subfolders if not name.startswith(".") and _first_time(os.path.join(folder, name), seen)
         )
@@ -292,7 +293,7 @@ def _first_time(path: str, seen: set[str]) -> bool:
 
 
 def _of_file(path: str, guess: bool) -> Iterator[Document]:
-    """The documents of a file; with `guess`, a huge list is read part by part while its document is in use."""
+    """The documents of a file; with `guess`, a huge list is read in parts while its document is in use."""
     if guess and _may_be_huge_list(path):
         with open(path, "rb", buffering=0) as file:
             before = os.fstat(file.fileno())
@@ -325,9 +326,9 @@ def _changing(path: str) -> InputError:
 
 
 def _text(path: str) -> Text:
-    """A file's bytes, unpacked; large plain files are mapped rather than read, so that their memory can be given back.
+    """A file's bytes, unpacked; large plain files are mapped instead of read, so that their memory can be freed.
 
-    What is mapped is a copy: a file that shrinks while it is mapped would end the process.
+    A copy is mapped: if the file itself shrank while it is mapped, the process would crash.
     """
     try:
         with open(path, "rb") as file:
@@ -346,14 +347,16 @@ def _text(path: str) -> Text:
 
 
 def stdin() -> BinaryIO:
-    """The bytes of stdin; InputError where it is closed, as with the shell's `<&-`."""
+    """The bytes of stdin; InputError if it is closed, as with the shell's `<&-`."""
     if sys.stdin is None:
         raise InputError("is closed; there is nothing to read", "stdin")
     return cast(BinaryIO, sys.stdin.buffer)
 
 
 def read_bytes(source: str) -> bytes:
-    """All of a file, or of stdin (`-`), unpacked; InputError for what cannot be read, is garbage or has no end."""
+    """All of a file, or of stdin (`-`), unpacked; InputError for input that cannot be read, is garbage or has
+    no end.
+    """
     if source == STDIN:
         return _unpacked(stdin(), "stdin")
     text = _text(source)
@@ -361,7 +364,7 @@ def read_bytes(source: str) -> bytes:
 
 
 def _unpacked(stream: BinaryIO, name: str) -> bytes:
-    """All of a stream, unpacked and as UTF-8; InputError for one that is garbage or has no end."""
+    """All of a stream, unpacked and as UTF-8; InputError for a stream that is garbage or has no end."""
     try:
         start = stream.read(2)
         whole = cast(BinaryIO, _Rest(start, stream))
@@ -374,7 +377,7 @@ def _unpacked(stream: BinaryIO, name: str) -> bytes:
 
 
 class _Rest:
-    """A stream of which the first bytes were read already."""
+    """A stream whose first bytes have been read already."""
 
     def __init__(self, start: bytes, stream: BinaryIO) -> None:
         self._start, self._stream = start, stream
@@ -385,7 +388,7 @@ class _Rest:
 
 
 def _all_of(stream: BinaryIO, name: str) -> bytes:
-    """What a stream holds, as far as `MAX_INPUT` allows; its first bytes show whether it is text at all."""
+    """The contents of a stream, up to `MAX_INPUT`; its first bytes show whether it is text at all."""
     parts: list[bytes] = []
     size = 0
     while part := stream.read(_HEAD if not parts else _AT_ONCE):
@@ -399,9 +402,9 @@ def _all_of(stream: BinaryIO, name: str) -> bytes:
 
 
 def _is_garbage(head: bytes, there_is_more: bool) -> bool:
-    """Whether what starts like this can be neither YAML nor JSON of objects.
+    """Whether input that starts like this can be neither YAML nor JSON of objects.
 
-    Text without a colon is one long scalar to YAML; a large file of it is refused before that is found out.
+    To YAML, text without a colon is one long scalar; a large file of it is refused before it is parsed.
     """
     is_json = head.lstrip()[:1] in (b"{", b"[")
     return b"\0" in head or (there_is_more and b":" not in head and not is_json)
@@ -416,7 +419,7 @@ def _garbage(head: bytes, name: str) -> InputError:
 
 
 def _first_place(text: Text) -> int:
-    """Where a text begins, after a byte-order mark and blanks."""
+    """The position of the first character after a byte-order mark and blanks."""
     blank = _BLANK.match(text)
     return 0 if blank is None else blank.end()
 
@@ -488,7 +491,7 @@ def _mapped(text: Text) -> mmap.mmap | None:
 
 
 def _first_value(view: memoryview, line: memoryview) -> tuple[int, RawEnvelope | None]:
-    """How long the first JSON value is, and its envelope if it has one; it may well fill the first line."""
+    """The length of the first JSON value, and its envelope if it has one; it may well be the whole first line."""
     try:
         return len(line), _ENVELOPE.decode(line)
     except msgspec.DecodeError:
@@ -506,7 +509,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], view: memoryview) -> tuple[int, T
         at = _BYTE.search(str(error))
         if at is None or "trailing characters" not in str(error):
             raise
-        # The position is just behind the first character that does not belong to the value.
+        # The position is just after the first character that does not belong to the value.
         end = int(at[1]) - 1
         return end, decoder.decode(view[:end])
 

@@ -1,4 +1,6 @@
-"""Loads sources into typed objects: reads, decodes, checks, defaults, sets priorities, and reports what is missing."""
+"""Loads sources into typed objects: reads, decodes, checks, applies defaults, sets priorities, and reports missing
+objects.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ _SPREAD_OWNERS = {kind.__name__: kind for kind in (ReplicaSet, ReplicationContro
 
 
 def missing_references(objects: Iterable[Object]) -> list[str]:
-    """One line for each sort of thing that is referred to and missing, naming it and what is assumed instead."""
+    """One line for each kind of reference to a missing object, with its name and what is assumed instead."""
     objects = list(objects)
     pods = [obj for obj in objects if type(obj) is Pod and not obj.finished]
     return [
@@ -113,7 +115,7 @@ def _missing_namespaces(objects: list[Object], pods: list[Pod]) -> Iterator[str]
 
 
 def _selects_namespaces(affinity: Affinity) -> bool:
-    """Whether it matters which labels namespaces have."""
+    """Whether the labels of namespaces matter for this affinity."""
     sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
     required = [term for side in sides for term in side.required]
     preferred = [weighted.pod_affinity_term for side in sides for weighted in side.preferred]
@@ -121,12 +123,12 @@ def _selects_namespaces(affinity: Affinity) -> bool:
 
 
 def _looks_at_labels(selector: LabelSelector | None) -> bool:
-    # An empty selector takes every namespace, whatever its labels.
+    # An empty selector selects every namespace, whatever its labels.
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
 def _missing_owners(objects: list[Object], pods: list[Pod]) -> Iterator[str]:
-    """Pending pods without constraints of their own are spread by the selector of their owner."""
+    """Pending pods without constraints of their own are spread by the selector of their owner, which may be missing."""
     known = {(kind, obj.key) for obj in objects if (kind := type(obj).__name__) in _SPREAD_OWNERS}
     missing: dict[str, Pod] = {}
     for pod in pods:
@@ -151,7 +153,7 @@ _ADVICE = "as in a cluster without them; --assume-volumes ignores storage"
 
 
 def missing_storage(objects: Iterable[Object]) -> list[str]:
-    """One line for each kind that is missing: how much depends on it, and how that is treated."""
+    """One line for each missing kind of storage object: how much depends on it, and what is assumed instead."""
     objects = list(objects)
     users = _claims_of_pods(objects)
     if not users.named and not users.ephemeral:
@@ -166,11 +168,11 @@ def missing_storage(objects: Iterable[Object]) -> list[str]:
 
 
 class _Users(NamedTuple):
-    """The claims that pods use, as namespace/name, each with the first pod that does."""
+    """The claims that pods use, as namespace/name, each with the first pod that uses it."""
 
     named: dict[str, Pod]
     ephemeral: dict[str, Pod]
-    """Claims of ephemeral volumes. They may well be missing: Kubernetes makes them for the pods that need them."""
+    """Claims of ephemeral volumes. They may be missing: Kubernetes creates them for the pods that need them."""
 
 
 def _claims_of_pods(objects: list[Object]) -> _Users:
@@ -210,7 +212,7 @@ def _missing_volumes(used: list[PersistentVolumeClaim], known: Collection[str]) 
 
 
 def _missing_classes(used: list[PersistentVolumeClaim], known: Collection[str]) -> Iterator[str]:
-    """Only claims that are not bound yet ask their class what to do."""
+    """Only claims that are not bound yet need their class."""
     lost = [
         claim
         for claim in used
@@ -234,9 +236,9 @@ class Objects(Sequence[Object]):
     """Typed objects in input order, immutable.
 
     `warnings` are one line each; `ignored` counts the kinds that scheduling does not read; `scheduler_config` is the
-    KubeSchedulerConfiguration the input carried, undecoded, or None; `namespace` is the one that names without a
-    namespace are in, None for any; `unknown` are those of the warnings that speak of names Kubernetes does not know;
-    `applied` are the objects that a later source changes, and `unchanged` counts those that it only repeats.
+    input's KubeSchedulerConfiguration, undecoded, or None; `namespace` is the namespace of names without one, None for
+    any; `unknown` are the warnings about names that Kubernetes does not know; `applied` are the objects that a later
+    source changes, and `unchanged` counts those that it only repeats.
     """
 
     __slots__ = ("_objects", "applied", "ignored", "namespace", "scheduler_config", "unchanged", "unknown", "warnings")
@@ -285,7 +287,7 @@ class Objects(Sequence[Object]):
     def replaced(
         self, objects: Iterable[Object], warnings: Iterable[str] = (), applied: Iterable[Applied] | None = None
     ) -> Objects:
-        """The same load with other objects, warnings it did not have yet, and other changes where they are given."""
+        """The same load with other objects, additional warnings, and other changes if given."""
         new = [warning for warning in warnings if warning not in self.warnings]
         return Objects(
             objects,
@@ -300,16 +302,16 @@ class Objects(Sequence[Object]):
 
 
 def load(*sources: Source, strict: bool = False) -> Objects:
-    """Every object that scheduling reads in files, directories, stdin (`-`), dicts or lists of dicts.
+    """Load every object that scheduling reads from files, directories, stdin (`-`), dicts or lists of dicts.
 
-    Objects come back in input order, as the API server would store them. One that an earlier source has too is applied
-    over it, as `kubectl apply` does; twice in one source is an error. InputError, one line, for input that cannot be
-    used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with `strict`
-    errors. In JSON of more than 1 MiB they are looked for in what has no UID, as the API server drops them, and there
-    in the first 1,000 objects of each kind.
+    Objects come back in input order, as the API server would store them. An object that an earlier source also has is
+    applied over it, as `kubectl apply` does; twice in one source is an error. InputError, one line, for input that
+    cannot be used or has no objects at all. Kinds and fields that no release of Kubernetes knows are warnings, with
+    `strict` errors. In JSON of more than 1 MiB only objects without a UID are searched for them, as the API server
+    drops unknown fields, and only the first 1,000 of each kind.
     """
     with collector_paused():
-        # What standard input says can be read only once.
+        # Standard input can be read only once.
         loading = _Loading(guesses=STDIN not in sources, strict=strict)
         try:
             objects = loading.all_objects(sources)
@@ -342,7 +344,7 @@ def assemble(
     applied: Iterable[Applied] = (),
     unchanged: int = 0,
 ) -> Objects:
-    """Stored objects as one input: with the priorities of pods, and warnings for what is missing."""
+    """Combine stored objects to one input: set the priorities of pods, and warn about missing objects."""
     priorities = Priorities(objects)
     for position, obj in enumerate(objects):
         if type(obj) is Pod and obj.spec.priority is None:
@@ -360,32 +362,32 @@ def assemble(
 
 
 RELEASED_AFTER = 4096
-"""How many objects are decoded before the memory of their text is given back."""
+"""How many objects are decoded before the memory of their text is freed."""
 
 
 class _Seen(NamedTuple):
-    """An object of the input: where it was found first, and what has become of it."""
+    """An object of the input: where it was first found, and its current state."""
 
     first: Object
     obj: Object
     file: str
     source: int
     entry: Entry | None
-    """As it is written; of workloads, where a later source may change them."""
+    """The entry as written; kept for workloads, which a later source may change."""
 
 
 class _Loading:
-    """What has been seen so far, over all sources."""
+    """The state of a load, over all sources."""
 
     def __init__(self, *, guesses: bool, strict: bool) -> None:
-        """With `guesses`, files that look like large lists are taken for that; GuessError if one is something else.
+        """With `guesses`, a file that looks like a large list is read as one; GuessError if it is something else.
 
         With `strict`, names that Kubernetes does not know are errors.
         """
         self._guesses = guesses
         self._strict = strict
         self.has_guessed = False
-        """Whether anything that is said of the objects, errors included, may come of a wrong guess."""
+        """Whether results, including errors, may be due to a wrong guess."""
         self.warnings: list[str] = []
         self.unknown: list[str] = []
         self.ignored: Counter[str] = Counter()
@@ -398,11 +400,11 @@ class _Loading:
         self.configured_in = ""
         self.pods = StoredPods()
         self._searched: Counter[str] = Counter()
-        """How many objects of each kind in large files have no UID."""
+        """The number of objects without a UID of each kind in large files."""
 
     @property
     def unchanged(self) -> int:
-        """How many objects a later source repeats without a change."""
+        """How many objects a later source repeats unchanged."""
         return len(self._repeated - self.applied.keys())
 
     def all_objects(self, sources: tuple[Source, ...]) -> list[Object]:
@@ -449,7 +451,7 @@ class _Loading:
         obj = decode(entry, kind)
         if not obj.metadata.name:
             obj = self._named(obj, entry)
-        # What has a UID in a large dump was accepted by the API server; dicts are for the caller to check.
+        # The API server has accepted objects with a UID in a large dump; dicts are the caller's responsibility.
         manifest = value is not None or not (obj.metadata.uid or entry.document.file == VALUES)
         if manifest and isinstance(text, Raw) and value is None:
             self._searched[entry.kind] += 1
@@ -474,7 +476,8 @@ class _Loading:
     def _stored(self, obj: Object, doubted: Callable[[InputError], None] | None) -> Object:
         """The object as the API server would store it; InputError with the field path if it would refuse it.
 
-        Of a manifest, `doubted` hears what the API server would refuse and the scheduler can do without.
+        For a manifest, `doubted` is called with fields that the API server would refuse but the scheduler does not
+        need.
         """
         if isinstance(obj, Pod):
             return self.pods.stored(obj, doubted)
@@ -484,7 +487,7 @@ class _Loading:
         return default_object(obj)
 
     def _check_names(self, entry: Entry, value: object) -> None:
-        """InputError for a version there is not; a warning, or with `strict` an error, for fields there are not."""
+        """InputError for an unknown version; a warning, or with `strict` an error, for unknown fields."""
         where = f"{entry.document.file}: {object_name(entry.kind, value)}"
         try:
             refuse_unknown_version(entry.kind, entry.api_version)
@@ -495,7 +498,7 @@ class _Loading:
             self._unknown(f"{where}: {problem}")
 
     def _check_text(self, entry: Entry, text: Raw) -> None:
-        """Check the names of an object in a large file, whose text was not searched for keys that are set twice."""
+        """Check the names of an object in a large file, whose text was not searched for duplicate keys."""
         if not is_sure_to_be_known(entry.kind, entry.api_version, text):
             refuse_duplicate_keys(bytes(text), entry.document.where)
             self._check_names(entry, plain(entry._replace(value=text)))
@@ -510,7 +513,7 @@ class _Loading:
             problem = unknown_kind(entry.kind, entry.api_version) if entry.document.file != VALUES else None
             if problem is not None:
                 self._unknown(f"{entry.document.file}: {object_name(entry.kind, plain(entry))}: {problem}")
-            # Some groups have kinds of names that scheduling reads elsewhere: batch.volcano.sh has a Job.
+            # Some groups have kinds with names that scheduling reads in other groups: batch.volcano.sh has a Job.
             group = entry.api_version.rpartition("/")[0]
             self.ignored[f"{entry.kind}.{group}" if entry.kind in KINDS else entry.kind] += 1
             return
@@ -522,7 +525,7 @@ class _Loading:
         self.scheduler_config = plain(entry)
 
     def _named(self, obj: Object, entry: Entry) -> Object:
-        """An object without a name, given the one the API server would generate from its prefix."""
+        """Give an object without a name the name that the API server would generate from its prefix."""
         prefix = obj.metadata.generate_name
         if not prefix:
             raise InputError(f"{entry.kind} has no metadata.name; give it one", entry.where)
@@ -535,9 +538,9 @@ class _Loading:
                 return replace(obj, metadata=replace(obj.metadata, name=name))
 
     def _is_new(self, obj: Object, entry: Entry) -> bool:
-        """Remember an object; one that an earlier source has is applied over that.
+        """Record an object; if an earlier source has it, it is applied over that.
 
-        InputError if this source has another of its name, unless that one says the same.
+        InputError if this source has another object of the same name, unless both are equal.
         """
         key = (entry.kind, obj.metadata.namespace, obj.metadata.name)
         file, seen = entry.document.file, self.seen.get(key)
@@ -571,9 +574,9 @@ class _Loading:
 
 
 def _manifest(entry: Entry) -> object | None:
-    """The value of an object of a file that is not large; else None.
+    """The value of an object in a file that is not large, else None.
 
-    Making one of each object of a dump would take longer than reading it.
+    Building values for all objects of a dump would take longer than reading it.
     """
     if entry.document.file == VALUES or entry.document.listed is not None:
         return None
@@ -582,7 +585,7 @@ def _manifest(entry: Entry) -> object | None:
 
 
 def _with_cause(error: InputError, entry: Entry) -> InputError:
-    """An error about an object, with what is likely to be its cause: a template to render, or a misspelt field."""
+    """Extend an error about an object by its likely cause: a template to render, or a misspelt field."""
     if problem := unrendered(str(error)):
         return InputError(problem, entry.where)
     value = plain(entry)

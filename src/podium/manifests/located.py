@@ -1,4 +1,4 @@
-"""A YAML file as plain values that know their line numbers."""
+"""Reads a YAML file as plain values with line numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podium.errors import InputError
 from podium.manifests import load_documents
 
 Path = tuple[str | int, ...]
-"""The keys and places that lead to a value."""
+"""The keys and indices that lead to a value."""
 
 
 class LocatedDocument:
@@ -25,7 +25,7 @@ class LocatedDocument:
         self.file = file
         self.value: object = documents[0][1]
         self._lines: dict[Path, int] = {}
-        # Whatever can be read has lines, unless it is packed, comes from stdin or refers to itself.
+        # Every file that can be read has line numbers, unless it is packed, comes from stdin or refers to itself.
         with suppress(OSError, UnicodeError, yaml.YAMLError, RecursionError), open(file, "rb") as text:
             self._locate(yaml.compose(text, yaml.CSafeLoader), ())
 
@@ -35,7 +35,7 @@ class LocatedDocument:
         self._lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                # The line of the key, as a value in block style begins on the next one.
+                # The line of the key, as a value in block style begins on the next line.
                 self._lines[*path, str(key.value)] = key.start_mark.line + 1
                 self._locate(value, (*path, str(key.value)))
         elif isinstance(node, yaml.SequenceNode):
@@ -54,7 +54,7 @@ class LocatedDocument:
         return InputError(f"{field}: {problem}" if field else problem, f"{self.file} line {self._lines.get(known, 1)}")
 
     def section(self, path: Path = ()) -> Section:
-        """The mapping at a path; an error if something else stands there."""
+        """The mapping at a path; an error if there is something else."""
         value: Any = self.value
         for key in path:
             value = value[key]
@@ -64,7 +64,7 @@ class LocatedDocument:
 
 
 class Section:
-    """A mapping of a document, field by field. What was not asked for by `done` is refused as unknown."""
+    """A mapping of a document, read field by field. `done` refuses fields that were not read as unknown."""
 
     def __init__(self, document: LocatedDocument, path: Path, fields: Mapping[str, Any]) -> None:
         self.document, self.path, self.fields = document, path, fields
@@ -77,7 +77,7 @@ class Section:
         self.document.refuse((*self.path, field) if field else self.path, problem)
 
     def raw(self, field: str) -> Any:
-        """A field of any type; None where it is missing."""
+        """A field of any type; None if it is missing."""
         self._known.append(field)
         return self.fields.get(field)
 
@@ -118,7 +118,7 @@ class Section:
         return default if value is None else bool(value)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """A text or a list of them; none where the field is missing."""
+        """A text or a list of texts; empty if the field is missing."""
         value = self.raw(field)
         found = [] if value is None else [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
@@ -132,7 +132,7 @@ class Section:
         return self.document.section((*self.path, field))
 
     def items(self, field: str) -> list[Section]:
-        """The mappings of a list; none where the field is missing."""
+        """The mappings of a list; empty if the field is missing."""
         value = self.raw(field)
         if value is not None and not isinstance(value, list):
             self.refuse(field, f"is {_kind(value)}; it needs a list")

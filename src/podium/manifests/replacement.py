@@ -1,4 +1,4 @@
-"""The pods of a workload that a later file changes: which are deleted and which are made."""
+"""The pods of a workload that a later file changes: which pods are deleted, and which are created."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ ROLLED_OUT = (Deployment, StatefulSet, DaemonSet)
 RolledOut = Deployment | StatefulSet | DaemonSet
 RECREATE, ON_DELETE = "Recreate", "OnDelete"
 _MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
-"""The annotation of a ReplicaSet that says how many pods its Deployment could have had with the surge."""
+"""The annotation of a ReplicaSet with the maximum number of pods of its Deployment, including the surge."""
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def with_changes_carried_out(objects: Objects) -> Objects:
-    """The objects once the changes of later files are carried out: pods of an old template are gone.
+    """The objects after the changes of later files are carried out: pods of an old template are gone.
 
-    Those of the new one come with `expand_workloads`. Pods that a workload has too many of are gone as well.
+    The new pods come with `expand_workloads`. Pods beyond a workload's replicas are gone as well.
     """
     if not objects.applied:
         return objects
@@ -74,7 +74,7 @@ def with_changes_carried_out(objects: Objects) -> Objects:
 
 
 def scaled_by_autoscalers(objects: Objects, bound: str) -> Objects:
-    """The objects with every workload of a HorizontalPodAutoscaler at its `max` or `min` number of replicas."""
+    """The objects with every workload that has a HorizontalPodAutoscaler at its `max` or `min` number of replicas."""
     scaled = scaled_to_bounds(objects, bound)
     if not scaled:
         return objects
@@ -110,7 +110,7 @@ def kept_on_purpose(applied: Applied) -> str:
 
 
 class _Deployed:
-    """What becomes of a Deployment that was changed: the pods that go, and its ReplicaSets as they are then."""
+    """The result for a changed Deployment: the pods that are deleted, and its ReplicaSets afterwards."""
 
     def __init__(self, applied: Applied, expansion: Expansion, now: float) -> None:
         deployment, before = applied.after, applied.before
@@ -155,7 +155,7 @@ class _Deployed:
 
 
 def _leaving_stateful_set(applied: Applied, expansion: Expansion) -> list[Pod]:
-    """The pods of a StatefulSet beyond its replicas, and those it updates: from the partition on."""
+    """The pods of a StatefulSet beyond its replicas, and those that it updates: from the partition on."""
     stateful_set = applied.after
     assert isinstance(stateful_set, StatefulSet)
     pods = expansion.owned(stateful_set, Pod)
@@ -168,7 +168,7 @@ def _leaving_stateful_set(applied: Applied, expansion: Expansion) -> list[Pod]:
 
 
 def _leaving_daemon_set(applied: Applied, expansion: Expansion) -> list[Pod]:
-    """The pods of a DaemonSet that it updates, and those on nodes that it is no longer meant for."""
+    """The pods that a DaemonSet updates, and those on nodes that are no longer eligible."""
     daemon_set = applied.after
     assert isinstance(daemon_set, DaemonSet)
     pods = expansion.owned(daemon_set, Pod)
@@ -180,10 +180,10 @@ def _leaving_daemon_set(applied: Applied, expansion: Expansion) -> list[Pod]:
 
 
 def added_replica_set(deployment: Deployment, expansion: Expansion) -> ReplicaSet:
-    """The ReplicaSet that a Deployment makes for a template it did not have yet, known to the expansion from now on."""
+    """Create the ReplicaSet for a Deployment's new template; it is known to the expansion from now on."""
     collisions = count()
     made = new_replica_set(deployment)
-    # Templates that differ in nothing that scheduling reads have the same hash.
+    # Templates that differ only in fields that scheduling does not read have the same hash.
     while expansion.is_taken(ReplicaSet, made.namespace, made.name):
         made = new_replica_set(deployment, collisions=next(collisions) + 1)
     return expansion.add(made)
@@ -193,17 +193,17 @@ def added_replica_set(deployment: Deployment, expansion: Expansion) -> ReplicaSe
 
 
 def scaled_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> dict[str, int]:
-    """How many pods each ReplicaSet has once its Deployment was scaled; those without pods are left out.
+    """The number of pods of each ReplicaSet after its Deployment was scaled; empty ReplicaSets are left out.
 
-    In the middle of a rolling update the old and the new ones grow or shrink in proportion, to as many in all as
-    maxSurge lets it have; one alone gets all. `sets` are in the order of their age.
+    During a rolling update, the old and the new ReplicaSets grow or shrink in proportion, up to the total that maxSurge
+    allows; a single ReplicaSet gets all. `sets` are ordered by age.
     """
     wanted, sizes = deployment.spec.replicas, {each.name: each.spec.replicas for each in sets if each.spec.replicas}
     if len(sizes) < 2 or deployment.spec.strategy.type == RECREATE:
         return dict.fromkeys(sizes, wanted) if len(sizes) < 2 else {}
     most, before = wanted + most_surging(deployment, wanted) if wanted else 0, sum(sizes.values())
     left = most - before
-    # Of several that are as large, the newest grows first, the oldest shrinks first.
+    # Among equally large sets, the newest grows first, the oldest shrinks first.
     with_pods = [each for each in (sets if left < 0 else reversed(sets)) if each.name in sizes]
     with_pods.sort(key=lambda each: -each.spec.replicas)
     for each in with_pods if left else ():
@@ -219,12 +219,12 @@ def scaled_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> dict[str
 
 
 def most_surging(workload: RolledOut, wanted: int) -> int:
-    """How many pods there may be during a rolling update beyond those wanted; percentages are rounded up."""
+    """maxSurge in pods: how many pods may exist beyond those wanted; percentages are rounded up."""
     return _bound(workload, rolling_update(workload).max_surge, wanted, "maxSurge", up=True)
 
 
 def most_unavailable(workload: RolledOut, wanted: int) -> int:
-    """How many of the pods wanted may be missing during a rolling update; only a DaemonSet rounds up."""
+    """maxUnavailable in pods: how many of those wanted may be missing; only a DaemonSet rounds up."""
     up = isinstance(workload, DaemonSet)
     return _bound(workload, rolling_update(workload).max_unavailable, wanted, "maxUnavailable", up=up)
 
@@ -246,9 +246,9 @@ def replica_sets_of(deployment: Deployment, expansion: Expansion) -> list[Replic
 
 
 def find_replica_set(deployment: Deployment, sets: Sequence[ReplicaSet], *, changed: bool) -> ReplicaSet | None:
-    """The oldest ReplicaSet that has the Deployment's template, as far as scheduling reads it.
+    """The oldest ReplicaSet with the Deployment's template, comparing only the parts that scheduling reads.
 
-    Where the template was just `changed`, the one in use has another, though it may differ in what is not read.
+    If the template was just `changed`, the ReplicaSet in use does not match, even if only unread parts differ.
     """
     in_use = current_replica_set(sets) if sets and changed else None
     wanted = _comparable(deployment.spec.template)
@@ -261,7 +261,7 @@ def _comparable(template: PodTemplateSpec) -> tuple[object, ...]:
 
 
 def deployed_pods(deployment: Deployment, sets: Iterable[ReplicaSet], expansion: Expansion) -> list[Pod]:
-    """The pods of a Deployment's ReplicaSets; of one whose ReplicaSets are not in the input, those named so."""
+    """The pods of a Deployment's ReplicaSets; if these are not in the input, the pods whose names match."""
     pods = {pod.key: pod for each in sets for pod in expansion.owned(each, Pod)}
     pods |= {pod.key: pod for pod in expansion.deployed.get((deployment.namespace, deployment.name), ())}
     return [pod for pod in pods.values() if not pod.finished]
@@ -273,7 +273,7 @@ def owned_by(pod: Pod, owner: Object) -> bool:
 
 
 def ordinal_of(pod: Pod) -> int:
-    """The number of a StatefulSet's pod; -1 for a pod that has none."""
+    """The ordinal of a StatefulSet's pod; -1 for a pod that has none."""
     number = pod.name.rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
 
@@ -282,10 +282,10 @@ def ordinal_of(pod: Pod) -> int:
 
 
 def first_to_go(pods: Sequence[Pod], related: Iterable[Pod], number: int, now: float) -> list[Pod]:
-    """The pods that a ReplicaSet deletes when it has this many too many.
+    """The pods that a ReplicaSet deletes when it has `number` pods too many.
 
-    First those without a node, then those that are not running or not ready, of a low deletion cost, on a node with
-    many of the `related` pods, and the youngest; ages count by powers of two. `now` is in seconds.
+    In this order: pods without a node, pods that are not running or not ready, pods with a low deletion cost, pods on a
+    node with many of the `related` pods, and the youngest; ages are compared by powers of two. `now` is in seconds.
     """
     if number <= 0:
         return []
@@ -308,7 +308,7 @@ def _rank(pod: Pod, on_node: Counter[str]) -> tuple[int, ...]:
 
 
 def _by_age(one: Pod, other: Pod, now: float) -> int:
-    """Below 0 if the first is younger; where ages are alike the uid decides."""
+    """Below 0 if the first is younger; for similar ages the uid decides."""
     for first, second in ((_started(one), _started(other)), (_created(one), _created(other))):
         if first != second:
             if first is None or second is None:
@@ -323,7 +323,7 @@ def _age_rank(seconds: float) -> int:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether a pod that has a node is ready; one whose status does not say so either way is taken to be."""
+    """Whether a pod with a node is ready; a pod without a Ready condition counts as ready."""
     said = next((each.status for each in pod.status.conditions if each.type == "Ready"), "True")
     return bool(pod.spec.node_name) and said == "True"
 
@@ -334,7 +334,7 @@ def _deletion_cost(pod: Pod) -> int:
 
 
 def newest_time(pods: Iterable[Pod]) -> float:
-    """When the input was taken, as far as its pods tell: the latest time that one of them was created or started."""
+    """When the input was taken, estimated from its pods: the latest creation or start time."""
     times = [time for pod in pods for time in (_created(pod), _started(pod)) if time is not None]
     return max(times, default=0.0)
 

@@ -1,4 +1,4 @@
-"""The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs make."""
+"""The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs create."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSched
 
 
 def expand_daemon_set(daemon_set: DaemonSet, expansion: Expansion) -> Iterator[Object]:
-    """A pod bound for each eligible node that has none."""
+    """A pod for each eligible node that has none, bound to it by node affinity."""
     template = with_daemon_tolerations(daemon_set.spec.template)
     served = {target_node(pod) for pod in expansion.owned(daemon_set, Pod) if not pod.finished}
     for node in expansion.nodes:
@@ -68,7 +68,7 @@ def expand_daemon_set(daemon_set: DaemonSet, expansion: Expansion) -> Iterator[O
 
 
 def daemon_pod(daemon_set: DaemonSet, node: str, expansion: Expansion) -> Iterator[Object]:
-    """A DaemonSet's pod for a node: it names the node in its affinity, and tolerates the usual."""
+    """A DaemonSet's pod for a node: its affinity names the node, and it has the standard daemon tolerations."""
     labels = {"controller-revision-hash": template_hash(daemon_set.spec.template)}
     if _GENERATION in daemon_set.metadata.annotations:
         labels["pod-template-generation"] = daemon_set.metadata.annotations[_GENERATION]
@@ -80,12 +80,12 @@ def daemon_pod(daemon_set: DaemonSet, node: str, expansion: Expansion) -> Iterat
 
 
 def with_daemon_tolerations(template: PodTemplateSpec) -> PodTemplateSpec:
-    """The template as the pods of a DaemonSet have it."""
+    """The template with the tolerations that a DaemonSet adds."""
     return replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
 
 
 def should_run(template: PodTemplateSpec, node: Node) -> bool:
-    """Whether a node gets a daemon pod: named or not excluded by the template, and every hard taint tolerated."""
+    """Whether a node gets a daemon pod: the template does not exclude it, and tolerates all its hard taints."""
     spec = template.spec
     if spec.node_name not in ("", node.name):
         return False
@@ -95,13 +95,13 @@ def should_run(template: PodTemplateSpec, node: Node) -> bool:
 
 
 def should_continue(template: PodTemplateSpec, node: Node) -> bool:
-    """Whether a node keeps a daemon pod that it has: as `should_run`, but of the taints only NoExecute counts."""
+    """Whether a node keeps an existing daemon pod: as `should_run`, but only NoExecute taints count."""
     lasting = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
     return should_run(template, replace(node, spec=replace(node.spec, taints=lasting)))
 
 
 def target_node(pod: Pod) -> str | None:
-    """The node a daemon pod runs on, or is bound for; None if it does not say."""
+    """The node that a daemon pod runs on or is meant for; None if it names none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -113,10 +113,10 @@ def target_node(pod: Pod) -> str | None:
 
 
 def daemon_tolerations(spec: PodSpec) -> list[Toleration]:
-    """The template's tolerations, and those every daemon pod has."""
+    """The template's tolerations, and those of every daemon pod."""
     wanted = [*_TOLERATED, *([_TOLERATED_ON_HOST_NETWORK] if spec.host_network else [])]
     standard = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in wanted]
-    # One that differs only in how long it lasts gives way to the standard one, which lasts.
+    # A toleration that differs only in tolerationSeconds is replaced by the standard one, which has no limit.
     replaced = {_identity(toleration): toleration for toleration in standard}
     own = [replaced.pop(_identity(toleration), toleration) for toleration in spec.tolerations]
     return [*own, *replaced.values()]
@@ -127,7 +127,7 @@ def _identity(toleration: Toleration) -> tuple[str, str, str, str]:
 
 
 def _bound_for(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
-    """The template with this node's name as its required node affinity, in place of what it required."""
+    """The template with this node's name as its required node affinity, replacing what it required."""
     field = SelectorRequirement(key=_NAME_FIELD, operator="In", values=[node])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
     affinity = template.spec.affinity or Affinity()
@@ -136,7 +136,7 @@ def _bound_for(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
 
 
 def expand_job(job: Job, expansion: Expansion) -> Iterator[Object]:
-    """The pods a Job would start now: as many as may run at once, no more than are left to complete."""
+    """The pods that a Job would start now: up to its parallelism, but no more than remain to complete."""
     pods = expansion.owned(job, Pod)
     missing = _wanted(job, pods) - len(active(pods))
     labels = {
@@ -151,7 +151,7 @@ def expand_job(job: Job, expansion: Expansion) -> Iterator[Object]:
 
 
 def expand_cron_job(cron_job: CronJob, expansion: Expansion) -> Iterator[Object]:
-    """One Job, as if it were due now, unless there is one in the input already."""
+    """One Job, as if it were due now, unless the input already has one."""
     if cron_job.spec.suspend or expansion.owned(cron_job, Job):
         return
     metadata = ObjectMeta(
@@ -170,7 +170,7 @@ def _wanted(job: Job, pods: list[Pod]) -> int:
         return 0
     succeeded = max(job.status.succeeded, sum(pod.status.phase == "Succeeded" for pod in pods))
     if job.spec.completions is None:
-        # A work queue: once a pod is done, the others finish and none is started.
+        # A work queue: once a pod has succeeded, the others finish and none is started.
         return 0 if succeeded else job.spec.parallelism
     return min(job.spec.parallelism, job.spec.completions - succeeded)
 
@@ -195,12 +195,12 @@ def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[
     if replica_sets:
         for replica_set in replica_sets:
             yield from expand_replica_set(replica_set, expansion)
-        # The rest goes to the current one, as when the Deployment was just scaled up.
+        # The remaining pods go to the current ReplicaSet, as if the Deployment had just been scaled up.
         current = current_replica_set(replica_sets)
         have = sum(len(active(expansion.owned(each, Pod))) for each in replica_sets)
         yield from expansion.pods(current, current.spec.template, wanted - have)
         return
-    # The input may have the pods and not their ReplicaSet.
+    # The input may contain the pods without their ReplicaSet.
     pods = active(expansion.deployed.get((deployment.namespace, deployment.name), []))
     if wanted > len(pods):
         replica_set = expansion.add(new_replica_set(deployment, pods[-1] if pods else None))
@@ -209,7 +209,9 @@ def expand_deployment(deployment: Deployment, expansion: Expansion) -> Iterator[
 
 
 def current_replica_set(sets: Sequence[ReplicaSet]) -> ReplicaSet:
-    """The one that new pods come from: of the last revision; where none says, the largest, of several the newest."""
+    """The ReplicaSet for new pods: that of the last revision; without revisions the largest, and among those
+    the newest.
+    """
     return max(sets, key=lambda each: (_revision(each), each.spec.replicas, each.metadata.creation_timestamp or ""))
 
 
@@ -218,13 +220,13 @@ def _revision(replica_set: ReplicaSet) -> int:
 
 
 def annotated_number(obj: Object, key: str) -> int | None:
-    """What an annotation says, where it is a number from 0 on."""
+    """The value of an annotation if it is a number of at least 0, else None."""
     text = obj.metadata.annotations.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def new_replica_set(deployment: Deployment, pod: Pod | None = None, collisions: int = 0) -> ReplicaSet:
-    """The Deployment's current ReplicaSet: the one `pod` belongs to, or a new one; `collisions` give it other names."""
+    """The Deployment's current ReplicaSet: the one of `pod`, or a new one; `collisions` change its name."""
     template = deployment.spec.template
     owner = pod.metadata.controller if pod else None
     number = pod.metadata.labels[HASH_LABEL] if pod else template_hash(template, collisions)
@@ -247,17 +249,17 @@ def new_replica_set(deployment: Deployment, pod: Pod | None = None, collisions: 
 
 
 def expand_stateful_set(stateful_set: StatefulSet, expansion: Expansion) -> Iterator[Object]:
-    """The pods whose numbers are missing, each after the claims it lacks."""
+    """The pods with missing ordinals, each after its missing claims."""
     start = stateful_set.spec.ordinals.start
     refuse_too_many(stateful_set, stateful_set.spec.replicas)
     for ordinal in range(start, start + stateful_set.spec.replicas):
-        # A pod on its way out still holds the name, and the controller waits for it.
+        # A terminating pod still holds the name, and the controller waits for it.
         if not expansion.is_taken(Pod, stateful_set.namespace, f"{stateful_set.name}-{ordinal}"):
             yield from stateful_pod(stateful_set, ordinal, expansion)
 
 
 def stateful_pod(stateful_set: StatefulSet, ordinal: int, expansion: Expansion) -> Iterator[Object]:
-    """One pod of a StatefulSet, after the claims it lacks: those that are there already are used."""
+    """One pod of a StatefulSet, after its missing claims; existing claims are reused."""
     name = f"{stateful_set.name}-{ordinal}"
     template = stateful_set.spec.template
     for claim in stateful_claims(stateful_set, name, expansion.default_class):
@@ -273,12 +275,12 @@ def stateful_pod(stateful_set: StatefulSet, ordinal: int, expansion: Expansion) 
 
 
 def ordinal_labels(name: str, ordinal: int) -> dict[str, str]:
-    """The labels that tell the pods of a StatefulSet apart."""
+    """The labels that distinguish the pods of a StatefulSet."""
     return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
 
 
 def _expand_pod(pod: Pod, expansion: Expansion) -> Iterator[Object]:
-    """The claims of a pending pod's ephemeral volumes; those of a pod that runs exist, whether in the input or not."""
+    """The claims of a pending pod's ephemeral volumes; a running pod's claims exist, whether or not in the input."""
     if not pod.spec.node_name and not pod.finished:
         yield from expansion.ephemeral_claims(pod)
 
@@ -296,7 +298,7 @@ _EXPAND: dict[type[Object], Callable[[Any, Expansion], Iterator[Object]]] = {
 
 
 def _treated_as_due(cron_jobs: Sequence[str]) -> list[str]:
-    """A warning for CronJobs that make pods now, whatever their schedules say."""
+    """A warning for CronJobs that create pods now, whatever their schedules say."""
     if not cron_jobs:
         return []
     one = len(cron_jobs) == 1
@@ -305,11 +307,11 @@ def _treated_as_due(cron_jobs: Sequence[str]) -> list[str]:
 
 
 def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None = None) -> Objects:
-    """The objects, and behind each workload the pending pods it wants and does not have.
+    """The objects, and after each workload the pending pods that it wants and does not have.
 
-    Pods that the input has count for their controller, by its kind and name; with them come the ReplicaSets, Jobs,
-    PersistentVolumeClaims and ResourceClaims that controllers would create on the way, the claims of ephemeral volumes
-    among them. Names are the same in every run. CronJobs that are not suspended are due if `is_due` says so.
+    Pods of the input count for their controller, by its kind and name. The pods come with the ReplicaSets, Jobs,
+    PersistentVolumeClaims and ResourceClaims that controllers would create, including the claims of ephemeral volumes.
+    Names are the same in every run. CronJobs that are not suspended are due if `is_due` returns True.
     """
     expansion = Expansion(objects)
     expanded: list[Object] = []
@@ -339,9 +341,9 @@ def expand_workloads(objects: Objects, is_due: Callable[[CronJob], bool] | None 
 
 
 def workload_of(pod: Pod) -> str:
-    """What a pod belongs to: `Deployment/web`, `StatefulSet/db`, or `Pod/name` for one on its own.
+    """The workload of a pod: `Deployment/web`, `StatefulSet/db`, or `Pod/name` for a pod without one.
 
-    A ReplicaSet whose name ends in the pod's template hash was made by the Deployment named before it.
+    If the name of a ReplicaSet ends in the pod's template hash, the Deployment's name is the part before it.
     """
     owner = pod.metadata.controller
     if owner is None:

@@ -1,7 +1,7 @@
-"""YAML text -> plain values, document by document.
+"""Converts YAML text to plain values, document by document.
 
-Built on the parser's events rather than on PyYAML's constructor: that one resolves scalars by other rules, accepts
-duplicate keys, and makes an object for every node on the way.
+Built on the parser's events instead of PyYAML's constructor, which resolves scalars by other rules, accepts duplicate
+keys, and creates an object for every node on the way.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[bB]([01]+)|[oO]?([0-7]+))")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _MIN_INT64, _MAX_UINT64 = -(2**63), 2**64 - 1
 
-# Go writes floats below this without an exponent, so JSON readers see an integer.
+# Go writes floats below this limit without an exponent, so JSON readers see an integer.
 _INTEGRAL_FLOAT_LIMIT = 1e21
 
 
 def resolve_scalar(text: str) -> Scalar:
-    """The value of an unquoted scalar; NaN and the infinities come back as floats, which JSON cannot hold."""
+    """The value of an unquoted scalar; NaN and the infinities are returned as floats, which JSON cannot represent."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMBER_STARTS:
@@ -56,7 +56,7 @@ def resolve_scalar(text: str) -> Scalar:
 
 
 def key_text(key: Scalar) -> str | None:
-    """A map key as JSON spells it; None for a key that JSON cannot have."""
+    """A map key as JSON writes it; None for a key that JSON cannot have."""
     match key:
         case str():
             return key
@@ -93,27 +93,27 @@ _ACTION = re.compile(
     r"toYaml|tpl|with)\b).{0,80}?\}\}"
 )
 _LINES_BEFORE = 3
-"""So many lines before one that is not YAML may be what makes it so."""
+"""How many lines before an error may contain its cause."""
 
 
 def unrendered(text: str) -> str | None:
-    """What to say of a text with an action of a Helm template in it, such as `{{ .Values.name }}`; None without one."""
+    """The error for a text with an action of a Helm template in it, like `{{ .Values.name }}`; None without one."""
     found = _ACTION.search(text)
     return f"{found[0]} looks like an unrendered Helm template; run `helm template` first" if found else None
 
 
 _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
-# Kubernetes objects need a few dozen; the parser's time grows with the square of the depth.
+# Kubernetes objects need a few dozen levels; the parser's time grows with the square of the depth.
 _MAX_DEPTH = 1_000
 _MAX_ALIASED = 1_000_000
-"""How many values aliases may stand for in one document: a few lines of nested ones would fill any memory."""
+"""How many values aliases may stand for in one document: a few lines of nested aliases would fill any memory."""
 _NO_KEY = object()
 _MERGE = object()
 
 
 def yaml_documents(text: bytes | str, name: str) -> Iterator[object]:
-    """Every document of a YAML stream; empty ones are None. Errors name `name`, the document and the line."""
+    """Every document of a YAML stream; an empty document is None. Errors name `name`, the document and the line."""
     parser = yaml.CSafeLoader(text)
     number = 0
     try:
@@ -135,7 +135,7 @@ def yaml_documents(text: bytes | str, name: str) -> Iterator[object]:
 
 
 class _WrongDocumentError(Exception):
-    """YAML that means nothing to Kubernetes, and the line it is in, counted from 0."""
+    """YAML that Kubernetes cannot use, and its line, counted from 0."""
 
     def __init__(self, problem: str, line: int) -> None:
         super().__init__(problem)
@@ -151,7 +151,7 @@ def _wrong(text: bytes | str, document: str, line: int | None, problem: str) -> 
 
 
 class _Open:
-    """A mapping or sequence whose end has not come yet."""
+    """A mapping or sequence that is still open."""
 
     __slots__ = ("anchor", "before", "explicit", "key", "target")
 
@@ -170,7 +170,7 @@ class _Builder:
     def __init__(self, parser: Any) -> None:
         self.parser = parser
         self.anchors: dict[str, tuple[object, int]] = {}
-        """What each anchor stands for, and how many values that is."""
+        """The value of each anchor, and how many values it contains."""
         self.values = 0
         self.aliased = 0
         self.open: list[_Open] = []
@@ -244,7 +244,7 @@ class _Builder:
         return bool(self.open) and isinstance(self.open[-1].target, dict) and self.open[-1].key is _NO_KEY
 
     def _add(self, value: Any, event: Any) -> None:
-        """Put a finished value where it belongs: key, value, item, or the document itself."""
+        """Put a finished value where it belongs: as key, value, item, or the document itself."""
         if isinstance(value, float) and not math.isfinite(value):
             raise self._error("NaN and infinity are not allowed", event)
         if not self.open:

@@ -9,14 +9,14 @@ from podium.model.objects import Taint
 from podium.model.pod import Toleration
 
 EXACT_COUNT, ALL = "ExactCount", "All"
-"""How many devices a request asks for: its count, or every one that matches."""
+"""The number of devices in a request: its count, or all that match."""
 
 
 # -- slices: what there is -----------------------------------------------------------------------------------------
 
 
 class DeviceAttribute(Struct, frozen=True):
-    """A value of one of four types, or a list of such values; the others are None."""
+    """A value of one of four types, or a list of values of one type; the other fields are None."""
 
     int_value: Int64 | None = msgspec.field(name="int", default=None)
     bool_value: bool | None = msgspec.field(name="bool", default=None)
@@ -29,7 +29,7 @@ class DeviceAttribute(Struct, frozen=True):
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one value, which can be compared with another."""
+        """Whether it is a single value, which can be compared with another."""
         singles = self.int_value, self.bool_value, self.string_value, self.version_value
         return any(value is not None for value in singles)
 
@@ -67,17 +67,17 @@ class DeviceCounterConsumption(Struct, frozen=True):
 
 
 class DeviceDerivedAttribute(Struct, frozen=True):
-    """An attribute that a request makes of others. No release reads it by default: that it is there is an error."""
+    """An attribute that a request derives from others. No release reads it by default: using it is an error."""
 
     name: str = ""
 
 
 class DeviceTaint(Taint, frozen=True):
-    """What keeps claims off a device that do not tolerate it; with the effect None, nothing."""
+    """Keeps claims off a device unless they tolerate it; with the effect None, it has no effect."""
 
 
 class DeviceToleration(Toleration, frozen=True):
-    """What a request tolerates. Unlike a pod's, it may name seconds for any effect."""
+    """What a request tolerates. Unlike a pod's toleration, it may set seconds for any effect."""
 
 
 class Device(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has (names, labels, owners, selectors), and the syntax of names."""
+"""Common parts of Kubernetes objects (names, labels, owners, selectors), and the syntax of names."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 Quantity = str | int | float
-"""A resource quantity as it stands in YAML or JSON; `podium.model.quantity` gives it meaning."""
+"""A resource quantity as written in YAML or JSON; `podium.model.quantity` parses it."""
 
 JsonObject = Mapping[str, Any]
-"""An object of JSON as plain data."""
+"""A JSON object as plain data."""
 
 ResourceList = dict[str, Quantity]
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-"""The integers of the API, but for a few that are wider: what is larger is refused, as the API server does."""
+"""The API's integers, except for a few wider ones; larger values are refused, as by the API server."""
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-"""How many there are of something."""
+"""A number of things."""
 
 
 class OwnerReference(Struct, frozen=True):
@@ -50,7 +50,7 @@ class ObjectMeta(Struct, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object, if one does."""
+        """The owner that manages this object, if there is one."""
         owners = self.owner_references
         return next((owner for owner in owners if owner.controller), None) if owners else None
 
@@ -97,7 +97,7 @@ class Object(Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What no two objects share: kind, namespace and name."""
+        """Identifies the object: kind, namespace and name."""
         return type(self).__name__, self.metadata.namespace, self.metadata.name
 
 
@@ -123,12 +123,12 @@ QUOTA_PREFIX = "requests."
 
 
 def dns_subdomain_errors(value: str) -> list[str]:
-    """Why `value` is not an RFC 1123 subdomain such as `example.com`."""
+    """Why `value` is not an RFC 1123 subdomain like `example.com`."""
     return _errors(value, SUBDOMAIN_MAX_LENGTH, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
 def dns_label_errors(value: str) -> list[str]:
-    """Why `value` is not an RFC 1123 label such as `web-1`: the syntax of namespaces and of names of containers."""
+    """Why `value` is not an RFC 1123 label like `web-1`: the syntax of namespaces and container names."""
     return _errors(value, WORD_MAX_LENGTH, _LABEL, _LABEL_RULE)
 
 
@@ -157,17 +157,17 @@ def qualified_name_errors(value: str) -> list[str]:
 
 
 def label_value_errors(value: str) -> list[str]:
-    """Why `value` cannot be the value of a label; the empty value is right."""
+    """Why `value` cannot be the value of a label; the empty value is valid."""
     return _errors(value, WORD_MAX_LENGTH, _WORD, _WORD_RULE) if value else []
 
 
 def extended_resource_errors(value: str) -> list[str]:
-    """Why `value` is not the name of an extended resource: qualified, outside kubernetes.io, and fit for a quota."""
+    """Why `value` is not the name of an extended resource: qualified, outside kubernetes.io, and valid in a quota."""
     errors = qualified_name_errors(value)
     if errors:
         return errors
     native = "/" not in value or NATIVE_DOMAIN in value
-    # A quota speaks of `requests.<name>`, so that has to be a qualified name too.
+    # A quota names the resource as `requests.<name>`, so that must be a qualified name, too.
     if native or value.startswith(QUOTA_PREFIX) or qualified_name_errors(QUOTA_PREFIX + value):
         return ["is an invalid extended resource name"]
     return []

@@ -1,5 +1,5 @@
-"""Nodes, storage objects, and the controllers and policies that make, group, rank or protect pods: the fields
-scheduling reads.
+"""Nodes, storage objects, and the controllers and policies that create, group, rank or protect pods; only the fields
+that scheduling reads.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from podium.model.pod import InTreeVolumeSources, PersistentVolumeClaimSpec, Pod
 HOSTNAME = "kubernetes.io/hostname"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
-"""What zone and region were called before v1.17; volumes and old nodes still have them."""
+"""The names of zone and region before v1.17; volumes and old nodes still have them."""
 NODE_GROUP = "podium/node-group"
-"""The node group that a node belongs to, where groups grow and shrink."""
+"""The label with the node group of a node, for groups that grow and shrink."""
 PRICE_PER_HOUR = "podium/price-per-hour"
-"""What a node costs, as a number."""
+"""The label with the price of a node, as a number."""
 
 
 class Taint(Struct, frozen=True):
@@ -63,7 +63,7 @@ class Node(Object, frozen=True):
 
     @property
     def allocatable(self) -> ResourceList:
-        """What pods may use; the capacity where the API object does not say."""
+        """What pods may use; the capacity if the API object does not say."""
         return self.status.capacity if self.status.allocatable is None else self.status.allocatable
 
 
@@ -116,7 +116,7 @@ BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def storage_class_of(item: PersistentVolumeClaim | PersistentVolume) -> str:
-    """The storage class that a claim or volume names, "" for none; the old annotation comes first."""
+    """The storage class of a claim or volume, "" if it has none; the old annotation takes precedence."""
     return item.metadata.annotations.get(BETA_STORAGE_CLASS, item.spec.storage_class_name or "")
 
 
@@ -195,7 +195,7 @@ _PERCENT = re.compile(r"([0-9]{1,9})%")
 
 
 class Namespace(Object, frozen=True):
-    """Its labels decide what a namespaceSelector reaches."""
+    """A namespace; its labels are matched by namespaceSelectors."""
 
 
 class ServiceSpec(Struct, frozen=True):
@@ -237,7 +237,7 @@ class WorkloadSpec(Struct, frozen=True):
 
 
 class RollingUpdate(Struct, frozen=True):
-    """How far a rolling update may go at a time; of a StatefulSet, `partition` is the first ordinal it reaches."""
+    """The bounds of a rolling update; for a StatefulSet, `partition` is the lowest ordinal that it updates."""
 
     max_surge: Int32 | str | None = None
     max_unavailable: Int32 | str | None = None
@@ -340,7 +340,7 @@ class HorizontalPodAutoscalerSpec(Struct, frozen=True):
 
 
 class HorizontalPodAutoscaler(Object, frozen=True):
-    """Its bounds say how many pods a workload may come to have."""
+    """Its bounds limit how many pods a workload may have."""
 
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
 

@@ -1,4 +1,4 @@
-"""Pod: the parts of its spec and status that scheduling reads, and what kind of pod it is."""
+"""Pod: the parts of its spec and status that scheduling reads, and functions that tell kinds of pods apart."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class HostPathVolumeSource(Struct, frozen=True):
 
 
 class InTreeVolumeSources(Struct, frozen=True):
-    """The disks that a pod's volume and a PersistentVolume name in the same way; at most one is set."""
+    """The in-tree disks that a pod's volume and a PersistentVolume name in the same way; at most one is set."""
 
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
@@ -269,7 +269,7 @@ class PodSpec(Struct, frozen=True):
 
 
 class ContainerStatus(Struct, frozen=True):
-    """What in-place resizing leaves in a container's status."""
+    """The part of a container's status that in-place resizing sets."""
 
     name: str = ""
     allocated_resources: ResourceList = {}
@@ -283,7 +283,7 @@ class PodCondition(Struct, frozen=True):
 
 
 class PodResourceClaimStatus(Struct, frozen=True):
-    """The claim that was made for an entry of spec.resourceClaims; None where none is needed."""
+    """The claim that was created for an entry of spec.resourceClaims; None if none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -323,7 +323,7 @@ class Pod(Object, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Succeeded or Failed: the scheduler does not see such pods."""
+        """Whether the pod has succeeded or failed: the scheduler ignores finished pods."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -337,7 +337,7 @@ class PodTemplateSpec(Struct, frozen=True):
 
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-"""On the API server's copy of a static pod, which the kubelet of its node runs from a file."""
+"""The annotation of a mirror pod: the API server's copy of a static pod, which its kubelet runs from a file."""
 
 
 def is_static(pod: Pod) -> bool:
@@ -347,17 +347,17 @@ def is_static(pod: Pod) -> bool:
 
 
 def belongs_to_node(pod: Pod) -> bool:
-    """Whether the pod comes and goes with its node: a DaemonSet's pod, or the mirror of a static one.
+    """Whether the pod comes and goes with its node: a DaemonSet's pod, or a mirror pod.
 
-    A drain leaves it where it is, and nobody makes another one for a different node.
+    A drain leaves it where it is, and no replacement is created for another node.
     """
     owner = pod.metadata.controller
     return is_static(pod) or (owner is not None and owner.kind == "DaemonSet")
 
 
 def has_objects_of_its_own(pod: Pod) -> bool:
-    """Whether the pod uses objects made for it alone, which are found by its name.
+    """Whether the pod uses objects that are created for it alone and found by its name.
 
-    These are the claims of generic ephemeral volumes. Two such pods with equal specs need not fit the same nodes.
+    These are the claims of generic ephemeral volumes. Two of these pods with equal specs need not fit the same nodes.
     """
     return any(volume.ephemeral is not None for volume in pod.spec.volumes)

@@ -16,12 +16,12 @@ from podium.errors import QuantityError
 from podium.model import Quantity, ResourceList
 
 INT64 = range(-(2**63), 2**63)
-"""The numbers that Go's int64 can hold."""
+"""The range of Go's int64."""
 MAX_INT64 = INT64[-1]
 
 
 def int64(number: int) -> int:
-    """The number as 64 bits hold it: Go's arithmetic wraps around where a result is too large."""
+    """The number truncated to 64 bits: Go's arithmetic wraps around on overflow."""
     return number if -MAX_INT64 <= number <= MAX_INT64 else (number + 2**63) % 2**64 - 2**63
 
 
@@ -36,7 +36,7 @@ _SHAPE = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 _ADVICE = "write a number with an optional suffix, such as 500m, 2, 1.5Gi or 1e3"
 
-# Far beyond anything meaningful, and a bound on how large a number a few characters of input can make us build.
+# Far beyond anything meaningful; it bounds how large a number a few characters of input can create.
 _MAX_EXPONENT = 1_000
 _MAX_LENGTH = 1_000
 
@@ -47,10 +47,10 @@ _SINGLE_STEP_SCALES = frozenset({0, 1, 2, 3, 6, 9})
 
 @lru_cache(maxsize=65_536, typed=True)
 def parse_quantity(text: Quantity) -> Fraction:
-    """The exact amount a quantity stands for.
+    """The exact amount of a quantity.
 
-    Finer than nano is rounded away from zero to nano; a binary-suffixed amount is capped at 2^63-1, a decimal one is
-    not. A number means what Go makes of it in JSON: the shortest decimal that reads back as the same float.
+    Amounts finer than nano are rounded away from zero to nano; a binary-suffixed amount is capped at 2^63-1, a decimal
+    amount is not. A number means what Go reads from JSON: the shortest decimal that reads back as the same float.
     """
     if isinstance(text, str):
         return _parse(text.strip(), text)
@@ -112,7 +112,7 @@ _REMEMBERED = 100_000
 
 
 class _Stored(dict[Quantity, Quantity]):
-    """Quantity as written -> quantity as the API server stores it, which mostly is the same."""
+    """Quantity as written -> quantity as the API server stores it, mostly the same."""
 
     def __missing__(self, quantity: Quantity) -> Quantity:
         amount = parse_quantity(quantity)
@@ -129,14 +129,14 @@ _stored = _Stored()
 
 
 def check_quantity(quantity: Quantity) -> None:
-    """QuantityError for what is not a quantity, or a negative one."""
+    """QuantityError for a text that is not a quantity, or for a negative one."""
     _stored[quantity]
 
 
 def stored_resources(resources: ResourceList) -> ResourceList:
-    """The resource list as the API server stores it: amounts finer than a thousandth are rounded up to it.
+    """The resource list as the API server stores it: amounts finer than a thousandth are rounded up.
 
-    The same dict when nothing changes.
+    The same dict if nothing changes.
     """
     for quantity in resources.values():
         if _stored[quantity] != quantity:
@@ -192,10 +192,10 @@ def _scaled(amount: Fraction, scale: int) -> int:
 
 
 def _overflowed(amount: Fraction, scale: int, scaled: int) -> int:
-    """What Kubernetes makes of an amount that int64 cannot hold: zero or the low 64 bits, never an error.
+    """The value that Kubernetes gives an amount beyond int64: zero or the low 64 bits, never an error.
 
-    It keeps up to 18 digits and a power of ten apart, and multiplies them out either in one unchecked step, which
-    wraps, or ten by ten, which gives up with zero. Amounts of more digits always wrap. The power of ten is taken from
+    It stores up to 18 digits and a power of ten separately, and multiplies them either in one unchecked step, which
+    wraps, or ten by ten, which gives up with zero. Amounts with more digits always wrap. The power of ten is that of
     the canonical spelling, so `10E` is zero.
     """
     digits, exponent = amount.numerator * (_NANO // amount.denominator), -9

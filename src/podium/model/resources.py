@@ -1,4 +1,4 @@
-"""What a pod requests and what a node can allocate, as kube-scheduler counts it.
+"""The requests of a pod and the allocatable resources of a node, as kube-scheduler counts them.
 
 Scheduler units are integers: cpu in thousandths of a core, everything else in whole units (bytes, devices, pods).
 """
@@ -27,12 +27,12 @@ ALWAYS = "Always"
 """The restart policy that makes an init container a sidecar."""
 
 DEFAULT_REQUESTS: Mapping[str, Fraction] = {CPU: Fraction(1, 10), MEMORY: Fraction(200 * 1024 * 1024)}
-"""What scoring counts for a container that does not say: 100m of cpu, 200Mi of memory."""
+"""The default requests for scoring of a container without requests: 100m of cpu, 200Mi of memory."""
 
 HUGE_PAGES = "hugepages-"
-"""What the names of huge pages begin with."""
+"""The prefix of huge-page resources."""
 ATTACHABLE_VOLUMES = "attachable-volumes-"
-"""What the names begin with under which a node says how many volumes it takes."""
+"""The prefix of the resources that limit a node's volumes."""
 _SCALAR_PREFIXES = (HUGE_PAGES, ATTACHABLE_VOLUMES)
 _CSI_LIMIT, _LONGEST_KEY = f"{ATTACHABLE_VOLUMES}csi-", 63
 
@@ -42,36 +42,35 @@ _Items = tuple[tuple[str, Quantity], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodResources:
-    """A pod's requests in scheduler units, once for every reader that counts them differently.
+    """A pod's requests in scheduler units, once for each way of counting them.
 
-    Pods that ask for the same share one instance, which therefore can stand for what they ask for: read the dicts,
-    never change them.
+    Pods with the same requests share one instance, so it can serve as a key: read the dicts, never change them.
     """
 
     requests: dict[str, int]
-    """What NodeResourcesFit's filter compares for an incoming pod."""
+    """The requests that NodeResourcesFit's filter compares for an incoming pod."""
     used: dict[str, int]
-    """What the pod occupies on its node, in-place resizes included."""
+    """The resources that the pod occupies on its node, including in-place resizes."""
     non_zero_cpu: int
-    """Millis occupied for scoring, with the default for every container that does not say."""
+    """Millicores for scoring, with the default for every container without a request."""
     non_zero_memory: int
-    """Bytes occupied for scoring, with the default for every container that does not say."""
+    """Bytes for scoring, with the default for every container without a request."""
     score_requests: dict[str, int]
-    """What NodeResourcesFit's scorer adds for an incoming pod; holds every resource named, tracked or not."""
+    """The requests that NodeResourcesFit's scorer adds for an incoming pod; includes untracked resources."""
     balanced_requests: dict[str, int]
-    """What NodeResourcesBalancedAllocation adds for an incoming pod; holds every resource named, tracked or not."""
+    """The requests that NodeResourcesBalancedAllocation adds for an incoming pod; includes untracked resources."""
 
 
 @lru_cache(maxsize=1024)
 def csi_limit_key(driver: str) -> str:
-    """The resource by which a node says how many volumes of a CSI driver it takes; a long name is cut and hashed."""
+    """The resource with which a node limits the volumes of a CSI driver; a long name is cut and hashed."""
     if len(_CSI_LIMIT) + len(driver) < _LONGEST_KEY:
         return _CSI_LIMIT + driver
     return _CSI_LIMIT + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
-    """Everything scheduling wants to know of a pod's requests; cheap for pods that ask like earlier ones did."""
+    """The pod's resources in all ways of counting; cheap for pods with the same requests as earlier ones."""
     try:
         return _resources_of(_asks_of(pod, rules), rules)
     except QuantityError as error:
@@ -79,10 +78,10 @@ def pod_resources(pod: Pod, rules: Rules = NEWEST_RULES) -> PodResources:
 
 
 def pod_requests(pod: Pod, rules: Rules = NEWEST_RULES) -> dict[str, Fraction]:
-    """The amounts a pod needs of each resource it names, as its spec says.
+    """The amounts of each resource that a pod needs, from its spec.
 
-    The larger of what its containers and sidecars need together and what any step of initialisation needs; then what
-    the pod itself requests in place of that; then its overhead.
+    The larger of the sum of its containers and sidecars and of any step of initialisation; replaced by the pod-level
+    requests if there are any; plus its overhead.
     """
     try:
         return _requests(_asks_of(pod, rules), {}, rules, use_status=False, pod_level=True)
@@ -91,7 +90,7 @@ def pod_requests(pod: Pod, rules: Rules = NEWEST_RULES) -> dict[str, Fraction]:
 
 
 def counts_by_release(pod: Pod) -> bool:
-    """Whether releases may differ in what the pod counts for: it has sidecars, or requests of its own, or was resized.
+    """Whether releases may count the pod differently: it has sidecars or pod-level requests, or was resized.
 
     False means that they do not.
     """
@@ -108,7 +107,7 @@ def counts_by_release(pod: Pod) -> bool:
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """What a node offers to pods in scheduler units, always with `pods`: a node that does not say allows none."""
+    """A node's allocatable in scheduler units, always with `pods`: a node that does not state it allows none."""
     try:
         amounts = _amounts(node.allocatable.items())
     except QuantityError as error:
@@ -117,7 +116,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
 
 
 def scheduler_units(requests: Mapping[str, Fraction]) -> dict[str, int]:
-    """The amounts as integers, rounded up, of those resources that the scheduler tracks by amount."""
+    """The amounts of tracked resources as integers, rounded up."""
     return {name: _units(name, amount) for name, amount in requests.items() if _is_tracked(name)}
 
 
@@ -129,7 +128,9 @@ def is_extended_resource(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts a resource by its name alone: extended, huge pages, attachable volumes and such."""
+    """Whether the scheduler tracks a resource by its name: extended resources, huge pages, attachable volumes
+    and so on.
+    """
     return name.startswith(_SCALAR_PREFIXES) or NATIVE_DOMAIN in name or is_extended_resource(name)
 
 
@@ -138,7 +139,7 @@ def _is_tracked(name: str) -> bool:
 
 
 def _is_pod_level(name: str, rules: Rules) -> bool:
-    """Whether a pod can request the resource as a whole, over the heads of its containers."""
+    """Whether the resource can be requested at pod level."""
     return name in (CPU, MEMORY) or (rules.pod_level_huge_pages and name.startswith(HUGE_PAGES))
 
 
@@ -147,15 +148,15 @@ def _units(name: str, amount: Fraction) -> int:
 
 
 class _Status(NamedTuple):
-    """What a running container or pod holds, whatever its spec asks for by now."""
+    """The resources that a running container or pod holds, independent of its current spec."""
 
     actuated: _Items | None
-    """None where the status does not say."""
+    """None if the status does not say."""
     allocated: _Items
 
 
 class _Ask(NamedTuple):
-    """One container's part in the calculation."""
+    """One container's input to the calculation."""
 
     requests: _Items
     status: _Status | None = None
@@ -163,12 +164,12 @@ class _Ask(NamedTuple):
 
 
 class _PodAsks(NamedTuple):
-    """Everything of a pod that decides its requests, hashable: equal asks have equal resources."""
+    """Everything that determines a pod's requests, hashable: equal asks have equal resources."""
 
     containers: tuple[_Ask, ...]
     init_containers: tuple[_Ask, ...] = ()
     pod: tuple[tuple[str, Fraction], ...] = ()
-    """What the pod as a whole requests."""
+    """The pod-level requests."""
     pod_status: _Status | None = None
     overhead: _Items = ()
     resize_infeasible: bool = False
@@ -179,7 +180,7 @@ def _asks_of(pod: Pod, rules: Rules) -> _PodAsks:
     spec, status = pod.spec, pod.status
     held = status.container_statuses or status.resources or status.conditions
     if not (spec.init_containers or spec.overhead or spec.resources or held):
-        # Most pods: nothing but containers that ask for something.
+        # Most pods have nothing but containers with requests.
         return _PodAsks(tuple([_Ask(_items(each.resources.requests)) for each in spec.containers]))
     statuses = _statuses(pod) if rules.in_place_resize else {}
     asked = spec.resources if rules.pod_level_resources else None
@@ -194,7 +195,7 @@ def _asks_of(pod: Pod, rules: Rules) -> _PodAsks:
 
 
 def _statuses(pod: Pod) -> dict[str, _Status]:
-    """What containers hold, by their names."""
+    """The resources that containers hold, by container name."""
     listed = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     found = {each.name: _status(each.resources, each.allocated_resources) for each in listed}
     return {name: status for name, status in found.items() if status is not None}
@@ -202,13 +203,13 @@ def _statuses(pod: Pod) -> dict[str, _Status]:
 
 def _init_ask(container: Container, statuses: Mapping[str, _Status], rules: Rules) -> _Ask:
     sidecar = container.restart_policy == ALWAYS
-    # Where containers are compared one by one, only those that can be resized while they run are.
+    # If containers are compared one by one, only those that can be resized while they run are.
     counted = sidecar or rules.resize_compares_sums
     return _Ask(_items(container.resources.requests), statuses.get(container.name) if counted else None, sidecar)
 
 
 def _pod_level(pod: Pod, asked: ResourceRequirements, rules: Rules) -> _Amounts:
-    """What the pod as a whole requests, filled in from its containers where the release does so."""
+    """The pod-level requests, completed from its containers where the release does so."""
     written = _amounts(asked.requests.items())
     if not written or not rules.pod_level_defaults_from_containers:
         return written
@@ -221,7 +222,7 @@ def _pod_level(pod: Pod, asked: ResourceRequirements, rules: Rules) -> _Amounts:
 
 
 def resize_infeasible(pod: Pod) -> bool:
-    """Whether the node said that it cannot give a pod the resources it was changed to."""
+    """Whether the node reported that it cannot resize the pod as asked."""
     pending = next((each for each in pod.status.conditions if each.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 
@@ -245,7 +246,7 @@ def _resources_of(asks: _PodAsks, rules: Rules) -> PodResources:
     score = _requests(asks, DEFAULT_REQUESTS, rules, use_status=False, pod_level=False)
     non_zero_cpu, non_zero_memory = _non_zero(asks, used, rules)
     return PodResources(
-        # The filter takes the larger of each request and zero.
+        # The filter uses the larger of each request and zero.
         requests={name: max(amount, 0) for name, amount in scheduler_units(requests).items()},
         used=scheduler_units(used),
         non_zero_cpu=non_zero_cpu,
@@ -256,7 +257,7 @@ def _resources_of(asks: _PodAsks, rules: Rules) -> PodResources:
 
 
 def _non_zero(asks: _PodAsks, used: _Amounts, rules: Rules) -> tuple[int, int]:
-    """Cpu and memory for scoring, where a container that does not say has the default."""
+    """Cpu and memory for scoring, with the default for containers without a request."""
     if not rules.sidecars_add_to_non_zero_requests:
         return _non_zero_without_sidecars(asks, CPU), _non_zero_without_sidecars(asks, MEMORY)
     defaults = DEFAULT_REQUESTS
@@ -267,9 +268,9 @@ def _non_zero(asks: _PodAsks, used: _Amounts, rules: Rules) -> tuple[int, int]:
 
 
 def _non_zero_without_sidecars(asks: _PodAsks, name: str) -> int:
-    """The containers, or the hungriest step of initialisation next to the sidecars started before it.
+    """The containers, or the largest step of initialisation with the sidecars started before it.
 
-    A step has the default where neither the init container nor a sidecar before it says; every amount is rounded.
+    A step has the default if neither the init container nor a sidecar before it has a request; every amount is rounded.
     """
     default = DEFAULT_REQUESTS[name]
     running = sum(_units(name, _amounts(ask.requests).get(name, default)) for ask in asks.containers)
@@ -284,9 +285,9 @@ def _non_zero_without_sidecars(asks: _PodAsks, name: str) -> int:
 def _requests(
     asks: _PodAsks, non_missing: Mapping[str, Fraction], rules: Rules, *, use_status: bool, pod_level: bool
 ) -> _Amounts:
-    """What a pod needs; `non_missing` stands in for requests that a container leaves out.
+    """A pod's requests; `non_missing` replaces requests that a container leaves out.
 
-    `use_status` counts the resources a running pod still holds during an in-place resize.
+    `use_status` counts the resources that a running pod still holds during an in-place resize.
     """
     requests = (
         _largest_sums(asks, non_missing, rules) if use_status else _container_requests(asks, non_missing, _use_spec)
@@ -300,7 +301,7 @@ def _requests(
 
 
 def _whole(asks: _PodAsks, rules: Rules, use_status: bool) -> _Amounts:
-    """What counts for the pod as a whole, in place of its containers."""
+    """The pod-level amounts, which replace those of the containers."""
     written, status = dict(asks.pod), asks.pod_status
     if not use_status or status is None or status.actuated is None:
         return written
@@ -313,7 +314,7 @@ def _whole(asks: _PodAsks, rules: Rules, use_status: bool) -> _Amounts:
 
 
 def _largest_sums(asks: _PodAsks, non_missing: Mapping[str, Fraction], rules: Rules) -> _Amounts:
-    """What the containers need during a resize: its larger end until it is done or cannot be done."""
+    """The containers' needs during a resize: the larger of before and after, until it is done or infeasible."""
     if _is_as_written(asks):
         return _container_requests(asks, non_missing, _use_spec)
     if not rules.resize_compares_sums:
@@ -336,9 +337,9 @@ def _largest_sums(asks: _PodAsks, non_missing: Mapping[str, Fraction], rules: Ru
 def _container_requests(
     asks: _PodAsks, non_missing: Mapping[str, Fraction], use: Callable[[_Ask], _Amounts]
 ) -> _Amounts:
-    """What the containers need: all of them together with the sidecars, or the hungriest step of initialisation.
+    """The containers' needs: the sum of all with the sidecars, or the largest step of initialisation.
 
-    `use` says what one container counts with.
+    `use` returns the amounts of one container.
     """
     running: _Amounts = {}
     for ask in asks.containers:
@@ -355,9 +356,9 @@ def _container_requests(
 
 
 def _beside_sidecars(ask: _Ask, amounts: _Amounts, sidecars: _Amounts) -> _Amounts:
-    """What runs in the step that starts an init container: it and the sidecars started before it.
+    """The amounts in the step of an init container: its own and those of the sidecars started before it.
 
-    A sidecar stays, so it is added to `sidecars`.
+    A sidecar keeps running, so it is added to `sidecars`.
     """
     if ask.sidecar:
         _add(sidecars, amounts)
@@ -367,12 +368,12 @@ def _beside_sidecars(ask: _Ask, amounts: _Amounts, sidecars: _Amounts) -> _Amoun
 
 
 def _use_spec(ask: _Ask) -> _Amounts:
-    """A container counts as written."""
+    """The amounts of a container as in its spec."""
     return _amounts(ask.requests)
 
 
 def _use_largest(infeasible: bool, ask: _Ask) -> _Amounts:
-    """A container counts with the largest of what is written and held; without the former if that cannot be had."""
+    """The largest of a container's amounts in spec and status; without those of the spec if they are infeasible."""
     if ask.status is None or ask.status.actuated is None:
         return _amounts(ask.requests)
     held = {} if infeasible else _amounts(ask.requests)
@@ -382,21 +383,21 @@ def _use_largest(infeasible: bool, ask: _Ask) -> _Amounts:
 
 
 def _use_allocated(infeasible: bool, ask: _Ask) -> _Amounts:
-    """A container counts with what its node promised it."""
+    """The amounts that the node has allocated to a container."""
     if ask.status is not None and ask.status.allocated:
         return _amounts(ask.status.allocated)
     return {} if infeasible else _amounts(ask.requests)
 
 
 def _use_actuated(infeasible: bool, ask: _Ask) -> _Amounts:
-    """A container counts with what it runs with."""
+    """The amounts that a container runs with."""
     if ask.status is not None and ask.status.actuated:
         return _amounts(ask.status.actuated)
     return _use_allocated(infeasible, ask)
 
 
 def _is_as_written(asks: _PodAsks) -> bool:
-    """Whether the pod's status has no say in what it asks for."""
+    """Whether the pod's status does not affect its requests."""
     asking = (*asks.containers, *asks.init_containers)
     return not asks.resize_infeasible and asks.pod_status is None and all(each.status is None for each in asking)
 

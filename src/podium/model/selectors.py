@@ -1,4 +1,4 @@
-"""Label selectors, node selectors, taints and tolerations: what matches what, as pure functions on values.
+"""Label selectors, node selectors, taints and tolerations: matching as pure functions on values.
 
 Selectors are compiled once into hashable values, so that two pods with the same selector ask the same question.
 """
@@ -69,14 +69,14 @@ class Selector(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """True for the selector that matches everything."""
+        """Whether the selector matches everything."""
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Labels) -> bool:
         return not self.nothing and all(requirement.matches(labels) for requirement in self.requirements)
 
     def add(self, requirements: Iterable[Requirement]) -> Selector:
-        """This selector narrowed further; `nothing` stays nothing."""
+        """This selector with further requirements; `nothing` stays nothing."""
         return self if self.nothing else Selector((*self.requirements, *requirements))
 
 
@@ -85,7 +85,7 @@ NOTHING = Selector(nothing=True)
 
 
 def _requirement(raw: SelectorRequirement, operators: tuple[str, ...]) -> Requirement:
-    """The compiled requirement; SelectorError where Kubernetes would refuse it."""
+    """Compile a requirement; SelectorError if Kubernetes would refuse it."""
     if raw.operator not in operators:
         known = ", ".join(operators)
         raise SelectorError(f"operator {raw.operator!r} of key {raw.key!r} is unknown; use one of {known}")
@@ -113,7 +113,7 @@ def label_selector(selector: LabelSelector | None) -> Selector:
 
 
 def accepted_selector(selector: LabelSelector | None) -> Selector:
-    """The same; one that Kubernetes would refuse matches nothing."""
+    """The same, but a selector that Kubernetes would refuse matches nothing."""
     try:
         return label_selector(selector)
     except SelectorError:
@@ -131,7 +131,7 @@ class NodeTerm(NamedTuple):
 
 
 def node_term(term: NodeSelectorTerm) -> NodeTerm | None:
-    """Compile a term; None for an empty one, which matches no node."""
+    """Compile a term; None for an empty term, which matches no node."""
     if not term.match_expressions and not term.match_fields:
         return None
     labels = tuple(
@@ -151,7 +151,7 @@ def node_term(term: NodeSelectorTerm) -> NodeTerm | None:
 
 
 def node_terms(selector: NodeSelector, *, strict: bool = False) -> tuple[NodeTerm, ...]:
-    """The terms of a node selector, any of which suffices; unless `strict`, a broken term matches no node."""
+    """The terms of a node selector, one of which must match; unless `strict`, an invalid term matches no node."""
     compiled = []
     for raw in selector.node_selector_terms:
         try:
@@ -178,7 +178,7 @@ class NodeMatcher(NamedTuple):
 
 
 def required_node_affinity(pod: Pod) -> NodeMatcher:
-    """What the pod requires of a node's labels and name."""
+    """The pod's requirements for a node's labels and name."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     required = affinity.required if affinity else None
     return NodeMatcher(
@@ -202,14 +202,14 @@ def any_tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def repels(taint: Taint) -> bool:
-    """Whether the taint keeps pods away, rather than only making the node less liked."""
+    """Whether the taint keeps pods away, as opposed to making the node less preferred."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
 def untolerated(
     taints: Iterable[Taint], tolerations: Iterable[Toleration], counts: Callable[[Taint], bool] = repels
 ) -> Taint | None:
-    """The first taint that counts and is not tolerated."""
+    """The first counting taint that is not tolerated; None if all are."""
     tolerations = tuple(tolerations)
     return next((taint for taint in taints if counts(taint) and not any_tolerates(tolerations, taint)), None)
 
@@ -242,7 +242,7 @@ class SelectorIndex(Generic[H]):
 
 
 def selecting_pair(selector: Selector) -> tuple[str, str] | None:
-    """A label that every matching object must have, to look candidates up by; None when there is none."""
+    """A label that every matching object must have, to look up candidates; None if there is none."""
     for requirement in selector.requirements:
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, next(iter(requirement.values))
@@ -252,7 +252,7 @@ def selecting_pair(selector: Selector) -> tuple[str, str] | None:
 def with_label_keys_merged(
     selector: LabelSelector | None, match: list[str], mismatch: list[str], labels: Labels
 ) -> LabelSelector | None:
-    """The selector with a requirement more for each key the pod has; absent selectors match nothing and stay."""
+    """The selector with an additional requirement for each key that the pod has; a missing selector stays missing."""
     if selector is None or not (match or mismatch):
         return selector
     wanted = [
@@ -261,7 +261,7 @@ def with_label_keys_merged(
         for key in keys
         if key in labels
     ]
-    # A dump of a running cluster has them already.
+    # A dump of a running cluster already has them.
     missing = [requirement for requirement in wanted if requirement not in selector.match_expressions]
     if not missing:
         return selector

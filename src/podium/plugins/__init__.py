@@ -61,6 +61,6 @@ IN_TREE = Registry(
         VolumeZone,
     )
 )
-"""Every plugin Podium ships, ready to be named in a profile of a release that has it."""
+"""Every plugin that Podium ships; a profile can name those that its release has."""
 
 __all__ = ["IN_TREE"]

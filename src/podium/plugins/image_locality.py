@@ -20,12 +20,12 @@ MOST_PER_CONTAINER = 1000 * MEBI
 
 
 def normalized_image_name(name: str) -> str:
-    """The name with a tag: `:latest` where it has none."""
+    """The image name with a tag; `:latest` if it has none."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 class CountedImages(NamedTuple):
-    """What a pod needs: the images that count, and how many make the largest size that counts."""
+    """The images of a pod that count, and the number of images that sets the largest size that counts."""
 
     names: tuple[str, ...]
     expected: int
@@ -43,7 +43,9 @@ def counted_images(spec: PodSpec, rules: Rules) -> CountedImages:
 
 
 class ImageLocality(ScorePlugin):
-    """Score by the bytes of images a node has, each scaled by how many nodes have it, so as not to heat one node."""
+    """Score by the bytes of images a node has, each scaled by the share of nodes that have it, so as not to
+    heat one node.
+    """
 
     name = "ImageLocality"
     title = "Image"
@@ -69,7 +71,7 @@ class ImageLocality(ScorePlugin):
 
 
 def image_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
-    """Pull an image of the pod that other nodes have and this one lacks."""
+    """Pull an image of the pod that other nodes have and this node lacks."""
     have = {name for image in cluster.node(node).status.images for name in image.names}
     sizes: dict[str, int] = {}
     for other in cluster.rows:

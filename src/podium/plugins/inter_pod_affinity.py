@@ -1,4 +1,4 @@
-"""InterPodAffinity: keeps pods near to, or away from, certain other pods."""
+"""InterPodAffinity: keeps pods close to, or away from, other pods."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NAMES: dict[Field, str] = {"pod_affinity": "affinity", "pod_anti_affinity": "an
 
 
 def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
-    """The pods that the pod does not find, and the topology labels that nodes lack."""
+    """The affinity terms that no pod matches, and the topology labels that nodes lack."""
     terms, domains = affinity_terms(rejected.pod, rules).required_affinity, _Domains(rejected.cluster)
 
     def missing(term: Term, domain: str | None) -> Obstacle | None:
@@ -66,7 +66,7 @@ def affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[
 
 
 def anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
-    """The pods that the pod does not want to be with."""
+    """The pods that the pod's anti-affinity excludes."""
     domains = _Domains(rejected.cluster)
 
     def unwanted(term: Term, domain: str | None) -> Obstacle | None:
@@ -85,7 +85,7 @@ def _term_by_term(
     terms: Iterable[Term],
     obstacle: Callable[[Term, str | None], Obstacle | None],
 ) -> dict[str, list[Obstacle]]:
-    """What each term of a pod finds in the way on each node, given the domain that the node is in."""
+    """The obstacles that each term of a pod has on each node, given the node's domain."""
     found = {}
     for node in rejected.statuses:
         labels = rejected.cluster.node(node).metadata.labels
@@ -95,7 +95,7 @@ def _term_by_term(
 
 
 def existing_anti_affinity_obstacles(rejected: RejectedNodes, rules: Rules) -> dict[str, list[Obstacle]]:
-    """The pods that do not want to be with the pod."""
+    """The pods whose anti-affinity excludes the pod."""
     pod, cluster = rejected.pod, rejected.cluster
     namespace_labels = cluster.namespace_labels(pod.namespace)
     carriers: dict[tuple[str, str], str] = {}
@@ -126,14 +126,14 @@ def _apart(text: str, key: str, domain: str | None, other: str) -> Obstacle:
 
 
 class _Domains:
-    """Finds a pod that some terms all mean in a domain; the pods are looked through once for each key."""
+    """Finds a pod in a domain that some terms all select; it scans the pods once per topology key."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[tuple[tuple[Term, ...], str], dict[str, str]] = {}
 
     def first(self, terms: tuple[Term, ...], key: str, domain: str) -> str:
-        """The namespace/name of a pod that all terms mean there; empty if there is none."""
+        """The namespace/name of a pod in the domain that all terms select; empty if there is none."""
         known = self._known.get((terms, key))
         if known is None:
             known = self._known[terms, key] = {}
@@ -148,14 +148,14 @@ class _Domains:
 
 
 def affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
-    """Give the node a topology label that it lacks, or drop required affinity of the pod."""
+    """Give the node a topology label that it lacks, or drop the pod's required affinity."""
     keys = [term.topology_key for term in affinity_terms(rejected.pod).required_affinity]
     yield from missing_labels(rejected.cluster, rejected.node, keys)
     yield from _drop_terms(rejected.pod, "pod_affinity")
 
 
 def anti_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
-    """Evict the pods that the pod does not want to be with, or drop required anti-affinity of the pod."""
+    """Evict the pods that the pod's anti-affinity excludes, or drop the pod's required anti-affinity."""
     cluster = rejected.cluster
     for term in affinity_terms(rejected.pod).required_anti_affinity:
         yield from evict_few(_meant_by(term, cluster, same_domain(cluster, rejected.node, term.topology_key)))
@@ -163,7 +163,7 @@ def anti_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
 
 
 def existing_anti_affinity_fixes(rejected: RejectedPod) -> Iterator[Change]:
-    """Evict the pods that have anti-affinity against this one, or let them drop it."""
+    """Evict the pods whose anti-affinity excludes this pod, or drop their anti-affinity."""
     pod, cluster = rejected.pod, rejected.cluster
     labels = cluster.namespace_labels(pod.namespace)
     carriers: dict[str, Pod] = {}
@@ -203,7 +203,7 @@ def _drop_terms(pod: Pod, field: Field) -> Iterator[Change]:
 
 
 def _without_terms(field: Field, place: int | None = None) -> Callable[[Pod], Pod]:
-    """Without one required term, or without all of them."""
+    """An edit that removes one required term, or all of them."""
 
     def edit(before: Pod) -> Pod:
         affinity = before.spec.affinity
@@ -231,10 +231,10 @@ PREFERENCES: tuple[tuple[TermKind, int], ...] = (("preferred_affinity", 1), ("pr
 
 
 def scope_of(term: Term, cluster: Cluster) -> Scope:
-    """The pods an incoming pod's term means: a namespaceSelector adds the namespaces it matches.
+    """The pods that an incoming pod's term selects: a namespaceSelector adds the namespaces it matches.
 
-    In some releases one that even a namespace without labels would match means all of them: the scheduler tries it on
-    no labels for every pod, besides the namespaces it found.
+    In some releases a namespaceSelector that matches the empty set of labels selects all namespaces: the scheduler also
+    tries it without labels for every pod.
     """
     if term.namespace_selector.matches({}) and _means_all(term, cluster):
         return Scope(None, term.selector)
@@ -245,7 +245,9 @@ def scope_of(term: Term, cluster: Cluster) -> Scope:
 
 
 def _means_all(term: Term, cluster: Cluster) -> bool:
-    """Whether a selector that matches no labels means every namespace; an empty one always does."""
+    """Whether a namespaceSelector that matches the empty set of labels selects every namespace; an empty selector
+    always does.
+    """
     return term.namespace_selector.empty or _selectors_reach_everywhere(cluster.rules)
 
 
@@ -254,7 +256,7 @@ def _selectors_reach_everywhere(rules: Rules) -> bool:
 
 
 def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owning]:
-    """The terms of pods in the cluster that mean the incoming pod, as questions for how many pods carry them."""
+    """The terms of pods in the cluster that select the incoming pod, as questions for how many pods carry them."""
     live = cluster.census.terms[kind]
     if not live.counts:
         return []
@@ -268,20 +270,20 @@ def existing_terms(kind: TermKind, info: PodInfo, cluster: Cluster) -> list[Owni
 
 
 class OwnTerms(NamedTuple):
-    """The incoming pod's terms: their topology keys, and the questions for how many pods they mean."""
+    """The incoming pod's terms: their topology keys, and the questions for how many pods they select."""
 
     affinity: tuple[tuple[str, Matching], ...]
     together: Matching
-    """How many pods all required affinity terms mean at once."""
+    """How many pods all required affinity terms select at once."""
     matches_itself: bool
-    """Whether all of those mean the pod itself, too."""
+    """Whether all required affinity terms also select the pod itself."""
     anti_affinity: tuple[tuple[str, Matching], ...]
     preferences: tuple[tuple[int, str, Matching], ...]
-    """With the weight of each, negative for a term that pushes away."""
+    """Each with its weight, which is negative for anti-affinity."""
 
 
 def own_terms(info: PodInfo, cluster: Cluster) -> OwnTerms:
-    """The incoming pod's terms, worked out once as long as namespaces stay what they are."""
+    """The incoming pod's terms, computed once until namespaces change."""
     memo, version = info.memo, cluster.store.version
     key = ("own_terms", _selectors_reach_everywhere(cluster.rules))
     known: tuple[int, OwnTerms] | None = memo.get(key)
@@ -320,7 +322,9 @@ class _FilterState:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first pod of a group that wants to be together: it may go anywhere that has the labels."""
+        """Whether the pod is the first of a group with affinity to each other: it may go to any node that has
+        the labels.
+        """
         return self.matches_itself and not any(tally.occupied for tally in self.affinity)
 
 
@@ -360,7 +364,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return PASSED
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
-        """Heed anti-affinity that no pod had at PreFilter. The counts as such follow the cluster by themselves."""
+        """Add anti-affinity that no pod had at PreFilter. The counts themselves follow the cluster."""
         if added.spec.affinity is not None and added.spec.affinity.pod_anti_affinity is not None:
             self.pre_filter(state, pod, node.cluster.nodes)
         return SUCCESS
@@ -409,7 +413,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return SUCCESS
 
     def _topology_scores(self, info: PodInfo, cluster: Cluster) -> dict[str, Ints]:
-        """Per label key, the score of each of its domains; empty when no pod matters."""
+        """Per label key, the score of each of its domains; empty if no pod matters."""
         scores: dict[str, Ints] = {}
         weighed: list[tuple[int, str, Matching | Owning]] = [*own_terms(info, cluster).preferences]
         weighed += self._existing(info, cluster)
@@ -421,7 +425,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return scores
 
     def _existing(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[int, str, Owning]]:
-        """Weight, topology key and pods of the terms in the cluster that pull or push the incoming pod."""
+        """Weight, topology key and question of the terms in the cluster that attract or repel the incoming pod."""
         hard = self._args.hard_pod_affinity_weight
         if hard > 0:
             for one in existing_terms("required_affinity", info, cluster):
@@ -461,7 +465,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         )
 
     def changes_affinity(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
-        """Whether a pod came that the waiting pod wants to be with, or one went that kept it away."""
+        """Whether a pod was added that the waiting pod has affinity to, or one was removed that kept it away."""
         looks_further = self.release_rules.hints_count_nominated_pods
         if looks_further and old is not None and waiting.is_same(new):
             return True
@@ -483,13 +487,13 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
         return looks_further and self._avoids(affinity_terms(old).required_anti_affinity, waiting.pod)
 
     def _avoids(self, terms: tuple[Term, ...], pod: Pod) -> bool:
-        """Whether anti-affinity terms keep off a pod, as far as hints look at that."""
+        """Whether anti-affinity terms exclude a pod, as the queueing hints check it."""
         if not self.release_rules.any_anti_affinity_term_counts:
             return _meets_all(terms, pod)
         return any(term.matches(pod.namespace, pod.metadata.labels, {}) for term in terms)
 
     def changes_topology(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
-        """Whether a node joined a domain of one of the waiting pod's terms, or left one that it avoids."""
+        """Whether a node joined a domain of one of the waiting pod's terms, or left a domain that it avoids."""
         after = new.metadata.labels
         required, anti = waiting.info.terms.required_affinity, waiting.info.terms.required_anti_affinity
         if not self.release_rules.affinity_compares_topology:
@@ -522,7 +526,7 @@ class InterPodAffinity(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin,
             self.REASON_EXISTING: existing_anti_affinity_fixes,
         }
         given = [reason for reason in by_reason if reason in rejected.status.reasons]
-        # v1.8 does not say which of the three it is.
+        # v1.8 does not report which of the three rules rejected the node.
         for reason in given or by_reason:
             yield from by_reason[reason](rejected)
 
@@ -532,10 +536,10 @@ def _is_bound(pod: Pod) -> bool:
 
 
 def _meets_all(terms: tuple[Term, ...], pod: Pod) -> bool:
-    """Whether all terms mean the pod; False without terms. Hints do not look at the labels of namespaces."""
+    """Whether all terms select the pod; False without terms. Hints ignore the labels of namespaces."""
     return bool(terms) and all(term.matches(pod.namespace, pod.metadata.labels, {}) for term in terms)
 
 
 def _tally(question: Matching | Owning, key: str, cluster: Cluster) -> DomainTally:
-    """How many pods there are of what a term asks for, by the values of its label key."""
+    """The number of pods for a term's question, by the values of its topology key."""
     return cluster.census.tally(question).by_domain(key)

@@ -41,13 +41,15 @@ def _affinity(spec: PodSpec) -> Affinity | None:
 
 
 def _preferences(affinity: Affinity | None) -> list[tuple[int, NodeTerm]]:
-    """Weights and terms; a term without weight or content means nothing."""
+    """Weights and terms; a term without weight or content is left out."""
     terms = [(raw.weight, node_term(raw.preference)) for raw in affinity.preferred] if affinity else []
     return [(weight, term) for weight, term in terms if weight and term is not None]
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMax):
-    """Reject nodes that the pod's nodeSelector or required affinity excludes; prefer those its preferences like."""
+    """Reject nodes that the pod's nodeSelector or required affinity excludes; prefer nodes that meet its
+    preferences.
+    """
 
     name = "NodeAffinity"
     title = "NodeAff"
@@ -131,7 +133,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizesByMa
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """The only nodes the terms can mean, when every term names some; None when a term leaves them open."""
+    """The only nodes that can match, if every term names nodes; None if a term does not."""
     union: frozenset[str] | None = None
     for term in required.node_selector_terms:
         named: frozenset[str] | None = None
@@ -149,7 +151,7 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
 
 
 def affinity_obstacles(rejected: RejectedNodes, added: Sequence[NodeTerm] | None = None) -> dict[str, list[Obstacle]]:
-    """The labels that are not what the pod wants; `added` are the terms that the profile requires, too."""
+    """The labels that do not meet the pod's requirements; `added` are the terms that the profile requires as well."""
     wanted = required_node_affinity(rejected.pod)
     found = {}
     for node in rejected.statuses:
@@ -162,7 +164,7 @@ def affinity_obstacles(rejected: RejectedNodes, added: Sequence[NodeTerm] | None
 
 
 def _unmet_terms(owner: str, terms: Sequence[NodeTerm], node: str, labels: Mapping[str, str]) -> list[Obstacle]:
-    """What is wrong with the node in the term that it comes closest to; nothing if one of the terms matches."""
+    """The unmet requirements of the term that the node comes closest to; empty if one of the terms matches."""
     if any(term.matches(labels, node) for term in terms):
         return []
     if not terms:
@@ -189,13 +191,13 @@ def _unmet_name(owner: str, requirement: Requirement) -> Obstacle:
 
 
 def affinity_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None = None) -> Iterator[Change]:
-    """Label the node, or drop what the pod requires of it; `added` are the terms that the profile requires, too."""
+    """Label the node, or drop a requirement of the pod; `added` are the terms that the profile requires as well."""
     yield from _label_fixes(rejected, added)
     yield from _drop_fixes(rejected)
 
 
 def _label_fixes(rejected: RejectedPod, added: Sequence[NodeTerm] | None) -> Iterator[Change]:
-    """Labels that the node lacks for the nodeSelector together with each of the terms, any of which suffices."""
+    """The labels that the node lacks to meet the nodeSelector and one of the terms; one change per term."""
     spec = rejected.pod.spec
     selected = tuple(
         Requirement(key, "In", frozenset((value,))) for key, value in sorted((spec.node_selector or {}).items())
@@ -220,7 +222,7 @@ def _names(term: NodeTerm, node: str) -> bool:
 
 
 def value_for(requirement: Requirement) -> str | None:
-    """A label value that meets the requirement; None where the label has to go."""
+    """A label value that meets the requirement; None if the label must not exist."""
     match requirement.operator:
         case "In":
             return min(requirement.values)
@@ -283,7 +285,7 @@ def _with_required(pod: Pod, required: NodeSelector | None) -> Pod:
 
 
 def preference_fixes(pod: Pod, node: str, cluster: Cluster) -> Iterator[Change]:
-    """Labels that the node lacks for a preference of the pod, the heaviest preference first."""
+    """The labels that the node lacks to meet a preference of the pod, the heaviest preference first."""
     labels, affinity = cluster.node(node).metadata.labels, _affinity(pod.spec)
     for each in sorted(affinity.preferred, key=lambda each: -each.weight) if affinity else ():
         term = node_term(each.preference)

@@ -1,4 +1,4 @@
-"""Filters about the node itself: NodeName, NodeUnschedulable, NodePorts, NodeDeclaredFeatures and
+"""Filters for properties of the node: NodeName, NodeUnschedulable, NodePorts, NodeDeclaredFeatures and
 TaintToleration.
 """
 
@@ -42,7 +42,7 @@ PASSED = PreFilterResult()
 
 
 class NodeName(PreFilterPlugin, FilterPlugin):
-    """Pass only the node the pod names; pass all when it names none."""
+    """Pass only the node that the pod names; pass all nodes if it names none."""
 
     name = "NodeName"
     reads = Aspect.LABELS
@@ -96,7 +96,7 @@ def node_name_fixes(rejected: RejectedPod) -> Iterator[Change]:
 
 
 class PassesPreFilter(PreFilterPlugin):
-    """A plugin that later releases allow to be named at preFilter; it keeps no node away there."""
+    """A plugin that later releases also allow at preFilter, where it passes every node."""
 
     @classmethod
     def points(cls, rules: Rules) -> frozenset[str]:
@@ -131,7 +131,7 @@ class NodeUnschedulable(PassesPreFilter, FilterPlugin):
         return (of_nodes, of_pods) if rules.own_changes_help_spreading else (of_nodes,)
 
     def is_uncordoned(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
-        """Whether the node can be scheduled on, and was new or cordoned."""
+        """Whether the node is schedulable, and was new or cordoned before."""
         before = old if self.release_rules.hints_compare_nodes else None
         return not new.spec.unschedulable and (before is None or before.spec.unschedulable)
 
@@ -199,7 +199,7 @@ def conflicts(one: HostPort, other: HostPort) -> bool:
 
 
 def port_obstacles(rejected: RejectedNodes, overlap: Callable[[HostPort, HostPort], bool]) -> dict[str, list[Obstacle]]:
-    """The host ports that pods on each node hold; `overlap` says which ports exclude another."""
+    """The host ports that pods on each node hold; `overlap` tells whether two ports conflict."""
     wanted, cluster = host_ports(rejected.pod), rejected.cluster
     found = {}
     for node in rejected.statuses:
@@ -220,7 +220,7 @@ def _port_obstacle(port: HostPort, holder: str) -> Obstacle:
 
 
 def port_fixes(rejected: RejectedPod, overlap: Callable[[HostPort, HostPort], bool]) -> Iterator[Change]:
-    """Evict the pods that hold a host port of the pod, or drop the port; `overlap` says which ports exclude another."""
+    """Evict the pods that hold a host port of the pod, or drop the port; `overlap` tells whether two ports conflict."""
     wanted = host_ports(rejected.pod)
     running = rejected.cluster.pods_on(rejected.cluster.rows[rejected.node])
     holders = [pod for pod in running if any(overlap(one, other) for one in wanted for other in host_ports(pod))]
@@ -329,7 +329,7 @@ class TaintToleration(PassesPreFilter, FilterPlugin, PreScorePlugin, NormalizesB
         reasons: dict[str, int] = {}
 
         def reason(taints: tuple[Taint, ...]) -> int:
-            """0 if the pod tolerates the taints, else the place of the reason why not, counted from 1."""
+            """0 if the pod tolerates the taints, else the position of the reason, counted from 1."""
             taint = untolerated(taints, pod.spec.tolerations)
             return 0 if taint is None else reasons.setdefault(self._reason(taint), len(reasons) + 1)
 
@@ -378,7 +378,7 @@ class TaintToleration(PassesPreFilter, FilterPlugin, PreScorePlugin, NormalizesB
 def taint_obstacles(
     rejected: RejectedNodes, is_repelling: Callable[[Taint], bool] = repels
 ) -> dict[str, list[Obstacle]]:
-    """The first repelling taint of each node that the pod does not tolerate: the one that kube-scheduler goes by."""
+    """The first taint of each node that the pod does not tolerate, which is the one that kube-scheduler reports."""
     found = {}
     for node in rejected.statuses:
         taint = untolerated(rejected.cluster.node(node).spec.taints, rejected.pod.spec.tolerations, is_repelling)

@@ -22,16 +22,16 @@ from podium.plugins.node_resources_fit import asked_resources, counted_resources
 from podium.plugins.score_columns import ChangedRows, PerCluster, divisors, halved
 
 More = tuple[tuple[str, int], ...]
-"""Resources that count, and how much more of each would be in use."""
+"""The resources that count, and the amount to add to what is in use."""
 
 
 Backed = Mapping[str, DeviceClass]
-"""The classes of devices that stand for resources which the pod asks for and which count."""
+"""The device classes of extended resources that the pod requests and that count."""
 NONE_BACKED: Backed = {}
 
 
 InUse = Callable[[Nodes, str], tuple[Ints | int, Ints]]
-"""How much nodes have of a resource, and how much of it is in use."""
+"""The nodes' allocatable amount of a resource, and the amount in use."""
 
 
 def _as_counted(nodes: Nodes, name: str) -> tuple[Ints | int, Ints]:
@@ -45,7 +45,9 @@ class _Scored(NamedTuple):
 
 
 class _Today:
-    """How evenly every node is in use as it is, which no pod has a say in: worked out again where nodes changed."""
+    """The balance score of every node without the pod, which does not depend on the pod; recomputed for changed
+    nodes.
+    """
 
     FEW_ROWS = 8
 
@@ -61,7 +63,7 @@ class _Today:
         else:
             columns = cluster.columns
             for row in changed:
-                # A node's amounts by name would take longer to make than there is use for them.
+                # Building the node's amounts by name would take longer than it saves.
                 used = {name: columns.in_use(name, row) for name, _ in before}
                 offered = {name: columns.offered(name, row) for name, _ in before}
                 self._values[row] = _evenness_of(before, used, offered)
@@ -69,16 +71,16 @@ class _Today:
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
-    """Score by how much the pod evens out, or unbalances, the fractions of the resources in use.
+    """Score by how much the pod balances, or unbalances, the used fractions of the resources.
 
-    Before v1.36, by how even they are with the pod on the node.
+    Before v1.36, score by how balanced they are with the pod on the node.
     """
 
     name = "NodeResourcesBalancedAllocation"
     title = "Balance"
     reads = Aspect.RESOURCES
     MANY_NODES = 512
-    """From so many on, it pays to keep what does not depend on the pod."""
+    """From this number of nodes on, it pays to keep results that do not depend on the pod."""
     MOST_KEPT = 32
 
     def __init__(self, args: object = None) -> None:
@@ -110,7 +112,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         before, after, backed = self._scored(state, pod, nodes.cluster)
         if before == after and self.release_rules.balanced_allocation_skips_best_effort:
-            # Where PreScore runs, such a pod is not scored at all.
+            # If PreScore runs, a pod of this kind is not scored at all.
             return np.zeros(len(nodes), dtype=np.int64)
         if not after:
             return np.full(len(nodes), MAX_NODE_SCORE)
@@ -125,14 +127,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return score
 
     def _scored(self, state: CycleState, pod: Pod, cluster: Cluster) -> _Scored:
-        """What PreScore has found out; found out now if the profile leaves PreScore out."""
+        """The result of PreScore; computed now if the profile leaves out PreScore."""
         if self._score_key not in state:
             self.pre_score(state, pod, cluster.nodes)
         scored: _Scored = state[self._score_key]
         return scored
 
     def _amounts(self, backed: Backed) -> InUse:
-        """What nodes have and use, counted in devices where classes stand for a resource."""
+        """The nodes' allocatable and used amounts, counted in devices for resources with a device class."""
         if not backed:
             return _as_counted
 
@@ -145,7 +147,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return counted
 
     def _evenness_now(self, before: More, nodes: Nodes, backed: Backed) -> Ints:
-        """How evenly the nodes are in use without the pod."""
+        """The balance score of the nodes without the pod."""
         if len(nodes) < self.MANY_NODES or backed:
             return _evenness(*_fractions(before, nodes, self._amounts(backed)))
         kept = self._today.of(nodes.cluster)
@@ -169,12 +171,12 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if now is None:
             now = amounts.memo[before] = _evenness_of(before, amounts.requested, amounts.allocatable)
         half = MAX_NODE_SCORE // 2
-        # Positive or not, the fraction is dropped.
+        # The fraction is truncated, for negative numbers as well.
         return half + int((half + _evenness_of(after, amounts.requested, amounts.allocatable) - now) / 2)
 
 
 def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], list[Mask | bool]]:
-    """How much of each resource is in use with so much more of it, 1 at most; and which nodes have any of it."""
+    """The used fraction of each resource with `more` added, at most 1; and which nodes have the resource."""
     fractions, present = [], []
     for name, amount in more:
         offered, used = amounts(nodes, name)
@@ -182,7 +184,7 @@ def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], 
         used = used + amount if amount else used
         if not isinstance(capacity, int) or highest(used) > capacity:
             used = np.minimum(used, capacity)
-        # Two steps take less time than the division of integers, which comes to the same.
+        # Converting first is faster than dividing integers, and gives the same result.
         fraction = used.astype(np.float64)
         fraction /= capacity
         fractions.append(fraction)
@@ -191,9 +193,9 @@ def _fractions(more: More, nodes: Nodes, amounts: InUse) -> tuple[list[Floats], 
 
 
 def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
-    """100 for fractions that are all the same, less by their standard deviation over the resources a node has.
+    """100 if all fractions are equal, less by their standard deviation over the resources that a node has.
 
-    `present` says which nodes have each resource.
+    `present` tells which nodes have each resource.
     """
     if len(present) == 2:
         deviation = fractions[0] - fractions[1]
@@ -211,7 +213,7 @@ def _evenness(fractions: list[Floats], present: list[Mask | bool]) -> Ints:
 
 
 def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]) -> int:
-    """What `_evenness` says of one node, given what is in use there, with so much more of each resource in use."""
+    """The same as `_evenness` for one node, given the amounts in use and offered there, with `more` added."""
     fractions = []
     for name, amount in more:
         capacity = float(offered.get(name, 0))
@@ -222,7 +224,7 @@ def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
     elif len(fractions) > 2:
-        # Added up one by one: Python's sum() makes up for what rounding loses, which kube-scheduler does not.
+        # Added one by one: Python's sum() compensates for rounding errors, which kube-scheduler does not.
         mean = reduce(add, fractions) / len(fractions)
         squares = reduce(add, [(each - mean) * (each - mean) for each in fractions])
         deviation = math.sqrt(squares / len(fractions))
@@ -230,7 +232,7 @@ def _evenness_of(more: More, used: Mapping[str, int], offered: Mapping[str, int]
 
 
 def _standard_deviation(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Floats:
-    """Over three or more resources, in the order and with the rounding of the sum that kube-scheduler makes."""
+    """The standard deviation over three or more resources, with kube-scheduler's order of operations and rounding."""
     counts = sum(mask.astype(np.int64) for mask in present)
     total = np.zeros(len(fractions[0]))
     for fraction, mask in zip(fractions, present, strict=True):
@@ -246,7 +248,7 @@ def _standard_deviation(fractions: list[Floats], present: list[NDArray[np.bool_]
 
 
 def _pair_difference(fractions: list[Floats], present: list[NDArray[np.bool_]]) -> Floats:
-    """Half the difference of the two fractions of a node that has two of the resources."""
+    """Half the difference between the two fractions of a node that has two of the resources."""
     signed, sign = np.zeros(len(fractions[0])), np.ones(len(fractions[0]))
     for fraction, mask in zip(fractions, present, strict=True):
         signed = signed + np.where(mask, sign * fraction, 0.0)

@@ -68,7 +68,7 @@ from podium.rules import Rules
 from podium.wording import counted, joined
 
 MOST_EVICTED = 5
-"""How many pods one change evicts at most."""
+"""The maximum number of pods that one change evicts."""
 MOST_ALTERNATIVES = 3
 MEBIBYTE = 1 << 20
 
@@ -76,7 +76,7 @@ MEBIBYTE = 1 << 20
 def resource_obstacles(
     rejected: RejectedNodes, counts: Callable[[str, NodeInfo], bool] = lambda name, node: True
 ) -> dict[str, list[Obstacle]]:
-    """How much of which resource is missing on each node; those that do not count are left out."""
+    """The missing amount of each resource on each node; ignored resources are left out."""
     cluster, found = rejected.cluster, {}
     requests = {PODS: 1, **pod_resources(rejected.pod).requests}
     for node in rejected.statuses:
@@ -126,7 +126,9 @@ def resource_fixes(rejected: RejectedPod) -> Iterator[Change]:
 
 
 def _evictions(cluster: Cluster, node: str, missing: Mapping[str, int]) -> Iterator[Change]:
-    """Evict single pods that are large enough; if there are none, as few as are, the least important first."""
+    """Evict a single pod that is large enough, one change each; if there is none, as few pods as needed, the least
+    important first.
+    """
     candidates = evictable(cluster, node)
     enough = [pod for pod in candidates if _covers([pod], missing)]
     for pod in enough[:MOST_ALTERNATIVES]:
@@ -183,7 +185,9 @@ def lower_requests(pod: Pod, to: Mapping[str, int]) -> Change:
 
 
 def _lowered(pod: Pod, resource: str, to: int) -> Pod:
-    """Lower a pod's request for a resource to `to`, in scheduler units: of the pod, then container by container."""
+    """Lower a pod's request for a resource to `to`, in scheduler units: the pod-level request, then container by
+    container.
+    """
 
     def excess() -> int:
         return pod_resources(pod).requests.get(resource, 0) - to
@@ -207,18 +211,18 @@ def _less_by(resources: ResourceRequirements, resource: str, by: int) -> Resourc
     unit = Fraction(1, 1000) if resource == CPU else Fraction(1)
     text = format_quantity(max(parse_quantity(asked) - by * unit, Fraction(0)), binary=resource != CPU)
     limits = resources.limits
-    # A device is limited to what is requested of it; cpu and memory may be used beyond that.
+    # The limit of a device must equal its request; the limits of cpu and memory may be higher.
     limits = {**limits, resource: text} if resource in limits and "/" in resource else limits
     return replace(resources, requests={**resources.requests, resource: text}, limits=limits)
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """An amount in scheduler units the way it is written in a manifest, exactly."""
+    """An amount in scheduler units as written in a manifest, exactly."""
     return format_quantity(Fraction(amount, 1000) if resource == CPU else amount, binary=_is_in_bytes(resource))
 
 
 def rounded_text(resource: str, amount: int, *, up: bool = False) -> str:
-    """An amount for people to read: bytes that are no whole mebibytes, as nodes report them, are rounded to some."""
+    """An amount for people to read: bytes that are not whole mebibytes, as nodes report them, are rounded."""
     if _is_in_bytes(resource) and abs(amount) >= 10 * MEBIBYTE:
         amount = (-(-amount // MEBIBYTE) if up else amount // MEBIBYTE) * MEBIBYTE
     return amount_text(resource, amount)
@@ -233,31 +237,33 @@ UNRESOLVABLE = 1 << 62
 ALWAYS_FIRST = ("cpu", "memory", "ephemeral-storage")
 PASSED = PreFilterResult()
 BACKED = "NodeResourcesFit/backed"
-"""Where the cycle state has the device classes that stand for extended resources, if the pod asks for one of those."""
+"""The cycle state's key for the device classes of extended resources, set if the pod requests one of those
+resources.
+"""
 NONE_BACKED: Mapping[str, DeviceClass] = {}
 
 
 class ScoredRequest(NamedTuple):
-    """What a pod asks of a resource that counts in a score."""
+    """A pod's request for a resource that counts in a score."""
 
     name: str
-    """Empty for one that no node has."""
+    """Empty for a resource that no node has."""
     amount: int
     weight: int
 
 
 class Counted(NamedTuple):
-    """A resource that counts in a score, if only because all pods count as asking for it."""
+    """A resource that counts in a score; for some, every pod has a default request."""
 
     name: str
     column: str
-    """Empty for a resource the scheduler does not track: no node has any."""
+    """Empty for a resource that the scheduler does not track: no node has any of it."""
     weight: int
     always: bool
 
 
 def counted_resources(resources: Iterable[ResourceSpec]) -> list[Counted]:
-    """What the configuration says, for `asked_resources`."""
+    """The configured resources, prepared for `asked_resources`."""
     return [
         Counted(
             name, name if name in ALWAYS_FIRST or is_scalar_resource(name) else "", weight, not is_scalar_resource(name)
@@ -267,7 +273,7 @@ def counted_resources(resources: Iterable[ResourceSpec]) -> list[Counted]:
 
 
 def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -> list[ScoredRequest]:
-    """The resources that count; a scalar resource the pod does not ask for says nothing about the node."""
+    """The resources that count for a pod; a scalar resource that it does not request is left out."""
     return [
         ScoredRequest(column, requests.get(name, 0), weight)
         for name, column, weight, always in resources
@@ -278,7 +284,7 @@ def asked_resources(resources: Iterable[Counted], requests: Mapping[str, int]) -
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reject nodes without room for the pod's requests; score by how much of a node is, or would be, in use.
 
-    An extended resource that a node has none of and a device class stands for is left to DynamicResources.
+    An extended resource that a node lacks and that has a device class is left to DynamicResources.
     """
 
     name = "NodeResourcesFit"
@@ -325,7 +331,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return PASSED
 
     def _backed(self, info: PodInfo, cluster: Cluster) -> Mapping[str, DeviceClass]:
-        """The device classes by the resources they stand for, if the pod asks for one of those."""
+        """The device classes by extended resource, if the pod requests one of these resources."""
         return backed_resources(cluster) if self.varies(info, cluster) else NONE_BACKED
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
@@ -364,13 +370,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
         requests = state.info.resources.score_requests
         state[self._score_key] = asked_resources(self._counted, requests)
-        # PreFilter has left it, unless the profile leaves PreFilter out.
+        # Set by PreFilter, unless the profile leaves it out.
         if BACKED not in state:
             state[BACKED] = self._backed(state.info, nodes.cluster)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        """The weighted mean of the resources' scores, over the resources a node has."""
+        """The weighted mean of the resources' scores, over the resources that a node has."""
         asked = self._asked(state, pod, nodes.cluster)
         backed: Mapping[str, DeviceClass] = state[BACKED]
         total: Ints | None = None
@@ -382,7 +388,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             capacity, counted = divisors(offered)
             scores = self._resource_scores(used, amount, capacity)
             if self._curve is not None:
-                # RequestedToCapacityRatio leaves a resource that scores nothing out of the mean.
+                # RequestedToCapacityRatio leaves resources with score 0 out of the mean.
                 counted = counted & (scores > 0)
             if weight != 1 or counted is not True:
                 scores *= weight * counted
@@ -412,7 +418,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return total // weights if self._curve is None else int(round_half_away(np.array(total / weights)))
 
     def _asked(self, state: CycleState, pod: Pod, cluster: Cluster) -> list[ScoredRequest]:
-        """What PreScore has found out; found out now if the profile leaves PreScore out."""
+        """The result of PreScore; computed now if the profile leaves out PreScore."""
         if self._score_key not in state:
             self.pre_score(state, pod, cluster.nodes)
         asked: list[ScoredRequest] = state[self._score_key]
@@ -446,14 +452,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return events
 
     def stands_for_resource(self, waiting: WaitingPod, old: DeviceClass | None, new: DeviceClass) -> bool:
-        """Whether a device class now stands for an extended resource that the waiting pod asks for."""
+        """Whether a device class now backs an extended resource that the waiting pod requests."""
         wanted, name = waiting.info.resources.requests, new.spec.extended_resource_name
         if old is not None and (old.spec.extended_resource_name or "") == (name or ""):
             return False
         return (old is None and f"{CLASS_PREFIX}{new.name}" in wanted) or (name is not None and name in wanted)
 
     def frees_resources(self, waiting: WaitingPod, old: Pod, new: Pod | None) -> bool:
-        """Whether a pod on a node is gone, or requests less of what the waiting pod requests."""
+        """Whether a pod on a node is gone, or now requests less of a resource that the waiting pod requests."""
         if new is None:
             return is_placed(old)
         if waiting.is_same(new):
@@ -465,7 +471,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in wanted.items())
 
     def offers_resources(self, waiting: WaitingPod, old: Node | None, new: Node) -> bool:
-        """Whether the waiting pod would fit the node if that were empty, and the node is new or has grown."""
+        """Whether the waiting pod would fit the node if it were empty, and the node is new or has grown."""
         wanted = {name: amount for name, amount in waiting.info.resources.requests.items() if amount}
         offered = node_allocatable(new)
         if offered[PODS] < 1 or any(amount > offered.get(name, 0) for name, amount in wanted.items()):
@@ -490,14 +496,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
 
 def _is_delegated(name: str, state: CycleState, node: NodeInfo) -> bool:
-    """Whether devices serve a resource on a node, instead of a device plugin."""
+    """Whether devices, not a device plugin, provide a resource on a node."""
     return name in state[BACKED] and not node.allocatable(name)
 
 
 def with_devices(
     device_class: DeviceClass, offered: Ints | int, used: Ints, nodes: Nodes, rules: Rules
 ) -> tuple[Ints, Ints]:
-    """What nodes have and use of a resource, counted in devices where they have no device plugin for it."""
+    """The nodes' allocatable and used amounts of a resource, counted in devices on nodes without a device
+    plugin for it.
+    """
     offered, used = np.full(len(nodes), offered), used.copy()
     (places,) = np.nonzero(offered == 0)
     there, taken = device_totals(nodes.cluster, rules, device_class, nodes.rows[places])
@@ -506,18 +514,18 @@ def with_devices(
 
 
 def _describe(needs: list[tuple[str, int]], code: int) -> Status:
-    """The status a filter code stands for: one bit per need that is not met, and one for whether that is hopeless."""
+    """The status for a filter code: one bit per unmet need, and one bit for unresolvable."""
     return _insufficient([need for place, need in enumerate(needs) if code & (1 << place)], bool(code & UNRESOLVABLE))
 
 
 def _insufficient(short: list[tuple[str, int]], is_hopeless: bool) -> Status:
-    """What is said of the needs that are not met; hopeless are those that an empty node would not meet."""
+    """The status for the unmet needs; unresolvable if an empty node would not meet them either."""
     reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name, _ in short]
     return Status.unresolvable(*reasons) if is_hopeless else Status.unschedulable(*reasons)
 
 
 def _broken_linear(strategy: ScoringStrategy) -> Ints:
-    """The score at each utilization of 0..100 percent, on straight lines between the shape's points."""
+    """The score at each utilization of 0..100 percent, interpolated between the points of the shape."""
     points = [(point.utilization, point.score * (MAX_NODE_SCORE // 10)) for point in strategy.shape or ()]
 
     def at(utilization: int) -> int:

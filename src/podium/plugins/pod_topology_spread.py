@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods of a group spread evenly over zones, nodes or any other label."""
+"""PodTopologySpread: spreads the pods of a group evenly over zones, nodes or any other topology label."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from podium.wording import counted
 
 
 class SpreadFilter(Protocol):
-    """PodTopologySpread of any release."""
+    """The PodTopologySpread plugin of any release."""
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult: ...
 
@@ -72,9 +72,9 @@ class Crowd(NamedTuple):
     pods: int
     """Matching pods in the domain, without the pod itself."""
     fewest: int
-    """Matching pods in the domain that has the fewest; 0 while there are fewer domains than minDomains."""
+    """Matching pods in the domain with the fewest; 0 while there are fewer domains than minDomains."""
     skew: int
-    """How many more pods the domain would have than that one."""
+    """How many more pods the domain would have than that domain."""
     max_skew: int
 
     @property
@@ -114,7 +114,7 @@ def topology_spread_fixes(plugin: SpreadFilter, rejected: RejectedPod) -> Iterat
 
 
 def _crowding(rejected: RejectedPod, constraint: TopologySpreadConstraint, skew: int) -> list[Pod]:
-    """As many pods of the node's domain as it has too many, the least important ones."""
+    """The least important pods of the node's domain, as many as it has too many."""
     selector = label_selector(constraint.label_selector)
     crowd = [
         pod
@@ -125,9 +125,9 @@ def _crowding(rejected: RejectedPod, constraint: TopologySpreadConstraint, skew:
 
 
 def _sufficient_skew(plugin: SpreadFilter, rejected: RejectedPod, place: int) -> int | None:
-    """The smallest maxSkew of one constraint with which the plugin passes the node, the other constraints left out.
+    """The smallest maxSkew of one constraint with which the plugin passes the node, ignoring the other constraints.
 
-    None if the constraint as it is passes the node, or if no maxSkew does.
+    None if the constraint passes the node as it is, or if no maxSkew does.
     """
     pod, cluster = rejected.pod, rejected.cluster
     row = cluster.rows[rejected.node]
@@ -188,32 +188,33 @@ class _Domains(NamedTuple):
     constraint: SpreadConstraint
     tally: DomainTally
     moved: Ints | None = None
-    """Pods that the counts do not follow, but that came or went since PreFilter."""
+    """The change since PreFilter for pods that the counts leave out."""
 
     @property
     def counts(self) -> Ints:
-        """Pods per domain; 0 for one without eligible nodes and, at index -1, for nodes without the label."""
+        """Pods per domain; 0 for a domain without eligible nodes and, at index -1, for nodes without the label."""
         return self.tally.counts if self.moved is None else self.tally.counts + self.moved
 
     @property
     def most(self) -> int:
-        """How many pods a domain may have for the pod still to go there."""
+        """The maximum number of pods a domain may have for the pod to go there."""
         constraint, tally, fewest = self.constraint, self.tally, 0
         if tally.domains >= max(constraint.min_domains, 1):
             fewest = tally.fewest if self.moved is None else lowest(self.counts[tally.nodes > 0])
         return constraint.max_skew + fewest - constraint.matches_itself
 
     def crowd(self, node: NodeInfo) -> Crowd:
-        """How many pods the node's domain has, compared with the others, if the pod goes there."""
+        """How the node's domain compares with the others if the pod goes there."""
         own, constraint = int(self.counts[node.code(self.constraint.topology_key)]), self.constraint
         fewest = self.most - constraint.max_skew + constraint.matches_itself
         return Crowd(own, fewest, own + constraint.matches_itself - fewest, constraint.max_skew)
 
     def with_moved(self, pod: Pod, node: NodeInfo, amount: int) -> _Domains:
-        """With a pod that came (1) or went (-1).
+        """A copy that includes a pod that was added (1) or removed (-1).
 
-        The counts follow by themselves, except for pods that they leave out: terminating ones, and all pods where the
-        selector is empty. kube-scheduler leaves those out at PreFilter too, but not when a pod comes or goes after it.
+        The counts follow the cluster, except for pods that they leave out: terminating pods, and all pods if the
+        selector is empty. kube-scheduler also leaves those out at PreFilter, but not when a pod is added or removed
+        later.
         """
         selector, eligible = self.constraint.selector, self.constraint.eligible.mask(node.cluster)
         is_followed = not pod.terminating and not selector.empty
@@ -225,11 +226,11 @@ class _Domains(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """A soft constraint, with what a pod in one of its domains counts there."""
+    """A soft constraint, with the number of pods in each of its domains."""
 
     constraint: SpreadConstraint
     pods: Ints
-    """Per domain; per row of the cluster for the hostname, which is counted node by node."""
+    """Per domain; for the hostname, per row of the cluster, as it is counted node by node."""
     weight: float
 
     @property
@@ -244,7 +245,7 @@ class _ScoreState:
 
 
 class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Reject nodes where a hard constraint's skew would grow too large; prefer nodes that even out soft ones."""
+    """Reject nodes where a hard constraint's skew would grow too large; prefer nodes that even out soft constraints."""
 
     name = "PodTopologySpread"
     needs = frozenset((("filter", "preFilter"), ("score", "preScore")))
@@ -265,7 +266,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return bool(hard.all or soft.all)
 
     def _constraints(self, info: PodInfo, cluster: Cluster) -> tuple[Constraints, Constraints]:
-        """The hard and the soft ones: the pod's own, or the defaults when it has none at all."""
+        """The hard and the soft constraints: the pod's own, or the defaults if it has none at all."""
         memo, version, rules = info.memo, cluster.store.version, self.release_rules
         key = (self._memo_key, rules.min_domains, rules.node_inclusion_policies)
         known: tuple[int, tuple[Constraints, Constraints]] | None = memo.get(key)
@@ -289,7 +290,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         )
 
     def _known_fields(self, raw: TopologySpreadConstraint) -> TopologySpreadConstraint:
-        """The constraint without the fields that the release does not read."""
+        """The constraint without the fields that the release does not know."""
         if not self.release_rules.min_domains:
             raw = replace(raw, min_domains=None)
         if not self.release_rules.node_inclusion_policies:
@@ -321,7 +322,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
         codes = np.zeros(len(nodes), dtype=np.int64)
         found: list[_Domains] = state[self.name]
-        # The first constraint that fails gives the reason, so the last one is written first.
+        # The reason comes from the first constraint that fails, so the last one is written first.
         for domains in reversed(found):
             of_node = nodes.codes(domains.constraint.topology_key)
             codes[(domains.counts > domains.most)[of_node]] = 2
@@ -345,7 +346,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         sizes = _sizes(constraints, nodes.representatives(constraints.keys))
         scored = []
         for each in constraints.all:
-            # For the hostname each node's own pods are counted; a node that an extender sent back has none.
+            # For the hostname, each node's own pods are counted; a node that an extender sent back has none.
             own = nodes.cluster.census.tally(each.question).per_row() if each.topology_key == HOSTNAME else None
             pods = each.by_domain(nodes.snapshot).counts if own is None else own
             scored.append(_Scored(each, pods, math.log(sizes[each.topology_key] + 2)))
@@ -354,11 +355,11 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
 
     def score_labels(self, state: CycleState) -> tuple[str, ...] | None:
         found: _ScoreState = state[f"{self.name}/score"]
-        # For the hostname each node's own pods are counted.
+        # For the hostname, each node's own pods are counted.
         return None if HOSTNAME in found.constraints.keys else found.constraints.keys
 
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
-        """More matching pods in a node's domains, weighted by how many domains there are: a higher, worse score."""
+        """A higher, worse score for more matching pods in a node's domains, weighted by the number of domains."""
         found: _ScoreState = state[f"{self.name}/score"]
         total: NDArray[np.float64] = np.zeros(len(nodes))
         for each in found.scored:
@@ -404,7 +405,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return EventHint("Pod", of_pods, self.changes_counts), EventHint("Node", of_nodes, self.changes_domains)
 
     def changes_counts(self, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
-        """Whether a pod that the waiting pod spreads against came, went or changed its labels."""
+        """Whether a pod was added, removed or relabelled that counts in the waiting pod's spreading."""
         pods = [pod for pod in (old, new) if pod is not None]
         if not all(self._is_involved(waiting, pod) for pod in pods):
             return False
@@ -418,7 +419,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return any(each.selector.matches(before) != each.selector.matches(after) for each in constraints.all)
 
     def _is_involved(self, waiting: WaitingPod, pod: Pod) -> bool:
-        """Whether a pod is the waiting one or takes part in its spreading: placed, and in the same namespace."""
+        """Whether a pod is the waiting pod, or may count in its spreading: placed, and in the same namespace."""
         rules = self.release_rules
         if waiting.is_same(pod):
             return rules.own_changes_help_spreading
@@ -426,7 +427,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
         return counts and pod.namespace == waiting.pod.namespace
 
     def changes_domains(self, waiting: WaitingPod, old: Node | None, new: Node | None) -> bool:
-        """Whether a node with all topology keys of the waiting pod's constraints came, went or changed."""
+        """Whether a node with all topology keys of the waiting pod's constraints was added, removed or changed."""
         constraints, _ = self._constraints(waiting.info, waiting.cluster)
         keys = constraints.keys
         counted_before = old is not None and all(key in old.metadata.labels for key in keys)
@@ -459,7 +460,7 @@ class PodTopologySpread(ForSomePods, ByNodeLabels, PreFilterPlugin, FilterPlugin
 
 
 def _invert(scores: Ints) -> Ints:
-    """The lowest score becomes the highest; 100 for all where no pod counts."""
+    """Invert the scores: the lowest becomes the highest; 100 for all if no pod counts."""
     most = max(highest(scores), 0)
     if most == 0:
         return np.full(len(scores), MAX_NODE_SCORE)
@@ -475,9 +476,9 @@ def _has_all(keys: tuple[str, ...], nodes: Nodes) -> Mask:
 
 
 def _sizes(constraints: Constraints, seen: Representatives) -> dict[str, int]:
-    """How many domains of each key the nodes are in that score: for the hostname, how many nodes there are.
+    """The number of domains of each key among the scored nodes; for the hostname, the number of nodes.
 
-    Nodes without a label, if they count, are together in one domain.
+    Nodes without the label, if they count, form one domain together.
     """
     memo, key = seen.memo, ("sizes", constraints.keys, constraints.requires_all)
     sizes: dict[str, int] | None = memo.get(key)

@@ -1,5 +1,5 @@
-"""Plugins before and after the decision: PrioritySort, SchedulingGates, DefaultPreemption, DefaultBinder, and
-those behind gates that are off.
+"""Plugins before and after the decision: PrioritySort, SchedulingGates, DefaultPreemption, DefaultBinder, and plugins
+of features that are off by default.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SchedulingGates(PreEnqueuePlugin):
         return Status.unresolvable(f"waiting for scheduling gates: [{gates}]")
 
     def events_to_register(self) -> Sequence[EventHint]:
-        # Where there are no hints, any change of a pod lets it try again.
+        # Without hints, any update of a pod lets it try again.
         if not self.release_rules.own_updates_ask_hints:
             return ()
         return (EventHint("Pod", Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)
@@ -63,20 +63,20 @@ class SchedulingGates(PreEnqueuePlugin):
 NOWHERE: frozenset[str] = frozenset()
 
 PREEMPTION = "Preemption"
-"""Where the cycle state has what the engine can do for a plugin that wants to preempt."""
+"""The cycle state's key for the engine's PreemptionSearch."""
 
 
 class PreemptionSearch(Protocol):
     """The engine's search for a node where evicting pods helps."""
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
-        """Find the best node for the pod being scheduled; `statuses` says why it does not fit any."""
+        """Find the best node for the pod being scheduled; `statuses` has each node's reason why it does not fit."""
 
 
 class DefaultPreemption(PostFilterPlugin):
-    """Nominate the pod to the node where the least important pods have to go.
+    """Nominate the pod to the node where the least important pods have to be evicted.
 
-    It is listed at PreEnqueue where the release lets a pod wait there until its own preemption is carried out; here
+    It is listed at PreEnqueue in releases that let a pod wait there until its own preemption is carried out; here
     evicting takes no time, so no pod has to wait.
 
     Derive from it to change which pods may be evicted (`may_evict`) or which of them matter more (`importance`).
@@ -107,25 +107,29 @@ class DefaultPreemption(PostFilterPlugin):
         return (EventHint("Pod", Action.DELETE, self.ends_preemption),)
 
     def ends_preemption(self, waiting: WaitingPod, old: Pod, new: None) -> bool:
-        """Whether the deleted pod was the last victim of the waiting pod: never, as evicting takes no time here."""
+        """Whether the deleted pod was the last victim of the waiting pod: always False, as evicting takes no
+        time here.
+        """
         return False
 
     def may_evict(self, victim: Pod, preemptor: Pod) -> bool:
-        """Whether a pod may have to go for another one."""
+        """Whether a pod may be evicted for another pod."""
         return victim.priority < preemptor.priority
 
     def importance(self, pod: Pod) -> tuple[float, ...]:
-        """Sorts victims: the pod with the smallest key is spared first. By priority, then by who started earlier."""
+        """The sort key of victims: the pod with the smallest key is reprieved first. By priority, then by
+        earlier start.
+        """
         return -pod.priority, start_time(pod)
 
     def enough_candidates(self, nodes: int) -> int:
-        """How many nodes to find, out of this many on which evicting pods might help, before choosing one."""
+        """How many candidates to find before choosing one, given the number of nodes where evicting pods might help."""
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
 
 
 def start_time(pod: Pod) -> float:
-    """When a pod started, in seconds since 1970; a pod that did not start yet does so later than all others."""
+    """The pod's start time in seconds since 1970; infinity for a pod that has not started."""
     if pod.status.start_time is None:
         return math.inf
     try:
@@ -144,15 +148,15 @@ def _seconds(text: str) -> float:
 
 
 BINDER = "Binder"
-"""Where the cycle state has who binds pods at an API server; nothing is there in a simulation."""
+"""The cycle state's key for the Binder that binds pods at an API server; not set in a simulation."""
 Binder = Callable[[Pod, str], Status]
-"""Binds a pod to the node of a name."""
+"""Binds a pod to the node with this name."""
 
 
 class DefaultBinder(BindPlugin):
-    """Bind the pod at the API server; in a simulation, whoever runs the loop puts the pod on its node.
+    """Bind the pod at the API server; in a simulation, the caller of the loop puts the pod on its node.
 
-    A Bind plugin that has something to do before or after may derive from it.
+    Derive from it to do something before or after binding.
     """
 
     name = "DefaultBinder"
@@ -163,7 +167,7 @@ class DefaultBinder(BindPlugin):
 
 
 class GangScheduling(Plugin):
-    """Holds back the pods of a group until there are enough of them, where pods have groups."""
+    """Holds back the pods of a group until there are enough of them; needs pod groups."""
 
     name = "GangScheduling"
 
@@ -186,7 +190,7 @@ class TopologyPlacementGenerator(Plugin):
 
 
 class PodGroupPodsCount(Plugin):
-    """Prefers sets of nodes that take more pods of a group."""
+    """Prefers sets of nodes that fit more pods of a group."""
 
     name = "PodGroupPodsCount"
 
@@ -196,7 +200,7 @@ class PodGroupPodsCount(Plugin):
 
 
 class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin):
-    """Makes room for running pods whose resize waits."""
+    """Makes room for running pods with a deferred resize."""
 
     name = "DeferredPodScheduling"
 

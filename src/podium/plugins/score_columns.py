@@ -1,4 +1,4 @@
-"""What scoring plugins share: Go's integer arithmetic, and values per node that are kept up to date."""
+"""Shared by scoring plugins: Go's integer arithmetic, and values per node that are kept up to date."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from podium.cluster.columns import Ints, Mask, lowest
 
 
 def halved(numbers: Ints) -> Ints:
-    """Half of each number, with the fraction dropped as Go's integer division does."""
+    """Half of each number, truncated toward zero as Go's integer division does."""
     half = numbers >> 1
     if lowest(numbers) < 0:
-        # Shifting rounds down, so a negative number that is odd comes out one too small.
+        # Shifting rounds down, so a negative odd number comes out one too small.
         half += (numbers < 0) & (numbers & 1 != 0)
     return half
 
 
 def divisors(capacity: Ints | int) -> tuple[Ints | int, Mask | bool]:
-    """What to divide by, never zero, and which nodes have any of it: True for all, False for none."""
+    """Divisors that are never zero, and which nodes have any capacity: True for all, False for none."""
     if isinstance(capacity, int):
         return (capacity, True) if capacity else (1, False)
     present = capacity != 0
@@ -39,7 +39,7 @@ def round_half_away(numbers: NDArray[np.float64]) -> Ints:
 
 
 def rounded(number: float) -> int:
-    """What `round_half_away` makes of one number."""
+    """The same as `round_half_away`, for one number."""
     whole = math.trunc(number)
     if abs(number - whole) < 0.5:
         return whole
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class PerCluster(Generic[T]):
-    """One T for each cluster, made when first asked for. A T must not hold its cluster, or neither is ever freed."""
+    """One T per cluster, created on first use. A T must not refer to its cluster, or neither is ever freed."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -64,14 +64,14 @@ class PerCluster(Generic[T]):
 
 
 class ChangedRows:
-    """A reader of a cluster's log of one aspect."""
+    """Reads a cluster's change log of one aspect."""
 
     def __init__(self, aspect: Aspect) -> None:
         self._aspect = aspect
         self._cursor = -1
 
     def take(self, cluster: Cluster) -> Iterable[int]:
-        """The rows that changed since the last time, each once; all rows the first time."""
+        """The rows that changed since the last call, without repetition; all rows on the first call."""
         log = cluster.logs[self._aspect]
         if log.head == self._cursor:
             return ()

@@ -1,5 +1,5 @@
-"""Topology spread constraints, compiled: which pods count, on which nodes, for which domains; and the selector of
-a pod's siblings.
+"""Compiles topology spread constraints: which pods count, on which nodes, in which domains; and the selector of a pod's
+siblings.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ NO_PODS = Matching((Scope(frozenset(), Selector()),))
 @hashed_once
 @dataclass(frozen=True)
 class Eligible:
-    """Which nodes count: those that have the keys and that the pod's affinity and tolerations do not exclude."""
+    """The nodes that count: they have the topology keys, and the pod's affinity and tolerations do not exclude them."""
 
     keys: tuple[str, ...]
     matcher: NodeMatcher
     tolerations: tuple[Toleration, ...] | None
-    """None where taints are ignored."""
+    """None if taints are ignored."""
 
     def mask(self, cluster: Cluster) -> RowMask:
         return cluster.row_mask(self, lambda: self._among(Nodes(cluster)))
@@ -64,17 +64,17 @@ class Eligible:
 
 
 class SpreadConstraint(NamedTuple):
-    """A pod's spread constraint, with its selector compiled and its defaults filled in."""
+    """A pod's spread constraint with its selector compiled and defaults applied."""
 
     max_skew: int
     topology_key: str
     selector: Selector
     min_domains: int
     question: Matching
-    """How many pods count; an empty selector counts none."""
+    """The question for the number of pods; an empty selector counts none."""
     eligible: Eligible
     matches_itself: bool
-    """Whether the pod counts, too, once it is placed."""
+    """Whether the pod itself counts once it is placed."""
 
     def by_domain(self, cluster: Cluster) -> DomainTally:
         """The pods that count, by the values of the topology key."""
@@ -82,13 +82,13 @@ class SpreadConstraint(NamedTuple):
 
 
 class Constraints(NamedTuple):
-    """A pod's constraints of one kind."""
+    """A pod's hard or soft constraints."""
 
     all: tuple[SpreadConstraint, ...] = ()
     keys: tuple[str, ...] = ()
-    """The topology keys, each once."""
+    """The topology keys, without repetition."""
     requires_all: bool = False
-    """Nodes that lack one of the keys are left out, rather than just not counted for it."""
+    """Whether nodes that lack one of the keys are left out, as opposed to not counted for that key only."""
 
 
 NO_CONSTRAINTS = Constraints()
@@ -97,7 +97,7 @@ NO_CONSTRAINTS = Constraints()
 def compile_constraints(
     action: str, wanted: list[tuple[TopologySpreadConstraint, Selector]], pod: Pod, *, requires_all: bool
 ) -> Constraints:
-    """The constraints with this action, each with its selector; `requires_all` leaves out nodes without a key."""
+    """Compile the constraints with this action and their selectors; `requires_all` leaves out nodes without a key."""
     chosen = [(raw, selector) for raw, selector in wanted if raw.when_unsatisfiable == action]
     keys = tuple(dict.fromkeys([raw.topology_key for raw, _ in chosen]))
     required = keys if requires_all else ()
@@ -131,7 +131,7 @@ EVERYTHING = Selector()
 
 
 def pod_services(pod: Pod, cluster: Cluster) -> list[Service]:
-    """The services that select the pod, by name; a service without a selector selects nothing."""
+    """The services that select the pod, ordered by name; a service without a selector selects nothing."""
     return [
         service
         for service in cluster.store.of(Service).within(pod.namespace)
@@ -140,7 +140,7 @@ def pod_services(pod: Pod, cluster: Cluster) -> list[Service]:
 
 
 def default_selector(pod: Pod, cluster: Cluster) -> Selector:
-    """Labels of all services that select the pod, and what its controller selects; empty when there is neither."""
+    """The labels of all services that select the pod plus its controller's selector; empty if there is neither."""
     labels: dict[str, str] = {}
     for service in pod_services(pod, cluster):
         labels.update(service.spec.selector or {})

@@ -1,1 +1,1 @@
-"""Decisions and simulations for people and for programs: text, JSON, YAML, CSV."""
+"""Renders answers for people and for programs: text, tables, JSON, YAML, CSV, HTML, data frames, plots."""

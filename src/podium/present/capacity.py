@@ -1,6 +1,4 @@
-"""How many more pods fit, how many nodes the rest needs, and which devices are left: in words and tables, as a
-document, as CSV.
-"""
+"""Renders capacity, nodes needed and devices: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -32,13 +30,13 @@ from podium.present.text import (
 from podium.wording import counted, joined, listed
 
 GPU = "nvdia.com/gpu"
-"""As cluster-capacity spells it; it writes 0 whatever a pod asks for."""
+"""Spelled as in cluster-capacity, which writes 0 whatever a pod requests."""
 MOST_DEVICES = 20
-"""How many devices are listed, unless all are asked for."""
+"""The maximum number of devices listed, unless all are asked for."""
 
 
 def to_review(answer: Capacity) -> dict[str, Any]:
-    """The review as plain data; it says no time of creation, so that the same input gives the same output."""
+    """The review as plain data; without a creation time, so that the same input gives the same output."""
     return {
         "spec": {
             "templates": [_template(fits.template) for fits in answer.fits],
@@ -88,7 +86,9 @@ def _result(fits: Fits) -> dict[str, Any]:
 
 
 def to_lines(answer: Capacity, *, at_least: int = 1, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """How many fit, what stops the next one, and where they go. Of many nodes ten are shown, or `everything`."""
+    """How many pods fit, why the next one does not, and where they go. At most ten nodes are shown, unless
+    `everything`.
+    """
     style = "green" if answer.count >= at_least else "red"
     lines = [line._replace(style=style) for line in wrapped(_summary(answer, at_least), width)]
     if answer.stopped_by is None:
@@ -160,7 +160,7 @@ def _totals(answer: Capacity) -> Counter[str]:
 
 
 def _asked_for(answer: Capacity) -> list[str]:
-    """The resources the templates ask for: cpu and memory first."""
+    """The resources that the templates request: cpu and memory first."""
     names = {name for fits in answer.fits for name in pod_resources(fits.template).requests}
     return [*(name for name in (CPU, MEMORY) if name in names), *sorted(names - {CPU, MEMORY})]
 
@@ -172,16 +172,16 @@ def _free(answer: Capacity, node: str, resource: str) -> int:
 
 
 def to_document(answer: Capacity | None, needed: NodesNeeded | None = None) -> dict[str, Any]:
-    """The answers as plain data, of kind Capacity; what was not asked is not there."""
+    """The answers as plain data, of kind Capacity; questions that were not asked are left out."""
     document = {"apiVersion": API_VERSION, "kind": "Capacity"}
     more = {} if needed is None else {"nodesNeeded": needed.to_dict()}
     return {**document, **({} if answer is None else answer.to_dict()), **more}
 
 
 def to_rows(answer: Capacity | None, needed: NodesNeeded | None = None) -> str:
-    """How many pods of each template went to each node, or how many nodes are needed, as CSV.
+    """The number of pods of each template on each node, or the number of nodes needed, as CSV.
 
-    Where nodes are needed, the rows are about those: the best mix first, then each template alone.
+    If nodes are needed, the rows are about them: the best mix first, then each template alone.
     """
     if needed is None:
         fits = answer.fits if answer is not None else ()
@@ -198,7 +198,7 @@ def to_rows(answer: Capacity | None, needed: NodesNeeded | None = None) -> str:
 
 
 def workload_lines(answers: Sequence[Capacity], *, at_least: int = 1, width: int = WIDTH) -> list[Line]:
-    """A row for each workload: how many more of its pods fit, on how many nodes, and what stops the next one."""
+    """One row per workload: how many more of its pods fit, on how many nodes, and why the next one does not."""
     lines = wrapped(workload_summary(answers, at_least), width)
     style = "green" if all(each.count >= at_least for each in answers) else "red"
     fits = [each.fits[0] for each in answers]
@@ -214,7 +214,7 @@ def workload_lines(answers: Sequence[Capacity], *, at_least: int = 1, width: int
 
 
 def workload_summary(answers: Sequence[Capacity], at_least: int) -> str:
-    """How many workloads have room for as many more pods as asked for."""
+    """How many workloads have room for the requested number of pods."""
     short, number = sum(each.count < at_least for each in answers), len(answers)
     alone = "counted as if it were the only one to grow"
     if not short:
@@ -230,9 +230,9 @@ def workload_name(fits: Fits) -> str:
 
 
 def stopping(answer: Capacity) -> str:
-    """What stops the next pod in a few words: the reasons, those of most nodes first.
+    """Why the next pod does not fit, in a few words: the reasons, those of most nodes first.
 
-    Where there is only one, also what is in the way; where there are several, that would be too much for a row.
+    For a single reason, also what is in the way; for several, that would be too long for a row.
     """
     stopped_by = answer.stopped_by
     reasons = {} if stopped_by is None or stopped_by.error else stopped_by.reasons()
@@ -255,7 +255,7 @@ def workload_document(answers: Sequence[Capacity]) -> dict[str, Any]:
 
 
 def workload_rows(answers: Sequence[Capacity]) -> str:
-    """A row for each workload, as CSV."""
+    """One row per workload, as CSV."""
     rows = [
         (fits.template.namespace, fits.workload, fits.count, len(fits.nodes), answer.message)
         for answer in answers
@@ -268,7 +268,7 @@ def workload_rows(answers: Sequence[Capacity]) -> str:
 
 
 def needed_lines(needed: NodesNeeded, *, width: int = WIDTH, priced: bool = True) -> list[Line]:
-    """The cheapest mix of nodes, and how many it takes of each template alone."""
+    """The cheapest mix of nodes, and the number of nodes needed of each template alone."""
     if not needed.pods:
         return [Line("No nodes needed: every pod fits.", "green")]
     best, price = needed.best, f" for {_price(needed.best.price)}" if priced else ""
@@ -305,7 +305,7 @@ def _price(price: float) -> str:
 
 
 def devices_lines(found: Devices, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """How many devices of each class every node has and how many are left; then the devices that are not free.
+    """The number of devices of each class on every node and how many are left; then the devices that are not free.
 
     With `everything`, all devices are listed.
     """
@@ -349,7 +349,7 @@ def _device_name(device: DeviceStatus) -> str:
 
 
 def _held_by(device: DeviceStatus) -> str:
-    """Who has a device, and what of it; the taints of one that nobody has."""
+    """The claims that hold a device, and their share; for a free device, its taints."""
     parts = []
     for each in device.holders:
         amounts = ", ".join(f"{amount} {name}" for name, amount in each.consumed.items())

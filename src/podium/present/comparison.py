@@ -1,4 +1,4 @@
-"""Two ways to place the same pods: in words and tables, as a document, as CSV."""
+"""Renders the comparison of two ways to place the same pods: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ MOST_LISTED = 6
 
 
 def to_lines(comparison: Comparison, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """How many pods move and who is responsible, the moves, the measures, and the workloads spread otherwise.
+    """How many pods move and which plugins are responsible, the moves, the measures, and the workloads whose spread
+    differs.
 
-    Of many pods and workloads ten are shown, or `everything`.
+    At most ten pods and workloads are shown, unless `everything`.
     """
     lines = [*_summary(comparison, width)]
     if comparison.moves:
@@ -52,7 +53,7 @@ def _summary(comparison: Comparison, width: int) -> Iterator[Line]:
 
 
 def responsible(moves: Sequence[Move]) -> str:
-    """Which plugins have sent how many pods elsewhere, in a sentence."""
+    """How many pods each plugin has sent elsewhere, in a sentence."""
     plugins = Counter(move.cause.plugin or "a tie" for move in moves)
     parts = [f"{plugin} for {number:,}" for plugin, number in plugins.most_common()]
     knock_on = sum(move.cause.knock_on for move in moves)
@@ -86,7 +87,7 @@ def move_lines(comparison: Comparison, width: int, everything: bool) -> Iterator
 
 
 def because(move: Move) -> str:
-    """The plugin that is responsible, and by how many points; or that it rejects a node, or that it was a tie."""
+    """The responsible plugin and its points, or that it rejects a node, or that there is a tie."""
     points = move.cause.points.get(move.cause.plugin)
     if points:
         return f"{move.cause.plugin} {points:+,}"
@@ -127,11 +128,11 @@ MEASURES: Mapping[str, Callable[[Measures], str]] = {
     "stranded memory": lambda m: amount(MEMORY, m.stranded_memory),
     "largest pod that fits": largest,
 }
-"""What the table says of a placement, and how."""
+"""The rows of the table of measures, and how each is shown."""
 
 
 def measures_shown(*of: Measures) -> Mapping[str, Callable[[Measures], str]]:
-    """The measures of a table; the cost is left out where no node has a price."""
+    """The measures of a table, without the cost if no node has a price."""
     return {title: show for title, show in MEASURES.items() if title != COST or any(each.cost_per_hour for each in of)}
 
 
@@ -185,7 +186,7 @@ def to_rows(comparison: Comparison) -> str:
 
 
 def timeline_lines(comparison: TimelineComparison, width: int = WIDTH) -> list[Line]:
-    """What the same events come to in two ways."""
+    """The results of the same events in two ways."""
     one, other = comparison.names
     rows = timeline_measures(comparison)
     columns = [
@@ -198,7 +199,7 @@ def timeline_lines(comparison: TimelineComparison, width: int = WIDTH) -> list[L
 
 
 def timeline_measures(comparison: TimelineComparison) -> list[tuple[str, str, str]]:
-    """Each measure, and what it is before and after."""
+    """Each measure, with its value before and after."""
     return [
         (TIMELINE_MEASURES[name][0], _shown(name, comparison.before), _shown(name, comparison.after))
         for name in comparison.measures
@@ -236,7 +237,7 @@ TIMELINE_MEASURES: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "nodes_added": ("nodes added", _whole),
     "nodes_removed": ("nodes removed", _whole),
 }
-"""What the table says of a timeline, and how."""
+"""The rows of the table of timelines, and how each is shown."""
 
 
 def timeline_document(comparison: TimelineComparison) -> dict[str, Any]:

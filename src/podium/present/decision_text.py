@@ -1,4 +1,6 @@
-"""A decision in words and as a table: what was decided, what led to it, and what preemption considered."""
+"""Renders a decision as text and tables: the decision, the scores and reasons behind it, and what preemption
+considered.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ NAMED_VICTIMS = 3
 
 
 def preemption_words(decision: Decision) -> list[str]:
-    """Where evicting which pods makes room, and why there; nothing if no room can be made."""
+    """The node where evicting pods makes room, the pods, and why this node; empty if no room can be made."""
     if decision.nominated is None:
         return []
     victims = listed(decision.victims, NAMED_VICTIMS) or "pods that are going already"
@@ -30,7 +32,7 @@ def preemption_words(decision: Decision) -> list[str]:
 
 
 def preemption_lines(decision: Decision, width: int, *, every_node: bool) -> list[Line]:
-    """The candidates, the one that won first."""
+    """The candidates of preemption, the winner first."""
     order = sorted(decision.candidates, key=lambda one: (one.node != decision.nominated, one.costs, one.node))
     shown = order if every_node else order[:TOP]
     if not shown:
@@ -54,7 +56,7 @@ def preemption_lines(decision: Decision, width: int, *, every_node: bool) -> lis
 
 
 def preemption_document(decision: Decision) -> dict[str, object] | None:
-    """What preemption considered as plain data; None if it could not help or was not asked."""
+    """What preemption considered, as plain data; None if it could not help or did not run."""
     if decision.nominated is None:
         return None
     return {
@@ -79,7 +81,7 @@ Obstacles = Mapping[str, tuple[Obstacle, ...]]
 """Per rejected node, the things in the way."""
 NO_OBSTACLES: Obstacles = MappingProxyType({})
 MOST_DIFFERENT = 3
-"""How many different things in the way of one reason are named."""
+"""How many different obstacles are named for one reason."""
 
 
 class Rejection(NamedTuple):
@@ -93,7 +95,7 @@ class Rejection(NamedTuple):
 
 
 def rejections(decision: Decision) -> list[Rejection]:
-    """The rejected nodes by plugin and reasons, what rejected most nodes first."""
+    """The rejected nodes by plugin and reasons, most nodes first."""
     groups: dict[str, list[str]] = {}
     for node, status in decision.rejected.items():
         groups.setdefault(why(status), []).append(node)
@@ -146,7 +148,7 @@ def _why_there(decision: Decision) -> Iterator[str]:
 def _about_extenders(decision: Decision) -> Iterator[str]:
     """What extenders did that neither scores nor reasons show."""
     last = list(decision.dropped)[-1:]
-    # A node that an extender rejects with a reason has a status of no plugin.
+    # A node that an extender rejects with a reason has a status without a plugin.
     is_silent = not decision.feasible and all(status.plugin for status in decision.rejected.values())
     for name, nodes in decision.dropped.items():
         if is_silent and name in last:
@@ -190,7 +192,7 @@ def _why_nowhere(decision: Decision) -> Iterator[str]:
 
 
 def _about_eviction(decision: Decision, eviction: Eviction) -> Iterator[str]:
-    """Whether evicting pods could make room, as far as that is known without trying."""
+    """Whether evicting pods could make room, as known without a dry run."""
     helpful = len(eviction.nodes) + eviction.without_victims
     rest = decision.node_count - len(eviction.nodes)
     if helpful and eviction.nobody_because:
@@ -223,11 +225,11 @@ def explain(
     every_node: bool = False,
     per_node: bool = False,
 ) -> list[Line]:
-    """The decision in words, then the scores of the nodes that fit, then the rejections of those that do not.
+    """The decision in words, then the scores of the feasible nodes, then the rejections of the others.
 
-    `notes` are sentences to add to the words, `obstacles` are what is in the way on nodes. `wide` shows raw,
-    normalised and weighted scores, in lines as long as it takes; else weighted scores alone, in lines of at most
-    `width`. Of many nodes the best ten are shown, or `every_node`. Rejections are shown by reason, or `per_node`.
+    `notes` are sentences to add to the words, `obstacles` are the things in the way on nodes. `wide` shows raw,
+    normalised and weighted scores, in lines of any length; otherwise weighted scores only, in lines of at most `width`.
+    Only the ten best nodes are shown, unless `every_node`. Rejections are shown by reason, or `per_node`.
     """
     first, *others = (*words(decision), *notes)
     lines = wrapped(first, width, style="red" if decision.node is None else "green")
@@ -275,7 +277,7 @@ def _score_lines(decision: Decision, width: int, wide: bool, every_node: bool) -
 
 
 def silent_plugins(decision: Decision) -> str:
-    """`A and B: 0 on every node`; nothing if every plugin gave some node points."""
+    """`A and B: 0 on every node`; empty if every plugin gave some node points."""
     silent = joined([one.plugin for one in scored(decision) if not any(one.weighted.values())])
     return f"{silent}: 0 on every node" if silent else ""
 
@@ -327,12 +329,12 @@ def _lines_per_node(decision: Decision, obstacles: Obstacles, width: int) -> lis
 
 
 def in_words(obstacles: Sequence[Obstacle]) -> str:
-    """What is in the way on one node."""
+    """The obstacles on one node."""
     return "; ".join(obstacle.text for obstacle in obstacles)
 
 
 def summarized(nodes: Sequence[str], obstacles: Obstacles) -> list[str]:
-    """What is in the way on several nodes: the same on all, a few different things, or that on the closest node."""
+    """The obstacles on several nodes: the common one, a few different ones, or that of the closest node."""
     by_text: dict[str, list[str]] = {}
     for node in nodes:
         if obstacles.get(node):
@@ -362,5 +364,5 @@ def _about_the_rest(decision: Decision) -> str:
 
 
 def _ended_early(decision: Decision) -> bool:
-    """Whether nodes were not looked at because enough had been found, and not because PreFilter excluded them."""
+    """Whether sampling left nodes unchecked because enough had been found, as opposed to PreFilter excluding them."""
     return not_looked_at(decision) > 0 and not (decision.absent and decision.absent.reasons)

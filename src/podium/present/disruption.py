@@ -1,4 +1,4 @@
-"""Running pods when nodes are drained or fail, and in an audit: in words and tables, as a document, as CSV."""
+"""Renders drains, failures and audits: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ VERBS = {
     Fate.LOST: ("is lost", "are lost"),
     Fate.RETURNS: ("comes back", "come back"),
 }
-"""What one pod does, and what several do."""
+"""The verb for one pod, and for several."""
 
 
 def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """What becomes of the pods in a sentence; what is blocked, lost or pending, and why; where the others go; budgets.
+    """A sentence about the pods; which pods are blocked, lost or pending, and why; where the others go; budgets.
 
-    Of many workloads and pods ten are shown, or `everything`.
+    At most ten workloads and pods are shown, unless `everything`.
     """
     lines = wrapped(_summary(disruption), width, style="green" if disruption.harmless else "red")
     for flag in disruption.flags:
-        # That pods of DaemonSets stay is said already, and nobody drains without this flag.
+        # The text already says that pods of DaemonSets stay, and nobody drains without this flag.
         lines += wrapped(_flag_text(flag), width) if flag.flag != IGNORE_DAEMON_SETS else []
     parts = (
         _group_lines("BLOCKED", disruption.of(Fate.BLOCKED), width, everything),
@@ -50,7 +50,7 @@ def to_lines(disruption: Disruption, *, width: int = WIDTH, everything: bool = F
 
 
 def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """Which loss is the worst, whether all were tried, and what becomes of the pods."""
+    """The worst loss, whether all were tried, and what happens to the pods."""
     nodes = worst.disruption.nodes
     what = f"{worst.domain}, {counted(len(nodes), 'node')}" if worst.domain else _named(nodes)
     possible = f"{worst.possible:,} {_sets(worst)}"
@@ -63,7 +63,7 @@ def worst_lines(worst: WorstCase, *, width: int = WIDTH, everything: bool = Fals
 
 
 def _sets(worst: WorstCase) -> str:
-    """What was tried one after the other."""
+    """The name of what was tried: nodes, sets of nodes or domains."""
     key, number = worst.domain.partition("=")[0], len(worst.disruption.nodes)
     if worst.domain:
         return {ZONE: "zones", REGION: "regions"}.get(key, f"values of {key}")
@@ -78,7 +78,7 @@ FLAGS = {
     DELETE_EMPTY_DIR_DATA: ("pod loses what is in its emptyDir volumes", "pods lose what is in their emptyDir volumes"),
     FORCE: ("pod has no controller and is gone for good", "pods have no controller and are gone for good"),
 }
-"""What each flag of `kubectl drain` accepts: of one pod, and of several."""
+"""What each flag of `kubectl drain` accepts: for one pod, and for several."""
 
 
 def _flag_text(flag: DrainFlag) -> str:
@@ -107,7 +107,7 @@ def _summary(disruption: Disruption) -> str:
 
 
 def _staying(pods: Sequence[Disrupted], kind: str, them: str) -> str:
-    """What becomes of the pods that belong to their nodes."""
+    """What happens to the pods that belong to their nodes."""
     daemons = [pod for pod in pods if pod.workload.startswith("DaemonSet/")]
     what = "static pod" if not daemons else "DaemonSet pod" if len(daemons) == len(pods) else "DaemonSet or static pod"
     verbs = ("goes down with", "go down with") if kind == "fail" else ("stays on", "stay on")
@@ -115,7 +115,7 @@ def _staying(pods: Sequence[Disrupted], kind: str, them: str) -> str:
 
 
 def _group_lines(title: str, pods: Sequence[Disrupted], width: int, everything: bool) -> list[Line]:
-    """Pods with the same reason together."""
+    """The pods of a group; those with the same reason together."""
     groups: dict[tuple[str, tuple[SpecConstraint, ...]], list[str]] = {}
     for pod in pods:
         groups.setdefault((pod.reason, pod.constraints), []).append(f"{pod.pod} ({pod.node})")
@@ -196,7 +196,7 @@ def _verdict(blocks: int, violated: bool) -> str:
 
 
 def to_document(found: Disruption | WorstCase) -> dict[str, Any]:
-    """What becomes of the pods as plain data, of kind Drain or Failure."""
+    """What happens to the pods, as plain data, of kind Drain or Failure."""
     kind = found.disruption.kind if isinstance(found, WorstCase) else found.kind
     return {"apiVersion": API_VERSION, "kind": {"drain": "Drain", "fail": "Failure"}[kind], **found.to_dict()}
 
@@ -218,13 +218,13 @@ FINDINGS = {
     Finding.UNDECIDED: ("cannot be decided", "cannot be decided"),
     Finding.SKIPPED: ("DaemonSet or static pod belongs to its node", "DaemonSet or static pods belong to their nodes"),
 }
-"""What the summary says of one pod, and of several."""
+"""The words of the summary for one pod, and for several."""
 
 
 def audit_lines(audit: Audit, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """How many pods are where they would go now; those that no longer fit, and why; those that drifted furthest.
+    """How many pods would stay; the pods that no longer fit, and why; those that drifted furthest.
 
-    Of many pods ten are shown, or `everything`.
+    At most ten pods are shown, unless `everything`.
     """
     unfit, drifted, undecided = (audit.of(each) for each in (Finding.UNFIT, Finding.DRIFTED, Finding.UNDECIDED))
     lines = wrapped(_audit_summary(audit), width, style="red" if unfit else "green")
@@ -271,7 +271,7 @@ def _reason_lines(title: str, pods: Sequence[Audited], width: int, everything: b
 
 
 def _plugin_lines(pods: Sequence[Audited]) -> list[Line]:
-    """Which plugins would move pods: how many it is the main reason for, and by how many points in all."""
+    """The plugins that would move pods: for how many pods each is the main reason, and by how many points in all."""
     main, points = Counter[str](), Counter[str]()
     for pod in pods:
         main[next((plugin for plugin, by in pod.plugins.items() if by > 0), "")] += 1

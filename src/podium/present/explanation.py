@@ -1,4 +1,4 @@
-"""One decision, and what stands between a pod and a node: in words and tables, as a document, as CSV."""
+"""Renders one decision, and the answer of why-not: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 class Explained(NamedTuple):
-    """A decision and, for a pod that runs already, where: the decision is then the one it would get now."""
+    """A decision and, for a running pod, its node: the decision is then the one it would get now."""
 
     decision: Decision
     runs_on: str = ""
     obstacles: Mapping[str, tuple[Obstacle, ...]] = NO_OBSTACLES
-    """Per rejected node, the things in the way, as far as they have names."""
+    """Per rejected node, the things in the way that can be named."""
     about_claims: str = ""
     """A sentence about the claim that keeps the pod from every node, or about the devices that its claims get."""
 
     @property
     def details(self) -> dict[str, str]:
-        """What is in the way in words, per rejected node of which there is something to say."""
+        """Per rejected node with obstacles, the obstacles in words."""
         return {node: in_words(obstacles) for node, obstacles in self.obstacles.items()}
 
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
-    """What would be decided about a pod if it did not run yet, by its own profile or another."""
+    """Decide a pod as if it were not running yet, by its own profile or another, and explain the decision."""
     if profile is not None and profile not in scheduler.frameworks:
         known = ", ".join(scheduler.frameworks)
         raise InputError(f"profile {profile!r} is not in the configuration; there is {known}")
@@ -80,12 +80,12 @@ def to_lines(
 
 
 def notes(explained: Explained) -> list[str]:
-    """What there is to add to the words of the decision."""
+    """Sentences to add to the words of the decision."""
     return [*filter(None, [explained.about_claims]), *about_running(explained)]
 
 
 def about_running(explained: Explained) -> list[str]:
-    """How the decision compares with where the pod runs."""
+    """How the decision compares with the pod's current node."""
     decision, node = explained.decision, explained.runs_on
     if not node or decision.error:
         return []
@@ -138,7 +138,7 @@ def to_document(explained: Explained) -> dict[str, Any]:
 
 
 def outcome_document(explained: Explained) -> dict[str, Any]:
-    """Which pod it is about, where it goes, and that in words."""
+    """The pod, the node it gets, and a sentence."""
     decision = explained.decision
     return {
         "pod": decision.pod,
@@ -151,7 +151,7 @@ def outcome_document(explained: Explained) -> dict[str, Any]:
 
 
 def node_counts(decision: Decision) -> dict[str, int]:
-    """How many nodes there are, and in how many of them the pod fits."""
+    """How many nodes there are, and how many of them fit the pod."""
     return {
         "total": decision.node_count,
         "feasible": len(decision.feasible),
@@ -161,7 +161,7 @@ def node_counts(decision: Decision) -> dict[str, int]:
 
 
 def reasons_not_looked_at(decision: Decision) -> list[str]:
-    """Why nodes were not looked at; nothing if all were."""
+    """Why nodes were not checked; empty if all were."""
     return list(decision.absent.reasons) if decision.absent and not_looked_at(decision) else []
 
 
@@ -187,7 +187,7 @@ def _feasible(decision: Decision) -> list[dict[str, Any]]:
 
 
 def _scores(one: Scored, node: str) -> dict[str, int]:
-    """An extender's score has no parts: it says what it comes to."""
+    """The parts of a score; an extender's score has none but the weighted one."""
     weighted = {"weighted": one.weighted[node]}
     if one.raw is None or one.normalized is None or one.weight is None:
         return weighted
@@ -195,7 +195,7 @@ def _scores(one: Scored, node: str) -> dict[str, int]:
 
 
 def to_rows(explained: Explained) -> str:
-    """The decision as CSV: a row per node, best first, then those that were rejected."""
+    """The decision as CSV: one row per node, best first, then the rejected nodes."""
     decision, plugins = explained.decision, scored(explained.decision)
     parts = [f"{one.plugin} {part}" for one in plugins for part in ("raw", "normalised", "weighted")]
     results = dict.fromkeys(decision.ties, "tied") | {decision.node: "chosen"}
@@ -210,7 +210,7 @@ def to_rows(explained: Explained) -> str:
 
 
 def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
-    """Where the pod goes, what keeps it off the node, and what would turn it."""
+    """Where the pod goes, what keeps it off the node, and which changes would send it there."""
     sentences = list(_words(answer))
     lines = [line for sentence in sentences for line in wrapped(sentence, width)]
     lines[0] = lines[0]._replace(style="green" if answer.goes_there else "red")
@@ -249,7 +249,7 @@ def _words(answer: WhyNot) -> Iterator[str]:
 
 
 def _score_lines(answer: WhyNot) -> list[Line]:
-    """Plugin by plugin, the points of the chosen node and of this one."""
+    """Per plugin, the points of the chosen node and of this node."""
     chosen, plugins = answer.decision.node or "", answer.behind_by_plugin
     scores = {one.plugin: one.weighted for one in answer.decision.scores} | dict(answer.decision.extender_scores)
     columns = [

@@ -23,7 +23,7 @@ TEXT, TEXTS, NUMBER = "text", "texts", "number"
 
 
 def decision_frame(decision: Decision) -> polars.DataFrame:
-    """A row per node: the best first, then those that were rejected, and one weighted score per plugin."""
+    """One row per node, the best first, then the rejected nodes; one weighted score per plugin."""
     plugins = scored(decision)
     best = dict.fromkeys(decision.ties, "tied") | {decision.node: "chosen"}
     rows: list[tuple[Any, ...]] = [
@@ -46,7 +46,7 @@ def decision_frame(decision: Decision) -> polars.DataFrame:
 
 
 def simulation_frame(simulation: Simulation) -> polars.DataFrame:
-    """A row per pod in the order they were decided; of those without a node, `message` says why."""
+    """One row per pod in the order of deciding; for a pod without a node, `message` says why."""
     rows = [
         (each.pod.namespace, each.pod.name, each.workload, each.pod.priority, each.node, each.message or None)
         for each in simulation.placements
@@ -66,17 +66,17 @@ def _frame(rows: Sequence[tuple[Any, ...]], columns: Mapping[str, str]) -> polar
 
 
 SHADE = "37, 99, 175"
-"""Red, green and blue."""
+"""Red, green and blue of the shade."""
 DARKEST = 0.95
 LIGHT_TEXT = 0.8
-"""How deep a shade has to be for white text to read better than black."""
+"""From this depth of shade on, white text reads better than black."""
 
 
 def heat_map(decision: Decision, nodes: Sequence[str] | None = None) -> Markup:
-    """Weighted scores per node and plugin, best node first: all that fit, unless `nodes` says which.
+    """Weighted scores per node and plugin, best node first: of all feasible nodes, or of `nodes`.
 
-    Shades are by plugin: the fewest points any of all nodes has are white, the most are dark. A plugin that gave every
-    node 0 has no column.
+    Shades are per plugin: the lowest score of all nodes is white, the highest is dark. A plugin that gave every node 0
+    has no column.
     """
     plugins = [(one, Shades(one.weighted.values())) for one in scored(decision) if any(one.weighted.values())]
     headings = [Heading("Node"), Heading("Total", right=True), *(_heading(one) for one, _ in plugins)]
@@ -94,7 +94,7 @@ def heat_map(decision: Decision, nodes: Sequence[str] | None = None) -> Markup:
 
 
 def rejection_table(decision: Decision, most: int | None = None, obstacles: Obstacles = NO_OBSTACLES) -> Markup:
-    """The rejected nodes by plugin and reasons, and what is in the way; of many, the first `most` are named."""
+    """The rejected nodes by plugin and reasons, and the obstacles; at most `most` nodes are named."""
     rows = []
     for group in rejections(decision):
         nodes = listed(group.nodes, len(group.nodes) if most is None else most)
@@ -104,13 +104,13 @@ def rejection_table(decision: Decision, most: int | None = None, obstacles: Obst
 
 
 class Shades:
-    """How dark a cell is says where its number stands among all."""
+    """The shade of a cell, by the position of its number between the lowest and the highest."""
 
     def __init__(self, numbers: Collection[int]) -> None:
         self._low, self._high = min(numbers, default=0), max(numbers, default=0)
 
     def style(self, number: int) -> str:
-        """The style of a cell; none if all numbers are alike."""
+        """The style of a cell; empty if all numbers are equal."""
         if self._low == self._high:
             return ""
         depth = (number - self._low) / (self._high - self._low)
@@ -157,7 +157,7 @@ def simulation_html(simulation: Simulation) -> str:
 
 
 def workload_table(simulation: Simulation, most: int | None = None) -> Markup:
-    """Where the pods of each workload go; of many nodes the first `most` are named."""
+    """Where the pods of each workload go; at most `most` nodes are named."""
     groups: dict[tuple[str, str], list[Placement]] = {}
     for each in simulation.placements:
         groups.setdefault((each.pod.namespace, each.workload), []).append(each)
@@ -171,7 +171,7 @@ def workload_table(simulation: Simulation, most: int | None = None) -> Markup:
 
 
 def pending_table(simulation: Simulation, most: int | None = None) -> Markup:
-    """Why pods stay pending; of many with the same reason the first `most` are named."""
+    """Why pods stay pending; at most `most` pods with the same reason are named."""
     groups: dict[str, list[str]] = {}
     for each in simulation.pending:
         groups.setdefault(each.message, []).append(each.pod.key)

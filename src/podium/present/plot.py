@@ -1,4 +1,4 @@
-"""Pictures: a simulated stretch of time, and a sweep's bars with whiskers for the spread over seeds."""
+"""Plots: the samples of a timeline, and a sweep's bars with whiskers for the spread over seeds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Panel(NamedTuple):
     title: str
     lines: Sequence[Curve]
     is_share: bool = False
-    """Whether the values are shares, shown as percentages with 100 % in sight."""
+    """Whether the values are shares, shown as percentages on an axis up to 100 %."""
 
 
 def write_plot(result: TimelineResult, path: str) -> None:
@@ -113,7 +113,7 @@ def _panel(panel: Panel, samples: Sequence[Sample], top: int) -> list[str]:
 
 
 def _ceiling(highest: float, is_share: bool) -> float:
-    """A round number that everything fits under."""
+    """A round number above all values."""
     if is_share:
         return max(1.0, math.ceil(highest * 4) / 4)
     magnitude: int = 10 ** math.floor(math.log10(max(highest, 1)))
@@ -161,10 +161,10 @@ BAR_COLOURS = ("#9aa5b1", "#d9782d", "#3a8f4d", "#7a5fa8", "#1f6fb4", "#b03a48",
 
 
 def sweep_plot(result: SweepResult) -> str:
-    """The picture as SVG: a cluster of bars per value of all axes but the last two, a colour per value of one axis.
+    """The plot as SVG: a cluster of bars per value of all axes but the last two, a colour per value of one axis.
 
-    The axis that has colours is the one with the fewest values, more than one and no more than there are colours;
-    the others share the horizontal axis. Seeds are the whiskers: one standard deviation up and down.
+    The axis with colours is the one with the fewest values, more than one and no more than there are colours; the
+    others share the horizontal axis. Seeds are the whiskers: one standard deviation up and down.
     """
     groups = [group for group in result.groups if not math.isnan(group.spread(result.goal.measure).mean)]
     coloured = _coloured(result, groups)
@@ -179,7 +179,7 @@ def sweep_plot(result: SweepResult) -> str:
 
 
 def _coloured(result: SweepResult, groups: Sequence[Group]) -> str:
-    """The axis whose values get a colour each; "" if there is none that suits."""
+    """The axis whose values get a colour each; "" if no axis is suitable."""
     numbers = {name: len({group.point[name] for group in groups}) for name in result.searched}
     suiting = [name for name, number in numbers.items() if 1 < number <= len(BAR_COLOURS)]
     return min(suiting, key=numbers.__getitem__, default="")
@@ -231,7 +231,7 @@ def _bar(begin: float, number: int, spread: Spread, y: Callable[[float], float],
 
 
 def _range(spreads: Sequence[Spread]) -> tuple[float, float]:
-    """Round numbers that all bars fit between; from 0 unless all values are close together."""
+    """Round numbers that contain all bars; from 0 unless all values are close together."""
     lowest = min(spread.mean - spread.deviation for spread in spreads)
     highest = max(spread.mean + spread.deviation for spread in spreads)
     if lowest > 0 and highest < 2 * lowest:

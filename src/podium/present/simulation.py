@@ -1,4 +1,4 @@
-"""A simulation, at once, rolled out step by step or over time: in words and tables, as a document, as CSV."""
+"""Renders a simulation, at once, rolled out step by step or over time: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from podium.wording import counted, joined, listed
 
 
 class WorkloadPlacement(NamedTuple):
-    """The pods of one workload: how many there were, and how many went to each node."""
+    """The pods of one workload: their number, and how many went to each node."""
 
     namespace: str
     name: str
@@ -55,7 +55,7 @@ def workloads(simulation: Simulation) -> list[WorkloadPlacement]:
 
 
 def resources(usage: Usage) -> list[str]:
-    """The resources worth showing: cpu, memory and pods, and what else nodes offer and pods ask for."""
+    """The resources to show: cpu, memory, pods, and others that nodes offer and pods request."""
     others = {name for amounts in usage for name, number in amounts.items() if number}
     if not usage.before.get(EPHEMERAL_STORAGE) and not usage.after.get(EPHEMERAL_STORAGE):
         others.discard(EPHEMERAL_STORAGE)
@@ -66,9 +66,9 @@ def resources(usage: Usage) -> list[str]:
 
 
 def to_lines(simulation: Simulation, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """How many fit, then placements by workload, what stays pending and why, and how full the nodes get.
+    """How many pods fit, then placements by workload, pending pods with their reasons, and how full the nodes get.
 
-    Of many workloads and nodes ten are shown, or `everything`.
+    At most ten workloads and nodes are shown, unless `everything`.
     """
     if not simulation.placements:
         return [Line("Nothing is pending: no pod of the input waits for a node.", "green")]
@@ -98,7 +98,7 @@ def _summary(simulation: Simulation) -> Line:
 
 
 def _workload_lines(found: Sequence[WorkloadPlacement], width: int, everything: bool) -> list[Line]:
-    # What does not fit comes first; the sort is stable.
+    # Workloads that do not fit come first; the sort is stable.
     found = sorted(found, key=lambda workload: workload.placed == workload.pods)
     shown = found if everything else found[:TOP]
     names = [f"{workload.namespace} {workload.name}" for workload in shown]
@@ -123,7 +123,7 @@ def _workload_lines(found: Sequence[WorkloadPlacement], width: int, everything: 
 
 
 def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list[Line]:
-    """The pods that fit nowhere, those with the same reasons together."""
+    """The pods that fit nowhere; those with the same reasons together."""
     if simulation.fits:
         return []
     groups: dict[str, list[str]] = {}
@@ -141,7 +141,7 @@ def _pending_lines(simulation: Simulation, width: int, everything: bool) -> list
 
 
 def _claim_lines(claims: Sequence[PlacedClaim], width: int, everything: bool) -> list[Line]:
-    """The volume each claim gets; those that had one before come last."""
+    """The volume of each claim; claims that had one before come last."""
     if not claims:
         return []
     claims = sorted(claims, key=lambda claim: claim.outcome == "bound")
@@ -183,7 +183,7 @@ def _total_lines(usage: Usage) -> list[Line]:
 
 
 def _node_lines(simulation: Simulation, width: int, everything: bool) -> list[Line]:
-    """How full each node gets: those with most new pods first."""
+    """How full each node gets: nodes with the most new pods first."""
     new = Counter(placement.node for placement in simulation.placed)
     order = sorted(simulation.nodes, key=lambda node: (-new[node], node))
     shown = order if everything else order[:TOP]
@@ -223,7 +223,7 @@ def to_document(
 ) -> dict[str, Any]:
     """The simulation as plain data, of kind Simulation; amounts are in milli-cpu, bytes or units.
 
-    `changes` are what led to it, and `steps` the way there, if it was rolled out.
+    `changes` are the changes of later files, and `steps` those of the rollout, if there was one.
     """
     new = Counter(placement.node for placement in simulation.placed)
     return {
@@ -309,10 +309,10 @@ def change_lines(
     width: int = WIDTH,
     everything: bool = False,
 ) -> list[Line]:
-    """What changes, which pods that replaces, where the new ones go, and the steps.
+    """The changed objects, the pods they replace, where the new pods go, and the steps.
 
-    Of many objects and steps ten are shown, or `everything`. Where nothing changes, that is said if a later file
-    repeats objects, of which `unchanged` is the number.
+    At most ten objects and steps are shown, unless `everything`. If nothing changes, that is reported if a later file
+    repeats objects; `unchanged` is their number.
     """
     if not changes:
         repeated = f"{counted(unchanged, 'object')} as {'it is' if unchanged == 1 else 'they are'}"
@@ -353,7 +353,7 @@ def _style(change: ChangedObject) -> str:
 
 
 def _by_message(change: ChangedObject) -> dict[str, list[str]]:
-    """The pods that stay pending, those with the same reasons together."""
+    """The pending pods; those with the same reasons together."""
     groups: dict[str, list[str]] = {}
     for pod, message in (change.messages or {}).items():
         groups.setdefault(message, []).append(pod)
@@ -361,7 +361,7 @@ def _by_message(change: ChangedObject) -> dict[str, list[str]]:
 
 
 def outcome(change: ChangedObject) -> str:
-    """What becomes of a workload's pods; empty for what has none."""
+    """What happens to a workload's pods; empty for an object without pods."""
     if change.new is None:
         return ""
     counts = ((change.replaced, "replaced"), (change.added, "added"), (change.removed, "removed"))
@@ -399,7 +399,9 @@ def _step_lines(steps: Sequence[RolloutStep], width: int, everything: bool) -> l
 
 
 def changes_document(changes: Sequence[ChangedObject], steps: Sequence[RolloutStep] | None) -> dict[str, Any]:
-    """What a Simulation has besides where pods go: `changes`, and `rollout` where it was asked for, else null."""
+    """The additional fields of a Simulation document: `changes`, and `rollout`, which is null unless it was
+    asked for.
+    """
     rollout = None
     if steps is not None:
         complete = not any(change.stuck for change in changes)
@@ -409,11 +411,11 @@ def changes_document(changes: Sequence[ChangedObject], steps: Sequence[RolloutSt
 
 MOST_UNPLACED = 10
 ALWAYS_SHOWN = (CPU, MEMORY, PODS)
-"""Resources whose use is told even if nothing asks for them."""
+"""The resources whose use is shown even if nothing requests them."""
 
 
 def timeline_lines(result: TimelineResult, *, width: int = WIDTH) -> list[Line]:
-    """What came of the pods, how long they waited, and how full the cluster was."""
+    """What happened to the pods, how long they waited, and how full the cluster was."""
     bound = [life for life in result.lives if life.bound is not None]
     lines = [
         Line(
@@ -429,7 +431,7 @@ def timeline_lines(result: TimelineResult, *, width: int = WIDTH) -> list[Line]:
 
 
 def _within(width: int, line: Line) -> list[Line]:
-    """The line in as many as it takes, the following ones further in."""
+    """The line, broken into as many lines as needed; the following ones are indented."""
     text = line.text.lstrip()
     indent = line.text.removesuffix(text)
     return wrapped(text, width, first=indent, then=indent + "    ", style=line.style)
@@ -461,7 +463,7 @@ def _happened(result: TimelineResult) -> list[Line]:
 
 
 def _scaling(result: TimelineResult) -> list[Line]:
-    """What an autoscaler came to, if there was one."""
+    """The results of an autoscaler, if there was one."""
     if result.scaling is None:
         return []
     total = result.scaling

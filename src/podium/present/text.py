@@ -1,4 +1,4 @@
-"""Laying out plain text: wrapped sentences, lists of names, aligned tables. Nothing here is wider than asked for."""
+"""Lays out plain text: wrapped sentences, lists of names, aligned tables. No line is wider than asked for."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def amount(resource: str, number: int) -> str:
 
 
 def share(number: int, of: int) -> str:
-    """`37%`; nothing can be a share of nothing."""
+    """A percentage, `37%`; empty if `of` is 0."""
     return f"{number / of:.0%}" if of else "-"
 
 
@@ -60,17 +60,17 @@ def _short(number: float) -> str:
 
 GAP = "  "
 UNLIMITED = 100_000
-"""As many columns as any line takes."""
+"""More columns than any line needs."""
 LEAST_TEXT = 24
-"""How many columns text beside a table gets."""
+"""The minimum number of columns for text next to a table."""
 
 
 class NodeDomain:
-    """The ending that all node names share, such as .eu-central-1.compute.internal, which text leaves out."""
+    """The suffix that all node names share, for example .eu-central-1.compute.internal; text leaves it out."""
 
     def __init__(self, domain: str) -> None:
         self.domain, self.was_left_out = domain, False
-        # Not where a value is written that somebody may copy: kubernetes.io/hostname=NAME.
+        # Not in values that a user may copy: kubernetes.io/hostname=NAME.
         self._names = re.compile(rf"(?<![\w.=-])([\w-][\w.-]*?){re.escape(domain)}(?![\w-]|\.\w)")
 
     def without(self, text: str) -> str:
@@ -86,20 +86,20 @@ _DOMAIN: ContextVar[NodeDomain | None] = ContextVar("node domain", default=None)
 
 
 def without_domain(text: str) -> str:
-    """The text with node names as short as `leaving_out` wants them."""
+    """The text with node names shortened as set by `leaving_out`."""
     left_out = _DOMAIN.get()
     return text if left_out is None else left_out.without(text)
 
 
 def about_domain() -> str:
-    """What was left out of node names so far, in a sentence; empty if nothing was."""
+    """A sentence about the suffix that was left out of node names so far; empty if none was."""
     left_out = _DOMAIN.get()
     return f"Nodes are named without {left_out.domain}" if left_out is not None and left_out.was_left_out else ""
 
 
 @contextmanager
 def leaving_out(domain: str) -> Iterator[NodeDomain]:
-    """Leave the ending of node names out of everything that is laid out in the block."""
+    """Leave the suffix of node names out of all text that is laid out in the block."""
     left_out = NodeDomain(domain)
     token = _DOMAIN.set(left_out)
     try:
@@ -109,7 +109,7 @@ def leaving_out(domain: str) -> Iterator[NodeDomain]:
 
 
 def common_domain(names: Sequence[str]) -> str:
-    """The ending that all names share, from a dot on, if there are several; of each name something is left."""
+    """The suffix that all names share, from a dot on, if there are several names and none would become empty."""
     if len(names) < 2:
         return ""
     backwards = zip(*(name.split(".")[:0:-1] for name in names), strict=False)
@@ -118,7 +118,7 @@ def common_domain(names: Sequence[str]) -> str:
 
 
 class Line(NamedTuple):
-    """A line of text, and how a terminal that can do so shows it: `bold`, `green`, `red`, `dim` or nothing."""
+    """A line of text, and its style on a terminal: `bold`, `green`, `red`, `dim` or empty."""
 
     text: str
     style: str = ""
@@ -129,7 +129,7 @@ def wrapped(text: str, width: int, *, first: str = "", then: str = "", style: st
     text = _unbroken(without_domain(text))
     words = text.split(" ")
     if first.strip() and words and len(first) + len(words[0]) > width:
-        # No room is left beside the beginning.
+        # There is no room left after the beginning.
         return [Line(first.rstrip(), style), *wrapped(text, width, first=then, then=then, style=style)]
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False, break_long_words=False
@@ -142,12 +142,12 @@ _TIMES = re.compile(r" (?=x\d)")
 
 
 def _unbroken(text: str) -> str:
-    """The text with no break between a name and how often it is there: `n1 x3`."""
+    """The text without a line break between a name and its count: `n1 x3`."""
     return _TIMES.sub(_HARD_SPACE, text)
 
 
 class Column(NamedTuple):
-    """A column of a table: its title and one cell per row; numbers stand to the right."""
+    """A column of a table: its title and one cell per row; numbers are right-aligned."""
 
     title: str
     cells: Sequence[str]
@@ -155,7 +155,7 @@ class Column(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The title and the cells, as they are shown: a name from the input may have a line break in it."""
+        """The title and the cells as shown: a line break in a name of the input is replaced."""
         return [without_domain(text).replace("\n", " ") for text in (self.title, *self.cells)]
 
     @property
@@ -166,7 +166,7 @@ class Column(NamedTuple):
 def table(columns: Sequence[Column], width: int = UNLIMITED) -> list[str]:
     """The title and then each row, columns aligned.
 
-    A row whose names leave no room for its other cells has several lines: such a name stands on a line of its own.
+    A row whose names leave no room for its other cells takes several lines: the long name gets a line of its own.
     """
     widths = _widths(columns, width)
     rows = zip(*(column.texts for column in columns), strict=True)
@@ -174,12 +174,12 @@ def table(columns: Sequence[Column], width: int = UNLIMITED) -> list[str]:
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """How wide each column is: as its cells; columns of names, the widest first, give way where there is no room."""
+    """The width of each column: that of its cells. If there is no room, columns of names shrink, the widest first."""
     widths = [column.width for column in columns]
     lengths = [[] if column.right else sorted({len(text) for text in column.texts}) for column in columns]
     over = sum(widths) + len(GAP) * (len(widths) - 1) - width
     while over > 0:
-        # The widest leaves out its longest name, but never its title.
+        # The widest column ignores its longest name, but never its title.
         giving = [place for place, column in enumerate(columns) if lengths[place][-1:] > [len(column.title)]]
         if not giving:
             break
@@ -211,7 +211,7 @@ def table_with_text(
     styles: Sequence[str] = (),
     remarks: Sequence[str] = (),
 ) -> list[Line]:
-    """A table whose last column is text that is wrapped; a row may have a remark, which stands below its text."""
+    """A table whose last column is wrapped text; a row may have a remark, which is shown below its text."""
     words = [len(word) for text in (title, *texts) for word in _unbroken(without_domain(text)).split(" ")]
     room = width - min(max(LEAST_TEXT, *words), width // 2) - len(GAP)
     indent = sum(_widths(columns, room)) + len(GAP) * len(columns)
@@ -228,7 +228,7 @@ def table_with_text(
 
 
 def fitting(fixed: Sequence[Column], others: Sequence[Column], width: int) -> list[list[Column]]:
-    """The columns in as many tables as it takes for each to fit; every one starts with the fixed columns."""
+    """The columns, split into as many tables as needed for each to fit; every table starts with the fixed columns."""
     room = width - sum(wide + len(GAP) for wide in _widths(fixed, width // 2))
     tables: list[list[Column]] = [[]]
     left = room
@@ -242,5 +242,5 @@ def fitting(fixed: Sequence[Column], others: Sequence[Column], width: int) -> li
 
 
 def styled(rows: Iterable[str], styles: Iterable[str]) -> list[Line]:
-    """Each row of a table, which may have several lines, in its style."""
+    """The lines of each row of a table, in the row's style."""
     return [Line(text, style) for row, style in zip(rows, styles, strict=True) for text in row.split("\n")]

@@ -1,4 +1,4 @@
-"""Configurations that were searched for, by `tune` or by a sweep: in words and tables, as a document, as CSV."""
+"""Renders the results of `tune` and of sweeps: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FEWEST_NODES = "fewest-nodes"
 def to_lines(
     tuning: Tuning | TimelineTuning, *, out: str | None = None, width: int = WIDTH, everything: bool = False
 ) -> list[Line]:
-    """What was found, which settings it changes, which pods move and what it is good for.
+    """The result, the settings it changes, the pods that move, and the measures that improve.
 
-    Of many pods ten are shown, or `everything`. `out` is where the configuration was written.
+    At most ten pods are shown, unless `everything`. `out` is where the configuration was written.
     """
     lines = [line for text in words(tuning) for line in wrapped(text, width)]
     lines[0] = lines[0]._replace(style="green" if tuning.improves else "red")
@@ -41,7 +41,7 @@ def to_lines(
 
 
 def words(tuning: Tuning | TimelineTuning) -> Iterator[str]:
-    """What was found, in sentences."""
+    """The result in sentences."""
     today, best, tried = tuning.today, tuning.best, counted(len(tuning.trials) - 1, "configuration")
     if not tuning.improves:
         yield f"None of {tried} is better than today's, by {tuning.objective}: {number(today.value)}."
@@ -81,12 +81,12 @@ def _pending(trial: Trial) -> str:
 
 
 def number(value: float) -> str:
-    """A value of an objective, with as many digits as say something."""
+    """A value of an objective, with its significant digits only."""
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
 
 
 def settings(tuning: Tuning | TimelineTuning) -> list[tuple[str, str, str]]:
-    """What was searched, as it is today, and as it was found."""
+    """The searched settings: name, today's value, best value."""
     before, after = tuning.today.settings, tuning.best.settings
     rows = [
         (f"weight of {plugin}", str(weight), str(after.weights[plugin]))
@@ -134,7 +134,7 @@ def _row(trial: Trial, plugins: list[str]) -> tuple[Any, ...]:
 
 
 MOST_LINES = 20
-"""Of more points, the best are shown."""
+"""The maximum number of points shown, the best first."""
 
 
 def sweep_lines(result: SweepResult, folder: str) -> list[Line]:
@@ -175,7 +175,7 @@ def _runs(group: Group) -> str:
 
 
 def measured(value: float) -> str:
-    """A value of a measure, with as many digits as say something."""
+    """A value of a measure, with its significant digits only."""
     if math.isnan(value):
         return "-"
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}" if abs(value) < 1 else f"{value:,.2f}"

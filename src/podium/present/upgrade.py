@@ -1,4 +1,4 @@
-"""The releases Podium can be, and what changes with another one: in words and tables, as a document, as CSV."""
+"""Renders the supported releases, and what an upgrade changes: as text and tables, as a document, as CSV."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SAID = {
     ChangeKind.FITS: ("fits now", "fit now"),
     ChangeKind.MOVES: ("would go elsewhere", "would go elsewhere"),
 }
-"""What the summary says of one pod, and of several."""
+"""The words of the summary for one pod, and for several."""
 
 
 def to_lines(upgrade: Upgrade, *, width: int = WIDTH, everything: bool = False) -> list[Line]:
-    """How many pods change and why, what of the configuration does, and the pods by cause, workload and node pool.
+    """How many pods change and why, what changes in the configuration, and the pods by cause, workload and node pool.
 
-    Of many pods and workloads ten are shown, or `everything`.
+    At most ten pods and workloads are shown, unless `everything`.
     """
     lines = list(summary(upgrade, width))
     lines += _configuration_lines(upgrade, width)
@@ -85,11 +85,11 @@ def _cause_lines(upgrade: Upgrade, width: int) -> Iterator[Line]:
 
 
 KINDS = {"Elsewhere": ChangeKind.MOVES, "Unfit": ChangeKind.UNFIT, "Fit now": ChangeKind.FITS}
-"""What a pod's change is called above a column."""
+"""The heading for each kind of change."""
 
 
 def counts_by_kind(groups: Sequence[ChangeGroup]) -> dict[str, list[str]]:
-    """How many pods of each group change in which way; ways in which none does are left out."""
+    """The number of pods of each group by kind of change; kinds without pods are left out."""
     kinds = {title: kind for title, kind in KINDS.items() if any(group.counts.get(kind) for group in groups)}
     return {title: [f"{group.counts.get(kind, 0):,}" for group in groups] for title, kind in kinds.items()}
 
@@ -140,7 +140,7 @@ def _message_lines(upgrade: Upgrade, pods: Sequence[Changed], width: int) -> Ite
 
 
 def places(nodes: Sequence[str]) -> str:
-    """`a`, or `a or 2 more` where several are as good; `-` for nowhere."""
+    """`a`, or `a or 2 more` if several nodes are equally good; `-` for nowhere."""
     if not nodes:
         return "-"
     return nodes[0] if len(nodes) == 1 else f"{nodes[0]} or {len(nodes) - 1:,} more"
@@ -151,7 +151,7 @@ def to_document(upgrade: Upgrade) -> dict[str, Any]:
 
 
 def to_rows(upgrade: Upgrade) -> str:
-    """A row per pod that changes."""
+    """One row per pod that changes."""
     rows = [
         (
             *(pod.pod, pod.workload, pod.pool, pod.kind.value, pod.runs_on or ""),
@@ -176,7 +176,7 @@ RECORDED = {
     "v1.36": 7_685,
     "v1.37": 8_154,
 }
-"""On how many recorded decisions of the real release Podium agrees: all there are."""
+"""The number of recorded decisions of the real release, on all of which Podium agrees."""
 
 
 class ListedRelease(NamedTuple):
@@ -200,7 +200,7 @@ def listed_releases(release: str | None = None) -> list[ListedRelease]:
 
 
 def release_lines(release: str | None = None, *, width: int = WIDTH) -> list[Line]:
-    """The releases, and under each what it brought; of one release also its feature gates."""
+    """The releases with their changes; for a single release, also its feature gates."""
     found = listed_releases(release)
     columns = [
         Column("RELEASE", [each.name for each in found], right=False),
@@ -264,7 +264,7 @@ def _gates(release: str) -> dict[str, Any]:
 
 
 def release_rows(release: str | None = None) -> str:
-    """A row per difference."""
+    """One row per difference."""
     rows = [
         (each.name, one.area, one.name, one.sentence) for each in listed_releases(release) for one in each.differences
     ]

@@ -1,4 +1,4 @@
-"""v1.8 and v1.14: the predicates and priorities they have, and how a Policy or a provider selects them."""
+"""v1.8 and v1.14: their predicates and priorities, and how a Policy or a provider selects them."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _named(plugins: Iterable[type[Plugin]], rules: Rules) -> dict[str, type[Plug
 
 
 def v1_8_catalog(gates: Mapping[str, bool]) -> Catalog:
-    """v1.8: feature gates come too late to change what is registered."""
+    """The catalog of v1.8; its feature gates are read too late to change what is registered."""
     return Catalog(
         rules=V1_8,
         predicates=_named((*_PREDICATES, NoVolumeNodeConflict), V1_8),
@@ -151,7 +151,7 @@ def v1_8_catalog(gates: Mapping[str, bool]) -> Catalog:
 
 
 def v1_14_catalog(gates: Mapping[str, bool]) -> Catalog:
-    """v1.14: with TaintNodesByCondition, which is on by default, taints speak for the conditions of nodes."""
+    """The catalog of v1.14; with TaintNodesByCondition, on by default, taints replace the conditions of nodes."""
     added = (MaxCSIVolumeCount, MaxCinderVolumeCount, CheckVolumeBinding, CheckNodePIDPressure, CheckNodeUnschedulable)
     predicates = _named((*_PREDICATES, *added), V1_14)
     priorities = _named((*_PRIORITIES, RequestedToCapacityRatioPriority), V1_14)
@@ -186,23 +186,25 @@ _VALID_NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
 @dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """The predicates and priorities of a release, as they are with some feature gates."""
+    """The predicates and priorities of a release with some feature gates."""
 
     rules: Rules
     predicates: Mapping[str, type[Plugin]]
     priorities: Mapping[str, type[Plugin]]
     mandatory: frozenset[str]
-    """Predicates that run whatever the configuration says."""
+    """Predicates that always run, whatever the configuration says."""
     default_predicates: frozenset[str]
     default_priorities: Mapping[str, int]
     order: tuple[str, ...] | None = None
-    """The order predicates run in, where those that are not in it do not run at all; None for by name."""
+    """The order in which predicates run; predicates that are not in it do not run at all. None for the order of
+    names.
+    """
     lists_default_to_provider: bool = True
-    """A Policy that lists no predicates, or no priorities, means those of the default provider."""
+    """Whether a Policy that lists no predicates, or no priorities, means those of the default provider."""
     checks_claims_first: bool = True
-    """Pods whose claims are missing fail before any predicate."""
+    """Whether pods with missing claims fail before any predicate runs."""
     every_extender_has_weight: bool = False
-    """Even an extender that does not prioritize needs a positive weight."""
+    """Whether even an extender that does not prioritize needs a positive weight."""
 
 
 @dataclass(slots=True)
@@ -218,7 +220,7 @@ class _Choice:
 def configure(
     catalog: Catalog, behaviour: ReleaseBehaviour, policy: Policy | None, options: Options, own: Registry
 ) -> Setup:
-    """What a scheduler runs with that is given a Policy, or else only the name of a provider."""
+    """Set up a scheduler that is given a Policy, or only the name of a provider."""
     if policy is not None and (problems := _policy_problems(catalog, policy)):
         raise ConfigError(problems)
     choice = _choose(catalog, policy, options, own)
@@ -274,7 +276,7 @@ def _choose(catalog: Catalog, policy: Policy | None, options: Options, own: Regi
 
 
 def _choose_listed(choice: _Choice, catalog: Catalog, policy: Policy, own: Registry) -> None:
-    """The predicates and priorities that a Policy lists; the default provider's for a list that it leaves out."""
+    """Choose the predicates and priorities that a Policy lists; for a missing list, the default provider's."""
     of_provider = catalog.lists_default_to_provider
     predicates, priorities = policy.predicates or (), policy.priorities or ()
     known = {*catalog.predicates, *serving(FilterPlugin, own)}
@@ -292,7 +294,7 @@ def _choose_listed(choice: _Choice, catalog: Catalog, policy: Policy, own: Regis
 
 
 def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: set[str], rules: Rules) -> None:
-    """Make the plugin of a predicate or priority that has an argument; refuse one without that nobody knows."""
+    """Create the plugin of a predicate or priority with an argument; refuse an unknown one without an argument."""
     is_predicate = isinstance(one, PredicatePolicy)
     check_arguments(one, "predicate" if is_predicate else "priority")
     if one.has_argument:
@@ -307,7 +309,7 @@ def _choose_one(choice: _Choice, one: PredicatePolicy | PriorityPolicy, known: s
 
 
 def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin], object]:
-    """The predicate that an argument asks for, under a name of the user's."""
+    """The predicate for an argument, under the user's name for it."""
     if predicate.service_affinity is not None:
         affinity = ServiceAffinityArgs(affinity_labels=predicate.service_affinity)
         return of_release(CheckServiceAffinity, rules, predicate.name), affinity
@@ -318,7 +320,7 @@ def _predicate_of(predicate: PredicatePolicy, rules: Rules) -> tuple[type[Plugin
 
 
 def _priority_of(priority: PriorityPolicy, rules: Rules) -> tuple[type[Plugin], object]:
-    """The priority that an argument asks for, under a name of the user's."""
+    """The priority for an argument, under the user's name for it."""
     if priority.service_anti_affinity is not None:
         spread = ServiceAffinityArgs(anti_affinity_labels_preference=(priority.service_anti_affinity,))
         return of_release(ServiceAntiAffinity, rules, priority.name), spread
@@ -353,7 +355,7 @@ def _check_total(priorities: Mapping[str, int]) -> None:
 def _add_arguments(
     choice: _Choice, catalog: Catalog, options: Options, hard_weight: int, extenders: tuple[ExtenderConfig, ...]
 ) -> None:
-    """The arguments that do not come from the predicate or priority itself."""
+    """Add the arguments that do not come from the predicate or priority itself."""
     limits = VolumeLimitArgs.from_environment(options.env)
     fit = FitArgs(ignored_resources=frozenset(ignored_resources(extenders)))
     local = LocalVolumeArgs(enabled=options.feature_gates.get("PersistentLocalVolumes", False))
@@ -425,7 +427,7 @@ class MapPriority(ScorePlugin):
 
 
 class MapReducePriority(MapPriority):
-    """Scores one node at a time in any unit, and then brings the scores of all feasible nodes to 0..10.
+    """Scores one node at a time in any unit, and then scales the scores of all feasible nodes to 0..10.
 
     Define `map` and `reduce`; `reduce` returns the nodes it was given, in any order, with their new scores.
     """
@@ -440,7 +442,7 @@ class MapReducePriority(MapPriority):
 
 
 class FunctionPriority(ScorePlugin):
-    """Scores all feasible nodes at once. Define `function`, which returns a score for each of them."""
+    """Scores all feasible nodes at once. Define `function`, which returns one score per node."""
 
     def function(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[HostPriority]:
         raise NotImplementedError(f"{type(self).__name__} must define function")

@@ -1,4 +1,4 @@
-"""v1.18: its plugins and their arguments, how they are set up per extension point, and the configuration v1alpha2."""
+"""v1.18: its plugins and their arguments, their setup per extension point, and the configuration v1alpha2."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ from podium.releases.rules import V1_18, of_release
 
 
 class FirstInFirstOut(QueueSortPlugin):
-    """The pod that has waited longest first."""
+    """Orders the queue by waiting time, longest first."""
 
     name = "FirstInFirstOut"
 
@@ -80,7 +80,7 @@ class FirstInFirstOut(QueueSortPlugin):
 
 
 def read_args(plugin: str, document: object, problems: PolicyProblems) -> object:
-    """The arguments of a plugin, or None where it takes none; reports what keeps the plugin from being made."""
+    """The arguments of a plugin, or None if it takes none; reports what prevents the plugin from being created."""
     reader = _READERS.get(plugin)
     if reader is None:
         if document:
@@ -118,7 +118,7 @@ def _node_label(fields: Fields, problems: PolicyProblems) -> NodeLabelArgs:
 
 
 def check_labels(args: NodeLabelArgs, problems: Problems) -> None:
-    """No label can be wanted and unwanted."""
+    """Check that no label is both required and forbidden."""
     pairs = (args.present_labels, args.absent_labels), (args.present_labels_preference, args.absent_labels_preference)
     for present, absent in pairs:
         for label in sorted(set(present) & set(absent)):
@@ -178,15 +178,15 @@ _READERS: dict[str, Callable[[Fields, PolicyProblems], object]] = {
 
 
 class NodeAffinity(MatchNodeSelector, NodeAffinityPriority):
-    """Reject nodes that the pod's selector or required affinity excludes; prefer those its preferences like."""
+    """Reject nodes that the pod's selector or required affinity excludes; prefer nodes that meet its preferences."""
 
 
 class NodeLabel(CheckNodeLabelPresence, NodeLabelPriority):
-    """Reject, and like, nodes for labels they have or lack."""
+    """Reject, or prefer, nodes for labels they have or lack."""
 
 
 class TaintToleration(PodToleratesNodeTaints, TaintTolerationPriority):
-    """Reject nodes with a taint the pod does not tolerate; prefer those with fewer PreferNoSchedule ones."""
+    """Reject nodes with a taint that the pod does not tolerate; prefer nodes with fewer PreferNoSchedule taints."""
 
 
 _NAMES: dict[str, type[Plugin]] = {
@@ -222,7 +222,7 @@ _NAMES: dict[str, type[Plugin]] = {
 _OTHERS: tuple[type[Plugin], ...] = (DefaultBinder, PodPassesBasicChecks, PrioritySort)
 
 PLUGINS = Registry((*(of_release(plugin, V1_18, name) for name, plugin in _NAMES.items()), *_OTHERS))
-"""Every plugin of v1.18 that decides anything."""
+"""Every plugin of v1.18 that affects decisions."""
 
 POINTS: dict[str, frozenset[str]] = {
     **{
@@ -240,7 +240,7 @@ POINTS: dict[str, frozenset[str]] = {
     "PrioritySort": frozenset(("queueSort",)),
     "DefaultBinder": frozenset(("bind",)),
 }
-"""The extension points the release's plugins serve, apart from scoring."""
+"""The extension points of the release's plugins, except scoring."""
 
 PRE_SCORED = (
     *("DefaultPodTopologySpread", "InterPodAffinity", "NodeResourceLimits", "PodTopologySpread", "TaintToleration"),
@@ -268,7 +268,7 @@ EnabledPlugins = dict[str, list[PluginRef]]
 
 @dataclass(slots=True)
 class UnresolvedProfile:
-    """A profile before its plugins are looked up: which are enabled, and what is said about them."""
+    """A profile before its plugins are looked up: which are enabled, and their arguments."""
 
     scheduler_name: str
     plugins: EnabledPlugins
@@ -314,7 +314,7 @@ def default_plugins(options: Options) -> EnabledPlugins:
 
 
 def configure_v1alpha2(document: object, behaviour: ReleaseBehaviour, options: Options, own: Registry) -> Setup:
-    """What a scheduler runs with that is given a KubeSchedulerConfiguration v1alpha2, or nothing."""
+    """Set up a scheduler that is given a KubeSchedulerConfiguration v1alpha2, or nothing."""
     problems, values = PolicyProblems(V1_18, strict=True), Problems()
     given = {"apiVersion": V1ALPHA2, "kind": KIND} if document is None else document
     if not isinstance(given, Mapping) or given.get("kind") != KIND:
@@ -363,7 +363,7 @@ def _read_profiles(items: Sequence[Fields], options: Options) -> list[Unresolved
 
 
 def _read_plugins(fields: Fields, defaults: EnabledPlugins) -> EnabledPlugins:
-    """The default plugins that are not disabled, and after them those that are enabled."""
+    """The default plugins that are not disabled, followed by those that are enabled."""
     merged: EnabledPlugins = {}
     with fields:
         for point in READ_POINTS:
@@ -409,7 +409,7 @@ def set_up(
     *,
     warnings: Sequence[str] = (),
 ) -> Setup:
-    """What a scheduler with these profiles runs with; ConfigError for what keeps a plugin from being made."""
+    """Set up a scheduler with these profiles; ConfigError for what prevents a plugin from being created."""
     ignored = ignored_resources(extenders)
     registry, problems = Registry({**PLUGINS, **own}.values()), PolicyProblems(V1_18, strict=False)
     built, effective = [], {}
@@ -455,7 +455,7 @@ def _check_points(plugins: EnabledPlugins, own: Registry, problems: Problems) ->
 
 
 def _points(name: str, own: Registry) -> frozenset[str] | None:
-    """The extension points a plugin serves in this release; None if there is no such plugin."""
+    """The extension points of a plugin in this release; None if there is no plugin with this name."""
     if name in own:
         return points_of(own[name])
     extra = [point for point, names in (("preScore", PRE_SCORED), ("score", SCORED)) if name in names]
@@ -484,7 +484,9 @@ def _arguments(
 
 
 def _build(profile: UnresolvedProfile, args: dict[str, object]) -> Profile:
-    """The points the engine runs: a plugin of ours may prepare where v1.18's does not, or need not where it does."""
+    """The extension points that the engine runs: our plugins may need PreFilter or PreScore where v1.18's do not, and
+    vice versa.
+    """
     points: dict[str, tuple[PluginRef, ...]] = {point: tuple(refs) for point, refs in profile.plugins.items()}
     points.pop("unreserve", None)
     binding = tuple(PluginRef(ref.name) for ref in profile.plugins["filter"] if ref.name == "VolumeBinding")
@@ -504,7 +506,7 @@ def _is(ref: PluginRef, kind: type[Plugin]) -> bool:
 
 
 def _forbid_unprepared(plugins: EnabledPlugins, registry: Registry) -> None:
-    """Make plugins fail, as they do there, that filter or score without their own PreFilter or PreScore."""
+    """Make plugins fail, as in v1.18, that filter or score without their own PreFilter or PreScore."""
     for point, before, names in (("filter", "preFilter", POINTS), ("score", "preScore", PRE_SCORED)):
         prepared = {ref.name for ref in plugins[before]}
         for ref in plugins[point]:

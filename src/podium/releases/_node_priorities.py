@@ -1,4 +1,4 @@
-"""Priorities about the node itself: labels, taints, images, and the controllers whose pods a node asks to avoid."""
+"""Priorities about the node itself: labels, taints, images, and the controllers whose pods a node wants to avoid."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EqualPriority(OfRelease, ScorePlugin):
 
 
 class NodeAffinityPriority(OfRelease, NormalizesByMax):
-    """Prefer nodes whose labels the pod's preferences like; preferred names and empty preferences count nothing."""
+    """Prefer nodes that meet the pod's preferences; matchFields and empty preferences do not count."""
 
     name = "NodeAffinityPriority"
     title = "NodeAff"
@@ -129,7 +129,9 @@ class ImageLocalityPriority(OfRelease, ScorePlugin):
 
 
 def _scaled(image: str, nodes: Nodes) -> Ints:
-    """The image's size where nodes have it, times the share of nodes that do: not to heat up a few of them."""
+    """The image's size on nodes that have it, times the share of nodes that have it, so as not to overload a
+    few nodes.
+    """
     found = nodes.cluster.images.states.get(normalized_image_name(image))
     if found is None:
         return np.zeros(len(nodes), dtype=np.int64)
@@ -138,7 +140,7 @@ def _scaled(image: str, nodes: Nodes) -> Ints:
 
 
 def _sizes(image: str, nodes: Nodes) -> Ints:
-    """The size each node says an image of exactly this name has."""
+    """The size of the image with exactly this name, as each node reports it."""
     cluster = nodes.cluster
     sizes = np.zeros(cluster.columns.size, dtype=np.int64)
     found = cluster.images.states.get(image)
@@ -166,7 +168,7 @@ class _AvoidPods(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def avoided_controllers(node: Node) -> frozenset[tuple[str, str]]:
-    """Kind and uid of the controllers whose pods the node would rather not have; none if it cannot be read."""
+    """Kind and uid of the controllers whose pods the node wants to avoid; empty if the annotation is invalid."""
     text = node.metadata.annotations.get(PREFER_AVOID_PODS, "")
     try:
         avoided = msgspec.json.decode(text, type=_AvoidPods) if text else _AvoidPods()
@@ -178,7 +180,7 @@ def avoided_controllers(node: Node) -> frozenset[tuple[str, str]]:
 
 
 class NodePreferAvoidPodsPriority(OfRelease, ScorePlugin):
-    """No points for nodes that would rather not have pods of the pod's controller; the best for all others."""
+    """No points for nodes that want to avoid pods of the pod's controller; full points for all others."""
 
     name = "NodePreferAvoidPodsPriority"
     reads = Aspect.LABELS

@@ -77,10 +77,10 @@ class FitArgs:
 
 
 class PodFitsResources(Predicate):
-    """Reject nodes without room for what the pod requests.
+    """Reject nodes without room for the pod's requests.
 
-    A pod that requests anything is held to cpu, memory and ephemeral storage even where it requests none of them: a
-    node that gave away more than it has does not fit.
+    For a pod with any request, cpu, memory and ephemeral storage are all checked, even if it requests none of them: a
+    node that is overcommitted in one of them does not fit.
     """
 
     name = "PodFitsResources"
@@ -116,7 +116,7 @@ class PodFitsResources(Predicate):
 
 
 class HostName(Predicate):
-    """Pass only the node the pod names; pass all when it names none."""
+    """Pass only the node that the pod names; pass all nodes if it names none."""
 
     name = "HostName"
     reads = Aspect.LABELS
@@ -189,7 +189,7 @@ class MatchNodeSelector(Predicate):
 
 
 def _by_labels(pod: Pod) -> NodeMatcher:
-    """The requirements on labels alone; terms after a broken one count as not there."""
+    """The requirements on labels alone; terms after an invalid one are ignored."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     selector = match_labels(pod.spec.node_selector or {}).requirements
     if affinity is None or affinity.required is None:
@@ -229,7 +229,7 @@ class GeneralPredicates(Predicate):
         return {node: [each for found in of_parts for each in found.get(node, ())] for node in rejected.statuses}
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
-        """What may help against each part whose reason was given; every other reason is about resources."""
+        """Fixes for each part whose reason was given; any other reason is about resources."""
         others = {HOST_NAME: HostName, HOST_PORTS: PodFitsHostPorts, NODE_SELECTOR: MatchNodeSelector}
         given = [kind for reason, kind in others.items() if reason.text(self.rules) in rejected.status.reasons]
         if len(given) < len(rejected.status.reasons):
@@ -239,7 +239,7 @@ class GeneralPredicates(Predicate):
 
 
 def _each(nodes: Nodes, judge: Callable[[Node], bool]) -> Mask:
-    """What `judge` says of each node object."""
+    """Evaluate `judge` on each node object."""
     return np.fromiter((judge(node.node) for node in nodes), np.bool_, len(nodes))
 
 
@@ -249,7 +249,7 @@ def _has_other(node: Node, condition: str, good: str) -> bool:
 
 
 def _status_of(node: Node, condition: str) -> str:
-    """The status of a condition; the last one where the node has it twice."""
+    """The status of a condition; if the node has it twice, the last one."""
     return next((found.status for found in reversed(node.status.conditions) if found.type == condition), "")
 
 
@@ -300,14 +300,14 @@ class CheckNodeDiskPressure(_Pressure):
 
 
 class CheckNodePIDPressure(_Pressure):
-    """Reject nodes that run out of process ids."""
+    """Reject nodes that run out of process IDs."""
 
     name = "CheckNodePIDPressure"
     CONDITION, REASON = "PIDPressure", PID_PRESSURE
 
 
 class CheckNodeMemoryPressure(_Pressure):
-    """Reject nodes under memory pressure for pods that request and limit nothing."""
+    """Reject nodes under memory pressure for pods without requests and limits."""
 
     name = "CheckNodeMemoryPressure"
     CONDITION, REASON = "MemoryPressure", MEMORY_PRESSURE
@@ -322,7 +322,7 @@ class CheckNodeMemoryPressure(_Pressure):
 
 
 def is_best_effort(spec: PodSpec) -> bool:
-    """Whether no container asks for, or is limited in, cpu or memory."""
+    """Whether no container requests, or limits, cpu or memory."""
     return not any(
         parse_quantity(amounts.get(name, 0)) > 0
         for container in spec.containers
@@ -332,7 +332,7 @@ def is_best_effort(spec: PodSpec) -> bool:
 
 
 class CheckNodeUnschedulable(Predicate):
-    """Reject cordoned nodes, unless the pod tolerates the taint that goes with it."""
+    """Reject cordoned nodes, unless the pod tolerates the taint of a cordoned node."""
 
     name = "CheckNodeUnschedulable"
     reads = Aspect.TAINTS
@@ -404,7 +404,7 @@ class PodToleratesNodeNoExecuteTaints(PodToleratesNodeTaints):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLabelArgs:
-    """Labels a node must have or lack, and labels it had better have or lack."""
+    """Labels that a node must have or lack, and labels that it should have or lack."""
 
     present_labels: tuple[str, ...] = ()
     absent_labels: tuple[str, ...] = ()
@@ -413,7 +413,7 @@ class NodeLabelArgs:
 
 
 class CheckNodeLabelPresence(_SameForAllPods):
-    """Reject nodes that lack a label they must have, or have one they must lack, whatever its value."""
+    """Reject nodes that lack a required label, or have a forbidden one, whatever its value."""
 
     name = "CheckNodeLabelPresence"
 
@@ -429,7 +429,7 @@ class CheckNodeLabelPresence(_SameForAllPods):
         return [Failure(fails, LABEL_PRESENCE)]
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:
-        """Give the node the labels that it must have, and take away those that it must lack."""
+        """Add the required labels to the node, and remove the forbidden ones."""
         labels = rejected.node_labels
         wanted: dict[str, str | None] = {key: "true" for key in self._labels.present_labels if key not in labels}
         wanted |= {key: None for key in self._labels.absent_labels if key in labels}

@@ -24,18 +24,20 @@ NO_PODS = Matching((Scope(frozenset(), Selector()),))
 
 
 class AnySelector(NamedTuple):
-    """Matches what at least one of some selectors matches; counts stand in for a selector's by having its methods."""
+    """Matches objects that at least one of some selectors matches; it has a selector's methods, so it can be
+    counted by.
+    """
 
     selectors: tuple[Selector, ...]
     requirements: tuple[Requirement, ...] = ()
-    """None that every match must meet."""
+    """Empty: there is no requirement that every match must meet."""
 
     def matches(self, labels: Labels) -> bool:
         return any(selector.matches(labels) for selector in self.selectors)
 
 
 def pod_selectors(pod: Pod, cluster: Cluster, rules: Rules, *, services_only: bool = False) -> list[Selector]:
-    """The selectors of everything that selects the pod by its labels, each once."""
+    """The selectors of everything that selects the pod by its labels, without repetition."""
     selectors = [match_labels(service.spec.selector or {}) for service in pod_services(pod, cluster)]
     if not services_only and pod.metadata.labels:
         selectors += _controller_selectors(pod, cluster)
@@ -45,7 +47,7 @@ def pod_selectors(pod: Pod, cluster: Cluster, rules: Rules, *, services_only: bo
 
 
 def _controller_selectors(pod: Pod, cluster: Cluster) -> Iterator[Selector]:
-    """Selectors of controllers and sets that match the pod; an empty one matches nothing."""
+    """Selectors of controllers and sets that match the pod; an empty selector matches nothing."""
     store, labels = cluster.store, pod.metadata.labels
     compiled = [match_labels(item.spec.selector) for item in store.of(ReplicationController).within(pod.namespace)]
     compiled += _compiled([item.spec.selector for item in store.of(ReplicaSet).within(pod.namespace)])
@@ -54,7 +56,7 @@ def _controller_selectors(pod: Pod, cluster: Cluster) -> Iterator[Selector]:
 
 
 def _compiled(selectors: list[LabelSelector | None]) -> list[Selector]:
-    """The selectors; none at all if one of them is broken, as the listing fails then."""
+    """The compiled selectors; empty if one of them is invalid, as the listing fails then."""
     try:
         return [label_selector(selector) for selector in selectors]
     except SelectorError:
@@ -62,12 +64,12 @@ def _compiled(selectors: list[LabelSelector | None]) -> list[Selector]:
 
 
 def sibling_tally(pod: Pod, selectors: list[Selector], cluster: Cluster, *, match_any: bool) -> Tally:
-    """How many living pods of the namespace match all, or any, of the selectors, per node."""
+    """How many non-terminating pods of the namespace match all, or any, of the selectors, per node."""
     if not selectors:
         return cluster.census.tally(NO_PODS)
     namespace = frozenset((pod.namespace,))
     if match_any and len(selectors) > 1:
-        # The order of alternatives does not matter, so that it must not make a question of its own.
+        # Sorted, since the order of alternatives does not matter and must not create another question.
         either = cast(Selector, AnySelector(tuple(sorted(selectors, key=repr))))
         return cluster.census.tally(Matching((Scope(namespace, either),), terminating=False))
     scopes = tuple(Scope(namespace, selector) for selector in selectors)
@@ -75,21 +77,23 @@ def sibling_tally(pod: Pod, selectors: list[Selector], cluster: Cluster, *, matc
 
 
 def first_service_selector(pod: Pod, cluster: Cluster) -> Selector | None:
-    """The selector of the first service, by name, that selects the pod."""
+    """The selector of the first service, ordered by name, that selects the pod."""
     services: list[Service] = pod_services(pod, cluster)
     return match_labels(services[0].spec.selector or {}) if services else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceAffinityArgs:
-    """Node labels that pods of a service must share, and labels over which they had better be spread."""
+    """Node labels that pods of a service must share, and labels over which they should be spread."""
 
     affinity_labels: tuple[str, ...] = ()
     anti_affinity_labels_preference: tuple[str, ...] = ()
 
 
 class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
-    """Keep the pods of a service on nodes that agree in some labels; prefer nodes whose label value has few of them."""
+    """Keep the pods of a service on nodes with equal values of some labels; prefer nodes whose label value has few of
+    them.
+    """
 
     name = "ServiceAffinity"
 
@@ -100,7 +104,7 @@ class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
     # -- filtering
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult:
-        """Find the label values a node must have: those the pod selects, and those where a sibling runs."""
+        """Find the required label values: those that the pod selects, and those of the nodes where a sibling runs."""
         labels, cluster = self._labels.affinity_labels, nodes.cluster
         selected = pod.spec.node_selector or {}
         wanted = {label: selected[label] for label in labels if label in selected}
@@ -134,7 +138,7 @@ class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
         return nodes.take(sibling_tally(pod, [selector], nodes.cluster, match_any=False).per_row()).copy()
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, nodes: Nodes) -> Ints:
-        """The fewer pods share a node's label value, the better; nodes without the label score nothing."""
+        """The fewer pods share a node's label value, the better; nodes without the label score 0."""
         labels = self._labels.anti_affinity_labels_preference
         total: NDArray[np.float64] = np.zeros(len(nodes))
         everyone = int(scores.sum())
@@ -152,7 +156,7 @@ class ServiceAffinity(OfRelease, PreFilterPlugin, FilterPlugin, ScorePlugin):
         return total.astype(np.int64)
 
     def _service_pods(self, pod: Pod, cluster: Cluster) -> int:
-        """All pods of the first service, wherever they are."""
+        """All pods of the first service, on all nodes."""
         selector = first_service_selector(pod, cluster)
         if selector is None:
             return 0
@@ -186,7 +190,7 @@ _SMALLEST = np.iinfo(np.int64).min
 
 
 class SelectorSpread(OfRelease, ScorePlugin):
-    """Spread the pods of a service, controller or set over nodes, and two thirds of it over zones."""
+    """Spread the pods of a service, controller or set: one third of the score over nodes, two thirds over zones."""
 
     name = "SelectorSpread"
     SERVICES_ONLY = False
@@ -215,7 +219,7 @@ class SelectorSpread(OfRelease, ScorePlugin):
         if most > 0:
             total = float(rules.max_score) * ((most - scores) / float(most))
         zones = zone_codes(nodes, rules)
-        # Without selectors v1.8 does not look at zones at all; the others find no pods in them.
+        # Without selectors v1.8 ignores zones; the others find no pods in them.
         if not (zones >= 0).any() or (rules.spread_zone_divides_by_zero and not state[self.name]):
             return total.astype(np.int64)
         in_zone = np.where(zones >= 0, _zone_scores(zones, scores, rules), 0.0)
@@ -233,12 +237,12 @@ def _zone_scores(zones: Ints, scores: Ints, rules: Rules) -> Floats:
 
 
 def truncated(numbers: Floats) -> Ints:
-    """The integers Go makes of floats on amd64: without their fraction, and the smallest int64 of not a number."""
+    """Convert floats to integers as Go does on amd64: truncated; NaN becomes the smallest int64."""
     return np.where(np.isnan(numbers), _SMALLEST, np.nan_to_num(numbers).astype(np.int64))
 
 
 def zone_codes(nodes: Nodes, rules: Rules) -> Ints:
-    """A number per node, the same for nodes of the same region and zone; -1 for a node that says neither."""
+    """A number per node, equal for nodes of the same region and zone; -1 for a node without both labels."""
     known: Interned[str] = Interned()
     known.code("")
     region = _label_codes(nodes, (BETA_REGION, REGION), known, rules)
@@ -249,7 +253,7 @@ def zone_codes(nodes: Nodes, rules: Rules) -> Ints:
 
 
 def _label_codes(nodes: Nodes, labels: tuple[str, str], known: Interned[str], rules: Rules) -> Ints:
-    """The code in `known` of each node's beta label or, where the release reads that, of its stable one."""
+    """The code in `known` of each node's beta label or, in releases that read it, of its stable label."""
 
     def read(label: str) -> Ints:
         values = nodes.cluster.columns.label(label).values.values
@@ -272,7 +276,7 @@ class ServiceSpreadingPriority(SelectorSpread):
 
 
 class DefaultPodTopologySpread(SelectorSpread):
-    """Spread pods that do not say themselves how to be spread."""
+    """Spread pods that have no constraints of their own."""
 
     name = "DefaultPodTopologySpread"
 

@@ -1,4 +1,4 @@
-"""Inter-pod affinity of the old releases, and PodTopologySpread as v1.18 has it."""
+"""Inter-pod affinity of the old releases, and PodTopologySpread of v1.18."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ _KIND: TermKind = "required_anti_affinity"
 
 @dataclass(slots=True)
 class _Found:
-    """What decides whether a node fits: pods per domain, by the label that makes the domains."""
+    """The data that decides whether a node fits: pods per domain, by topology key."""
 
     existing: list[tuple[str, Ints]]
     affinity: list[tuple[str, Ints]] = field(default_factory=list)
     anti_affinity: list[tuple[str, Ints]] = field(default_factory=list)
     waived: list[bool] = field(default_factory=list)
-    """Per affinity term, whether any node will do, because no pod matches it yet but the pod itself."""
+    """Per affinity term, whether any node fits because only the pod itself matches the term so far."""
 
 
 class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
     """Reject nodes by required terms of the pod and of pods there; score by preferred terms of both.
 
-    Which pods pull and push in the score is as in today's plugin; the scale and what fits are not.
+    The same pods attract and repel in the score as in the current plugin; the scale and the filter differ.
     """
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
-        # Where no terms matter, every node still gets a score.
+        # Even if no terms matter, every node gets a score.
         return True
 
     # -- filtering
@@ -93,7 +93,7 @@ class LegacyInterPodAffinity(OfRelease, InterPodAffinity):
         return [is_first] * len(scopes)
 
     def _kept_out(self, info: PodInfo, cluster: Cluster) -> Iterator[tuple[str, Ints]]:
-        """The domains that running pods keep this pod out of."""
+        """The domains that running pods' anti-affinity keeps this pod out of."""
         for question in existing_terms(_KIND, info, cluster):
             tally, term = cluster.census.tally(question), question.term
             if not self.rules.existing_terms_share_last_key:
@@ -159,7 +159,7 @@ def _rows_with(key: str, counts: Ints, nodes: Nodes) -> Mask:
 
 
 def _any(domains: list[tuple[str, Ints]], nodes: Nodes) -> Mask:
-    """Whether each node is in one of the domains that have pods."""
+    """Whether each node is in one of the domains with pods."""
     mask = np.zeros(len(nodes), dtype=np.bool_)
     for key, counts in domains:
         mask |= _rows_with(key, counts, nodes)
@@ -167,7 +167,7 @@ def _any(domains: list[tuple[str, Ints]], nodes: Nodes) -> Mask:
 
 
 NO_DOMAIN = 2**31 - 1
-"""The fewest pods of a domain where there is no domain at all."""
+"""The fewest pods of a domain if there is no domain at all."""
 
 
 class _Constraint(NamedTuple):
@@ -256,7 +256,7 @@ class LegacyPodTopologySpread(OfRelease, PreFilterPlugin, FilterPlugin, PreScore
 
 
 def _qualified(counted: list[tuple[_Constraint, DomainTally]], nodes: Nodes) -> Mask:
-    """Whether each node has the labels of all constraints; no node has where there is no constraint."""
+    """Whether each node has the labels of all constraints; False for all if there is no constraint."""
     mask = np.full(len(nodes), bool(counted))
     for constraint, _ in counted:
         mask &= nodes.codes(constraint.topology_key) >= 0
@@ -264,7 +264,9 @@ def _qualified(counted: list[tuple[_Constraint, DomainTally]], nodes: Nodes) -> 
 
 
 def _count(constraints: list[_Constraint], pod: Pod, cluster: Cluster) -> list[tuple[_Constraint, DomainTally]]:
-    """Per constraint, its living pods per domain, over the nodes that have all its labels and that the pod selects."""
+    """Per constraint, its non-terminating pods per domain, over the nodes that have all labels and that the pod
+    selects.
+    """
     keys = tuple(dict.fromkeys(constraint.topology_key for constraint in constraints))
     matcher = required_node_affinity(pod)
 

@@ -1,4 +1,4 @@
-"""How many disks a node takes: MaxEBSVolumeCount and its like for each kind of disk, and MaxCSIVolumeCount."""
+"""Limits of disks per node: MaxEBSVolumeCount and the like for each kind of disk, and MaxCSIVolumeCount."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _IN_TREE_PROVISIONERS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeLimitArgs:
-    """The limit the environment gives instead of the defaults; None when it gives none."""
+    """The limit from the environment, which replaces the defaults; None if there is none."""
 
     most: int | None = None
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> VolumeLimitArgs:
-        """The limit KUBE_MAX_PD_VOLS gives; it counts if it is a positive number."""
+        """The limit from KUBE_MAX_PD_VOLS; ignored unless it is a positive number."""
         text = env.get(MOST_FROM_ENVIRONMENT) or ""
         number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
         return cls(most=number if number > 0 else None)
 
 
 class MaxVolumeCount(VolumePredicate):
-    """Reject nodes that would have more disks of a kind than they take; a disk of several pods counts once."""
+    """Reject nodes that would exceed their limit of disks of a kind; a disk of several pods counts once."""
 
     reads = Aspect.PODS | Aspect.LABELS | Aspect.OBJECTS
     DISK: Disk
@@ -80,7 +80,7 @@ class MaxVolumeCount(VolumePredicate):
         return node.labels.get(INSTANCE_TYPE, stable)
 
     def _disks(self, pods: Iterable[Pod], cluster: Cluster) -> set[object]:
-        """The disks of this kind that pods use; those known only by their claim are distinct from all known by id."""
+        """The disks of this kind that pods use; disks known only by their claim are distinct from disks known by id."""
         found: set[object] = set()
         for pod in pods:
             for place, volume in enumerate(pod.spec.volumes):
@@ -88,7 +88,7 @@ class MaxVolumeCount(VolumePredicate):
                 if disk is None and volume.persistent_volume_claim is not None:
                     disk_of_claim, is_missing = self._placed_claim(pod, claim_name(volume), cluster)
                     if is_missing and self.rules.claims_must_be_bound:
-                        # The release invents an id for it, and looks at no further volume of the pod.
+                        # The release invents an id for it, and ignores the pod's further volumes.
                         found.add((pod.key, place))
                         break
                     found |= {disk_of_claim} - {None}
@@ -97,7 +97,7 @@ class MaxVolumeCount(VolumePredicate):
         return found
 
     def _placed_claim(self, pod: Pod, name: str, cluster: Cluster) -> tuple[object, bool]:
-        """The disk behind a claim, None for one of another kind; and whether the claim or its volume is missing."""
+        """The disk of a claim, None for another kind; and whether the claim or its volume is missing."""
         by_claim = (pod.namespace, name, "claim")
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
         if claim is None:
@@ -111,7 +111,7 @@ class MaxVolumeCount(VolumePredicate):
         return (by_claim if is_kind else None), True
 
     def _provisions(self, claim: PersistentVolumeClaim, cluster: Cluster) -> bool:
-        """Whether the claim's storage class makes disks of this kind."""
+        """Whether the claim's storage class provisions disks of this kind."""
         if claim.spec.storage_class_name is None:
             return False
         found = cluster.store.of(StorageClass).get(claim.spec.storage_class_name)
@@ -139,7 +139,7 @@ class MaxCinderVolumeCount(MaxVolumeCount):
 
 
 class MaxCSIVolumeCount(VolumePredicate):
-    """Reject nodes that would have more volumes of a CSI driver than they take."""
+    """Reject nodes that would exceed their limit of volumes of a CSI driver."""
 
     name = "MaxCSIVolumeCountPred"
     reads = Aspect.PODS | Aspect.LABELS | Aspect.OBJECTS
@@ -159,7 +159,7 @@ class MaxCSIVolumeCount(VolumePredicate):
         return rejection([MAX_VOLUMES], self.rules) if too_many else None
 
     def _limits(self, node: NodeInfo, cluster: Cluster) -> dict[str, int]:
-        """The limit per kind of volume: as the node says, and in v1.18 rather as its CSINode says."""
+        """The limit per kind of volume: from the node, and in v1.18 preferably from its CSINode."""
         names = (name for name in node.node.allocatable if name.startswith(ATTACHABLE_VOLUMES))
         limits = {name: node.allocatable(name) for name in names}
         csi_node = cluster.store.of(CSINode).get(node.name) if self.rules.unbound_disks_by_provisioner else None
@@ -169,7 +169,7 @@ class MaxCSIVolumeCount(VolumePredicate):
         return limits
 
     def _volumes(self, pods: Iterable[Pod], cluster: Cluster) -> dict[object, str]:
-        """The CSI volumes pods use through claims, each with the key of its limit."""
+        """The CSI volumes that pods use through claims, each with the key of its limit."""
         found: dict[object, str] = {}
         for pod in pods:
             for volume in pod.spec.volumes:
@@ -183,7 +183,7 @@ class MaxCSIVolumeCount(VolumePredicate):
         return found
 
     def _driver(self, claim: PersistentVolumeClaim, cluster: Cluster) -> tuple[str, object]:
-        """The driver and the volume behind a claim; empty for a volume that is no CSI volume."""
+        """The driver and the volume of a claim; empty for a volume that is not a CSI volume."""
         name = claim.spec.volume_name
         volume = cluster.store.of(PersistentVolume).get(name) if name else None
         if volume is not None:

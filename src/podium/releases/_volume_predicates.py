@@ -49,11 +49,11 @@ from podium.releases.rules import (
 
 
 class VolumeClaimError(Exception):
-    """What a claim refers to is not there, or not as it has to be; the pod cannot be decided."""
+    """An object that a claim refers to is missing or invalid; the pod cannot be decided."""
 
 
 def claims(pod: Pod) -> Iterator[str]:
-    """The names of the claims the pod's volumes use; a volume without a claim has none."""
+    """The names of the claims that the pod's volumes use."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield claim_name(volume)
@@ -85,7 +85,7 @@ NODE_AFFINITY = "volume.alpha.kubernetes.io/node-affinity"
 
 
 class PodPassesBasicChecks(PreFilterPlugin):
-    """Fail pods whose claims are not there, or are about to go, before any node is looked at."""
+    """Fail pods with missing or terminating claims before any node is checked."""
 
     name = "PodPassesBasicChecks"
 
@@ -103,7 +103,7 @@ class PodPassesBasicChecks(PreFilterPlugin):
 
 
 class VolumePredicate(ForPodsWithVolumes, NodePredicate):
-    """A predicate about the pod's volumes; pods without any pass everywhere."""
+    """A predicate about the pod's volumes; pods without volumes pass everywhere."""
 
     def sign(self, pod: PodView) -> Hashable:
         volumes = pod.spec.volumes
@@ -111,7 +111,7 @@ class VolumePredicate(ForPodsWithVolumes, NodePredicate):
 
 
 class NoDiskConflict(VolumePredicate):
-    """Reject nodes where a pod has mounted a disk that this pod wants, unless both can share it."""
+    """Reject nodes where another pod has mounted a disk of this pod, unless both can share it."""
 
     name = "NoDiskConflict"
     reads = Aspect.PODS
@@ -140,7 +140,7 @@ def _conflict(volume: Volume, other: Volume) -> bool:
 
 
 class NoVolumeZoneConflict(VolumePredicate):
-    """Reject nodes outside the zones that the pod's bound volumes are labelled with."""
+    """Reject nodes outside the zones in the labels of the pod's bound volumes."""
 
     name = "NoVolumeZoneConflict"
     reads = Aspect.LABELS | Aspect.OBJECTS
@@ -159,7 +159,7 @@ class NoVolumeZoneConflict(VolumePredicate):
         return None
 
     def _volume(self, cluster: Cluster, namespace: str, name: str) -> PersistentVolume | None:
-        """The volume a claim is bound to; None for one that waits for its pod to be placed."""
+        """The volume that a claim is bound to; None for a claim that waits for its first consumer."""
         claim = find_claim(cluster, namespace, name)
         if claim.spec.volume_name:
             return find_volume(cluster, claim.spec.volume_name)
@@ -169,7 +169,7 @@ class NoVolumeZoneConflict(VolumePredicate):
 
 
 def _is_elsewhere(volume: PersistentVolume, constraints: dict[str, str]) -> bool:
-    """Whether a zone label of the volume names neither of the node's; one that cannot be read says nothing."""
+    """Whether a zone label of the volume matches neither of the node's; an invalid label is ignored."""
     for label in ZONE_LABELS:
         if label in volume.metadata.labels:
             zones = [zone.strip() for zone in volume.metadata.labels[label].split("__")]
@@ -186,7 +186,7 @@ class LocalVolumeArgs:
 
 
 class NoVolumeNodeConflict(VolumePredicate):
-    """Reject nodes that do not have the labels a bound local volume is annotated with."""
+    """Reject nodes without the labels in a bound local volume's annotation."""
 
     name = "NoVolumeNodeConflict"
     reads = Aspect.LABELS | Aspect.OBJECTS
@@ -212,7 +212,7 @@ class NoVolumeNodeConflict(VolumePredicate):
 
 
 def _is_for_node(volume: PersistentVolume, node: NodeInfo) -> bool:
-    """Whether the node meets all terms, not any, of the volume's annotated affinity."""
+    """Whether the node meets all terms, not just one, of the volume's annotated affinity."""
     text = volume.metadata.annotations.get(NODE_AFFINITY, "")
     if not text:
         return True
@@ -227,7 +227,7 @@ def _is_for_node(volume: PersistentVolume, node: NodeInfo) -> bool:
 
 @dataclass(slots=True)
 class _Bindings:
-    """What binding a pod's claims on one node comes to."""
+    """The result of binding a pod's claims on one node."""
 
     reasons: list[Reason] = field(default_factory=list)
     matched: list[tuple[PersistentVolumeClaim, PersistentVolume]] = field(default_factory=list)
@@ -235,7 +235,7 @@ class _Bindings:
 
 
 class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
-    """Reject nodes that bound volumes cannot be reached from, or where unbound claims find no volume."""
+    """Reject nodes where bound volumes cannot be used, or where unbound claims find no volume."""
 
     name = "CheckVolumeBinding"
     reads = Aspect.LABELS | Aspect.OBJECTS
@@ -276,7 +276,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
         return []
 
     def _can_bind(self, waiting: list[PersistentVolumeClaim], node: Node, cluster: Cluster, found: _Bindings) -> bool:
-        """Whether each waiting claim matches a volume, or can be given a new one on this node."""
+        """Whether each waiting claim matches a volume, or can get a new one on this node."""
         chosen: set[str] = set()
         to_provision: list[PersistentVolumeClaim] = []
         to_match: list[PersistentVolumeClaim] = []
@@ -299,13 +299,13 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
         return True
 
     def _class_of(self, claim: PersistentVolumeClaim) -> str:
-        """The class whose volumes are looked through; before v1.18 the old annotation does not count here."""
+        """The class whose volumes are searched; before v1.18 the old annotation is ignored here."""
         return claim.spec.storage_class_name or "" if self.rules.missing_volume_is_error else storage_class_of(claim)
 
     # -- reserving
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Take the volumes for the claims, and note the node on claims that get a new one."""
+        """Reserve the volumes for the claims, and set the selected node on claims that get a new one."""
         if not pod.spec.volumes:
             return SUCCESS
         cluster: Cluster = state[self.name]
@@ -329,7 +329,7 @@ class CheckVolumeBinding(VolumePredicate, PreFilterPlugin, ReservePlugin):
 def _sorted_claims(
     pod: Pod, cluster: Cluster
 ) -> tuple[list[PersistentVolumeClaim], list[PersistentVolumeClaim], list[PersistentVolumeClaim]]:
-    """The pod's claims: bound; waiting for the pod to be placed; and those somebody should have bound."""
+    """The pod's claims: bound; waiting for their first consumer; and those that should be bound already."""
     bound, waiting, immediate = [], [], []
     for name in claims(pod):
         claim = cluster.store.of(PersistentVolumeClaim).get(name, pod.namespace)
@@ -349,7 +349,7 @@ def _reaches(volume: PersistentVolume, node: Node) -> bool:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return True
-    # The scheduler compares labels only: to a term about a node's name, every node is nameless.
+    # The scheduler compares labels only: for a term about a node's name, every node has an empty name.
     return any(term.matches(node.metadata.labels, "") for term in node_terms(affinity.required))
 
 
@@ -364,7 +364,7 @@ def _capacity(volume: PersistentVolume) -> Fraction:
 def _best_volume(
     claim: PersistentVolumeClaim, node: Node, cluster: Cluster, taken: set[str], class_name: str
 ) -> PersistentVolume | None:
-    """The volume that is bound to the claim already, or else the smallest that will do."""
+    """The volume that is already bound to the claim, or else the smallest that fits."""
     best: PersistentVolume | None = None
     for volume in cluster.store.of(PersistentVolume):
         if (
@@ -383,7 +383,7 @@ def _best_volume(
 
 
 def _is_available(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is free and as the claim wants it, apart from its size."""
+    """Whether the volume is free and fits the claim, apart from its size."""
     selector = claim.spec.selector
     return (
         volume.status.phase == "Available"
@@ -395,7 +395,7 @@ def _is_available(volume: PersistentVolume, claim: PersistentVolumeClaim) -> boo
 
 
 def _can_provision(claim: PersistentVolumeClaim, node: Node, cluster: Cluster) -> bool:
-    """Whether the claim's class makes volumes, and makes them where the node is."""
+    """Whether the claim's class provisions volumes, and does so for the node's topology."""
     class_name = storage_class_of(claim)
     if not class_name:
         raise VolumeClaimError(f'no class for claim "{claim.key}"')

@@ -1,8 +1,7 @@
 """Policy files: `kind: Policy, apiVersion: v1`, as the old releases read them.
 
-A field that a release does not know is refused or passed over, as that release does; one that is passed over is noted.
-What a release refuses is a ConfigError in the release's words; where the scheduler would exit at once, the words start
-with `fatal:`.
+A field that a release does not know is refused or ignored, as by that release; ignored fields are noted. What a release
+refuses is a ConfigError in the release's words; if the scheduler would exit at once, the message starts with `fatal:`.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _RESOURCE_FIELDS = ("name", "ignoredByScheduler")
 
 
 class PolicyProblems(Problems):
-    """Problems of a release that refuses unknown fields, or passes them over and keeps going."""
+    """The problems of a Policy in a release that refuses unknown fields, or ignores them and continues."""
 
     def __init__(self, rules: Rules, *, strict: bool) -> None:
         super().__init__()
         self.rules, self._strict = rules, strict
         self.unknown_fields: list[str] = []
         self.unread: list[str] = []
-        """What else is passed over, in words."""
+        """Other things that are ignored, in words."""
 
     def unknown(self, path: str) -> None:
         if self._strict:
@@ -49,7 +48,7 @@ class PolicyProblems(Problems):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is passed over, a line for fields that are not known and one for each other thing."""
+        """The ignored fields: one line for unknown fields, and one for each other thing."""
         release, fields = self.rules.release, ", ".join(map(quote, self.unknown_fields))
         unknown = (f"{release} does not know and passes over {fields}",) if fields else ()
         return *unknown, *(f"{release} passes over {what}" for what in self.unread)
@@ -79,7 +78,7 @@ class RatioArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class PredicatePolicy:
-    """A predicate by name; a name of one's own comes with an argument that says what it is."""
+    """A predicate by name; a custom name comes with an argument that defines it."""
 
     name: str
     has_argument: bool = False
@@ -93,7 +92,7 @@ class PredicatePolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class PriorityPolicy:
-    """A priority by name, with its weight; a name of one's own comes with an argument that says what it is."""
+    """A priority by name, with its weight; a custom name comes with an argument that defines it."""
 
     name: str
     weight: int = 0
@@ -110,7 +109,9 @@ class PriorityPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What a Policy file says. None for predicates or priorities means that it does not list any, not even none."""
+    """The contents of a Policy file. None for predicates or priorities means that the list is missing, which differs
+    from empty.
+    """
 
     predicates: tuple[PredicatePolicy, ...] | None = None
     priorities: tuple[PriorityPolicy, ...] | None = None
@@ -118,7 +119,7 @@ class Policy:
     hard_pod_affinity_symmetric_weight: int = 0
     always_check_all_predicates: bool = False
     warnings: tuple[str, ...] = ()
-    """What the release passes over."""
+    """What the release ignores."""
 
 
 def is_policy(document: object) -> bool:
@@ -126,7 +127,7 @@ def is_policy(document: object) -> bool:
 
 
 def parse_policy(document: object, rules: Rules) -> Policy:
-    """Read a Policy document as a release does; ConfigError for what cannot be decoded."""
+    """Read a Policy document as a release does; ConfigError if it cannot be decoded."""
     problems = PolicyProblems(rules, strict=rules.refuses_unknown_fields)
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise ConfigError([f"must be an object of kind {KIND} and apiVersion {API_VERSION}"])
@@ -220,7 +221,7 @@ def _point(fields: Fields) -> UtilizationShapePoint:
 
 
 def _resource(fields: Fields) -> ResourceSpec:
-    """A weight that is left out counts as 1."""
+    """A missing weight counts as 1."""
     with fields:
         return ResourceSpec(fields.string("name"), fields.integer("weight", bits=64) or 1)
 
@@ -228,7 +229,7 @@ def _resource(fields: Fields) -> ResourceSpec:
 def read_policy_extenders(given: object, problems: PolicyProblems) -> tuple[ExtenderConfig, ...]:
     """Extenders as Policy files write them: names in any case, the timeout in nanoseconds.
 
-    Even a release that is strict elsewhere passes over what it does not know here.
+    Even a release that is strict elsewhere ignores unknown fields here.
     """
     if given is not None and not isinstance(given, list):
         problems.wrong_type("extenders", "a list")
@@ -256,7 +257,7 @@ def _managed(given: object, path: str, problems: PolicyProblems) -> object:
 
 
 def _timeout(given: object, path: str, problems: PolicyProblems) -> str:
-    """The timeout as it is written today."""
+    """The timeout in today's notation."""
     if isinstance(given, float) and given.is_integer():
         given = int(given)
     if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
@@ -266,7 +267,7 @@ def _timeout(given: object, path: str, problems: PolicyProblems) -> str:
 
 
 def _renamed(item: object, names: Iterable[str], path: str, problems: PolicyProblems) -> object:
-    """An object with the fields that are known, under their names of today; others are passed over."""
+    """An object with the known fields under today's names; unknown fields are ignored."""
     if not isinstance(item, Mapping):
         return item
     by_lower = {name.lower(): name for name in names}
@@ -280,17 +281,17 @@ def _renamed(item: object, names: Iterable[str], path: str, problems: PolicyProb
 
 
 def fatal(message: str) -> ConfigError:
-    """The scheduler would exit at once."""
+    """The error with which the scheduler would exit at once."""
     return ConfigError([f"fatal: {message}"])
 
 
 def serving(kind: type[Plugin], own: Registry) -> set[str]:
-    """The names of the user's own plugins that serve an extension point; a Policy may list them."""
+    """The names of the user's own plugins at an extension point, which a Policy may list."""
     return {name for name, plugin in own.items() if issubclass(plugin, kind)}
 
 
 def check_arguments(policy: PredicatePolicy | PriorityPolicy, what: str) -> None:
-    """An argument, where there is one, says exactly one thing."""
+    """Check that an argument, if there is one, defines exactly one thing."""
     if policy.has_argument and policy.arguments != 1:
         title = what.capitalize()
         raise fatal(f"Exactly 1 {what} argument is required, numArgs: {policy.arguments}, {title}: {policy.name}")
@@ -309,7 +310,7 @@ def weight_problems(policy: Policy) -> list[str]:
 
 
 def shape_problem(shape: Iterable[UtilizationShapePoint]) -> str:
-    """What keeps a shape from being a scoring function; empty when nothing does."""
+    """Why a shape is not a valid scoring function; empty if it is."""
     points = tuple(shape)
     if not points:
         return "at least one point must be specified"
@@ -335,7 +336,7 @@ class _Decision(Protocol):
 
 
 def legacy_dict(decision: _Decision) -> dict[str, Any]:
-    """The decision in the words of the old releases: reasons as `failed`, and as `failed_predicates` who gave them."""
+    """The decision in the words of the old releases: `failed` has the reasons, `failed_predicates` the predicates."""
     shape = decision.to_dict()
     shape.pop("rejected", None)
     shape.pop("absent", None)

@@ -1,4 +1,4 @@
-"""v1.18: translates a Policy to the plugins that stand for its predicates and priorities."""
+"""v1.18: translates a Policy to the plugins that replace its predicates and priorities."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PREDICATES: dict[str, tuple[str, ...]] = {
     "EvenPodsSpread": ("PodTopologySpread",),
     "MatchInterPodAffinity": ("InterPodAffinity",),
 }
-"""The plugins that stand for each predicate, in the order predicates run."""
+"""The plugins that replace each predicate, in the order in which predicates run."""
 
 PRIORITIES = {
     "SelectorSpreadPriority": "DefaultPodTopologySpread",
@@ -80,7 +80,7 @@ DEFAULT_PRIORITIES = {**FIRST_DEFAULT_PRIORITIES, "ImageLocalityPriority": 1, "E
 
 
 def provider_priorities(options: Options) -> dict[str, int]:
-    """The priorities of a provider; those of a Policy that lists none are always the default one's."""
+    """The priorities of a provider; a Policy without a list always gets those of the default provider."""
     weights = dict(DEFAULT_PRIORITIES)
     if options.packs:
         weights["MostRequestedPriority"] = weights.pop("LeastRequestedPriority")
@@ -89,7 +89,7 @@ def provider_priorities(options: Options) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _Arguments:
-    """What the arguments of all predicates and priorities come to, by plugin."""
+    """The arguments of all predicates and priorities together, by plugin."""
 
     present_labels: list[str] = field(default_factory=list)
     absent_labels: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class _Arguments:
 
 
 def configure_policy(policy: Policy, behaviour: ReleaseBehaviour, options: Options, own: Registry) -> Setup:
-    """What a scheduler of v1.18 runs with that is given a Policy."""
+    """Set up a scheduler of v1.18 that is given a Policy."""
     _check(policy)
     arguments = _Arguments()
     gates = options.feature_gates
@@ -143,7 +143,7 @@ def _check(policy: Policy) -> None:
 
 
 def _redeclared(priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterable[str]:
-    """Priorities of one kind share a plugin: they must have one weight, and there can be one ratio only."""
+    """Priorities of one kind share a plugin: they must have the same weight, and there can be only one ratio."""
     kinds = {
         "LabelPreference": priority.label_preference,
         "ServiceAntiAffinity": priority.service_anti_affinity,
@@ -171,7 +171,7 @@ def _predicates(policy: Policy, arguments: _Arguments, own: Registry) -> set[str
 
 
 def _predicate(predicate: PredicatePolicy, arguments: _Arguments, own: Registry) -> str:
-    """The predicate's name in this release; the argument of a name that is known is not looked at."""
+    """The predicate's name in this release; the argument of a known name is ignored."""
     check_arguments(predicate, "predicate")
     name = "PodFitsHostPorts" if predicate.name == "PodFitsPorts" else predicate.name
     if name in PREDICATES or name in serving(FilterPlugin, own):
@@ -236,7 +236,7 @@ def _enable_score(name: str, weight: int, arguments: _Arguments, plugins: Enable
         weight *= len(arguments.anti_affinity_labels)
     if weight == 0:
         raise fatal(f'Priority "{name}" has no argument that says what it scores')
-    # Weights are cut to 32 bits, and 0 counts as 1.
+    # Weights are truncated to 32 bits, and 0 counts as 1.
     weight = (weight + 2**31) % 2**32 - 2**31
     plugins["score"].append(PluginRef(name, weight or 1))
     if name in PRE_SCORED:
@@ -263,7 +263,7 @@ def _plugin_config(policy: Policy, arguments: _Arguments, plugins: EnabledPlugin
     if arguments.ratio is not None:
         config.append(("RequestedToCapacityRatio", arguments.ratio))
     weight = policy.hard_pod_affinity_symmetric_weight
-    # The weight reaches the plugin as an argument of the priority: without it, the default holds.
+    # The plugin gets the weight as an argument of the priority: without the priority, the default applies.
     if weight and "InterPodAffinity" in scored:
         config.append(("InterPodAffinity", {"hardPodAffinityWeight": weight}))
     return config

@@ -1,4 +1,4 @@
-"""The old releases: for each its plugins, how it is configured, and how it makes a decision."""
+"""The old releases: the plugins of each, how it is configured, and how it makes a decision."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from podium.rules import RELEASE_NAMES, rules_of
 
 
 class UnscaledExtender(Extender):
-    """An extender of a release whose own scores go to 10, as the extender's do."""
+    """An extender of a release whose own scores go to 10, like the extender's."""
 
     def weighted(self, score: int) -> int:
-        """What a raw score adds to the node's total: the score times the extender's weight."""
+        """The points that a raw score adds to the node's total: the score times the extender's weight."""
         return (score * self.weight + 2**63) % 2**64 - 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
 class LegacyConfiguration(KubeSchedulerConfiguration):
-    """A configuration of an old release, with what it takes to run it: it can be changed and set up again."""
+    """A configuration of an old release with everything needed to run it: it can be changed and set up again."""
 
     registry: Registry = field(repr=False, compare=False)
     behaviour: ReleaseBehaviour = field(repr=False)
@@ -67,7 +67,7 @@ class OldRelease(Release):
         return legacy_dict(decision)
 
     def set_up(self, document: Config = None, *, options: Options | None = None, registry: Registry = IN_TREE) -> Setup:
-        """What a scheduler of this release runs with; a configuration that was set up before is taken as it is."""
+        """Set up a scheduler of this release; a configuration that was set up before is used as it is."""
         if isinstance(document, LegacyConfiguration):
             return self._set_up_again(document)
         options = options or Options()
@@ -164,14 +164,14 @@ RELEASES: dict[str, OldRelease] = {
 
 
 def old_release(name: str) -> OldRelease:
-    """The old release of that name."""
+    """The old release with this name."""
     return RELEASES[name]
 
 
 def provider_policy(release: str, options: Options | None = None) -> dict[str, Any]:
-    """A Policy of v1.8, v1.14 or v1.18 with which the release decides as with a provider, the default one unless named.
+    """A Policy with which v1.8, v1.14 or v1.18 decides as with a provider, by default the default provider.
 
-    v1.18 fills in the predicates itself: its providers list plugins, which a Policy cannot name.
+    v1.18 adds the predicates itself: its providers list plugins, which a Policy cannot name.
     """
     options = options or Options()
     policy: dict[str, Any] = {"kind": KIND, "apiVersion": API_VERSION}

@@ -1,4 +1,4 @@
-"""Requests and usage as the old releases count them, and the priorities that score them."""
+"""Requests and usage as the old releases count them, and the priorities that score by them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from podium.plugins.score_columns import round_half_away
 from podium.releases.rules import OfRelease, Rules
 
 NON_ZERO = {CPU: 100, MEMORY: 200 * 1024 * 1024}
-"""What scores count for a container that does not say: 100m of cpu, 200Mi of memory."""
+"""The default requests for scoring of a container without requests: 100m of cpu, 200Mi of memory."""
 
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -45,17 +45,17 @@ class PodUsage(NamedTuple):
     """One pod in one release: milli-cpu, bytes and units."""
 
     request: Amounts
-    """What must be free for it to fit; a resource asked for with 0 is there too."""
+    """The amounts that must be free for it to fit; includes resources requested with 0."""
     used: Amounts
-    """What it uses once it runs."""
+    """The amounts it uses once it runs."""
     non_zero: tuple[int, int]
-    """Cpu and memory it counts for in scores once it runs, with the defaults for containers that do not say."""
+    """Its cpu and memory in scores once it runs, with the defaults for containers without requests."""
     score: Callable[[str], int]
-    """What it adds of a resource to a node's score while it is being scheduled."""
+    """The amount of a resource that it adds to a node's score while it is being scheduled."""
 
 
 def pod_usage(info: PodInfo, rules: Rules) -> PodUsage:
-    """What a pod asks for and uses; worked out once for pods with the same spec."""
+    """A pod's requests and usage; computed once for pods with the same spec."""
     key = ("legacy usage", rules.release)
     found: PodUsage | None = info.memo.get(key)
     if found is None:
@@ -83,12 +83,12 @@ def _usage(pod: Pod, rules: Rules) -> PodUsage:
 
 def _scored(containers: Iterable[Container], init: Iterable[Container], overhead: ResourceList, resource: str) -> int:
     total = _largest(containers, init, resource)
-    # The release adds whole units of the overhead even for cpu, which it otherwise counts in millis.
+    # The release adds whole units of the overhead even for cpu, which it otherwise counts in thousandths.
     return total + value(parse_quantity(overhead.get(resource, 0)))
 
 
 def _largest(containers: Iterable[Container], init: Iterable[Container], resource: str) -> int:
-    """All containers together, or the largest init container."""
+    """The sum of all containers, or the largest init container."""
     together = sum(_non_zero(container.resources.requests, resource) for container in containers)
     return max([together, *(_non_zero(container.resources.requests, resource) for container in init)])
 
@@ -117,7 +117,7 @@ def _add(total: Amounts, more: Mapping[str, int]) -> None:
 
 
 class RowUsage:
-    """What the pods on every row use in one release; it catches up with the cluster when it is read."""
+    """The usage of the pods on every row in one release; it catches up with the cluster when it is read."""
 
     def __init__(self, cluster: Cluster, rules: Rules) -> None:
         self._rules = rules
@@ -128,13 +128,13 @@ class RowUsage:
         self._non_zero: Ints = np.zeros((2, 0), dtype=np.int64)
 
     def requested(self, nodes: Nodes, resource: str) -> Ints:
-        """What is requested of a resource on these nodes."""
+        """The requested amount of a resource on these nodes."""
         self._catch_up(nodes.cluster)
         column = self._amounts.get(resource)
         return np.zeros(len(nodes), dtype=np.int64) if column is None else nodes.take(column)
 
     def non_zero(self, nodes: Nodes, resource: str) -> Ints:
-        """Requested cpu or memory on these nodes, with the defaults for containers that do not say."""
+        """Requested cpu or memory on these nodes, with the defaults for containers without requests."""
         self._catch_up(nodes.cluster)
         return nodes.take(self._non_zero[0 if resource == CPU else 1])
 
@@ -172,7 +172,7 @@ _OF_CLUSTER: WeakKeyDictionary[Cluster, dict[str, RowUsage]] = WeakKeyDictionary
 
 
 def usage_of(cluster: Cluster, rules: Rules) -> RowUsage:
-    """What the pods of a cluster use in a release."""
+    """The usage of a cluster's pods in a release."""
     known = _OF_CLUSTER.setdefault(cluster, {})
     found = known.get(rules.release)
     if found is None:
@@ -181,11 +181,11 @@ def usage_of(cluster: Cluster, rules: Rules) -> RowUsage:
 
 
 LEAST_UTILIZED = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""The shape of RequestedToCapacityRatioPriority where the Policy gives none."""
+"""The default shape of RequestedToCapacityRatioPriority."""
 
 
 class ResourcePriority(OfRelease, ScorePlugin):
-    """A score made of what would be requested of some resources, and what there is."""
+    """A score computed from the requested and the allocatable amounts of some resources."""
 
     reads = Aspect.RESOURCES | Aspect.PODS
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -195,7 +195,9 @@ class ResourcePriority(OfRelease, ScorePlugin):
         return tuple(usage.score(spec.name) for spec in self.resources)
 
     def _amounts(self, state: CycleState, nodes: Nodes, resource: str) -> tuple[Ints, Ints]:
-        """Requested with the pod, and allocatable; a resource the release does not count has neither."""
+        """The requested amount including the pod, and the allocatable amount; both 0 for a resource that the release
+        does not count.
+        """
         if not is_tracked(resource, self.rules):
             nothing = np.zeros(len(nodes), dtype=np.int64)
             return nothing, nothing
@@ -205,7 +207,7 @@ class ResourcePriority(OfRelease, ScorePlugin):
 
 
 class LeastRequestedPriority(ResourcePriority):
-    """Prefer nodes of which less is requested."""
+    """Prefer nodes with less requested."""
 
     name = "LeastRequestedPriority"
 
@@ -222,7 +224,7 @@ class LeastRequestedPriority(ResourcePriority):
 
 
 class MostRequestedPriority(LeastRequestedPriority):
-    """Prefer nodes of which more is requested, up to all of it."""
+    """Prefer nodes with more requested, up to their capacity."""
 
     name = "MostRequestedPriority"
 
@@ -231,7 +233,7 @@ class MostRequestedPriority(LeastRequestedPriority):
 
 
 class BalancedResourceAllocation(ResourcePriority):
-    """Prefer nodes of which similar fractions of cpu and memory would be requested."""
+    """Prefer nodes where similar fractions of cpu and memory would be requested."""
 
     name = "BalancedResourceAllocation"
     title = "Balance"
@@ -255,7 +257,7 @@ class RatioArgs:
 
 
 class RequestedToCapacityRatioPriority(ResourcePriority):
-    """Score how much of a node would be requested on a curve of straight lines."""
+    """Score the requested share of a node by a piecewise linear function."""
 
     name = "RequestedToCapacityRatioPriority"
 
@@ -282,7 +284,7 @@ class RequestedToCapacityRatioPriority(ResourcePriority):
 
 
 def _at(shape: Sequence[UtilizationShapePoint], scale: int, percent: int) -> int:
-    """The curve's score at a utilization: the fraction is dropped, toward zero, from the way since the last point."""
+    """The score at a utilization; the increase since the last point is truncated toward zero."""
     points = [(point.utilization, point.score * scale) for point in shape]
     for place, (x, y) in enumerate(points):
         if percent <= x:
@@ -294,7 +296,7 @@ def _at(shape: Sequence[UtilizationShapePoint], scale: int, percent: int) -> int
 
 
 class ResourceLimitsPriority(OfRelease, ScorePlugin):
-    """One point for nodes that have the cpu, or the memory, that the pod is limited to."""
+    """One point for nodes that have the cpu, or the memory, of the pod's limits."""
 
     name = "ResourceLimitsPriority"
     reads = Aspect.RESOURCES
@@ -311,6 +313,6 @@ class ResourceLimitsPriority(OfRelease, ScorePlugin):
 
 
 def _limit(spec: PodSpec, resource: str) -> int:
-    """What the containers are limited to together, or the largest init container."""
+    """The sum of the containers' limits, or the largest init container's."""
     together = sum(amount_of(resource, container.resources.limits) for container in spec.containers)
     return max([together, *(amount_of(resource, each.resources.limits) for each in spec.init_containers)])

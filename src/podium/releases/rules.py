@@ -1,4 +1,4 @@
-"""The differences between the old releases: constants, yes or no, and the text of each reason."""
+"""The differences between the old releases: constants, booleans, and the text of each reason."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def _in_turn(v1_8: object, v1_14: object, v1_18: object) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How one release counts, compares, scores and speaks."""
+    """How one release counts, compares, scores and words its messages."""
 
     release: str = _in_turn("v1.8", "v1.14", "v1.18")
 
     # -- scores
     max_score: int = _in_turn(10, 10, 100)
-    """What the best node scores."""
+    """The score of the best node."""
     normalizes_in_floats: bool = _in_turn(True, False, False)
-    """NodeAffinity and TaintToleration scale by a fraction and truncate, rather than in integers."""
+    """NodeAffinity and TaintToleration scale by a fraction and truncate, instead of scaling in integers."""
     spread_matches_any: bool = _in_turn(True, False, False)
-    """SelectorSpread counts a pod that matches one of the selectors, rather than all of them."""
+    """SelectorSpread counts a pod that matches one of the selectors, instead of all of them."""
     spread_ignores_empty_selectors: bool = _in_turn(False, False, True)
     """A service whose selector is empty, though not absent, adds nothing to the selectors of a pod."""
     spread_zone_divides_by_zero: bool = _in_turn(True, False, False)
     """A zone score without any matching pod is 0/0, which becomes the smallest int64."""
     service_spreading_is_selector_spread: bool = _in_turn(False, True, True)
-    """ServiceSpreadingPriority looks at controllers too."""
+    """ServiceSpreadingPriority also uses controllers."""
     zone_has_stable_label: bool = _in_turn(False, False, True)
-    """A node without the beta zone or region label has that of the stable label."""
+    """A node without the beta zone or region label uses the stable label."""
     images_are_scaled: bool = _in_turn(False, True, True)
     """An image counts by how many nodes have it, under its name with a tag; otherwise by its size, as written."""
     service_pods_everywhere: bool = _in_turn(True, False, False)
@@ -61,11 +61,11 @@ class Rules:
 
     # -- what fits
     knows_match_fields: bool = _in_turn(False, True, True)
-    """Required node affinity reads matchFields; where it does not, a broken term fails the pod's other terms too."""
+    """Required node affinity reads matchFields; if not, an invalid term makes the pod's other terms fail, too."""
     affinity_term_by_term: bool = _in_turn(True, False, False)
     """Each required affinity term may be met by another pod."""
     existing_terms_share_last_key: bool = _in_turn(True, False, False)
-    """The anti-affinity terms of a running pod all have the topology key of the last of them."""
+    """The anti-affinity terms of a running pod all use the topology key of the last one."""
     out_of_disk: bool = _in_turn(True, False, False)
     """CheckNodeCondition knows the condition OutOfDisk."""
     claims_must_be_bound: bool = _in_turn(True, False, False)
@@ -75,11 +75,11 @@ class Rules:
     unbound_disks_by_provisioner: bool = _in_turn(False, False, True)
     """A claim whose volume is unknown counts as a disk of the kind its storage class provisions, not of every kind."""
     missing_volume_is_error: bool = _in_turn(True, True, False)
-    """CheckVolumeBinding: a bound claim whose volume is not there, or an unbound immediate one, is an error."""
+    """CheckVolumeBinding: a bound claim with a missing volume, or an unbound immediate claim, is an error."""
 
     # -- what a Policy says
     refuses_unknown_fields: bool = _in_turn(False, False, True)
-    """A field of a Policy that the release does not know is an error; otherwise it is passed over."""
+    """An unknown field of a Policy is an error; otherwise it is ignored."""
     lacks_fields: frozenset[str] = _in_turn(
         frozenset(
             (
@@ -90,15 +90,15 @@ class Rules:
         frozenset(("resources",)),
         frozenset(),
     )
-    """The fields of a Policy that later releases have."""
+    """The fields of a Policy that only later releases have."""
 
     # -- words
     bare_reasons: bool = _in_turn(True, False, False)
-    """A reason is the name of the failure rather than a sentence."""
+    """A reason is the name of the failure instead of a sentence."""
     too_many_pods: str = _in_turn("Insufficient pods", "Insufficient pods", "Too many pods")
     """The reason of a node that has no room for another pod."""
     names_the_taint: bool = _in_turn(False, False, True)
-    """The reason of an untolerated taint says which."""
+    """The reason for an untolerated taint names the taint."""
 
 
 V1_8, V1_14, V1_18 = (
@@ -116,7 +116,7 @@ FIRST_DEFAULT_PRIORITIES = {
     "NodeAffinityPriority": 1,
     "TaintTolerationPriority": 1,
 }
-"""The priorities that v1.8 has by default, by weight; later releases add to them."""
+"""The default priorities of v1.8, by weight; later releases add to them."""
 
 
 class OfRelease:
@@ -125,11 +125,11 @@ class OfRelease:
     rules: Rules = V1_14
 
     def events_to_register(self) -> None:
-        """These releases have no queueing hints: any event may help a pod that waits."""
+        """These releases have no queueing hints: any event may help a waiting pod."""
 
 
 def of_release(plugin: type[P], rules: Rules, name: str = "") -> type[P]:
-    """The plugin as one release has it, under the release's name for it."""
+    """The plugin of one release, under the release's name for it."""
     members = {"rules": rules, "name": name or plugin.name, "__doc__": plugin.__doc__, "__module__": plugin.__module__}
     return type(plugin.__name__, (plugin,), members)
 
@@ -178,14 +178,14 @@ def insufficient(resource: str) -> Reason:
 
 
 class Failure(NamedTuple):
-    """Which nodes fail for a reason."""
+    """The nodes that fail for a reason."""
 
     nodes: Mask
     reason: Reason
 
 
 class Predicate(OfRelease, FilterPlugin):
-    """A filter that gives all its reasons. Define `failures`: the same reasons in the same order for every call."""
+    """A filter that reports all its reasons. Define `failures`: the same reasons in the same order for every call."""
 
     def failures(self, state: CycleState, pod: Pod, nodes: Nodes) -> list[Failure]:
         raise NotImplementedError(f"{type(self).__name__} must define failures")
@@ -199,19 +199,19 @@ class Predicate(OfRelease, FilterPlugin):
 
 
 def _status(reasons: Sequence[Reason], rules: Rules, code: int) -> Status:
-    """The status of a code with one bit per reason."""
+    """The status for a code with one bit per reason."""
     return rejection([reason for place, reason in enumerate(reasons) if code & (1 << place)], rules)
 
 
 def rejection(reasons: Sequence[Reason], rules: Rules) -> Status:
-    """A node does not fit for these reasons; evicting pods helps if it helps against all of them."""
+    """The status of a node that fails for these reasons; evicting pods helps only if it helps against all of them."""
     texts = tuple(reason.text(rules) for reason in reasons)
     resolvable = all(reason.resolvable for reason in reasons)
     return Status.unschedulable(*texts) if resolvable else Status.unresolvable(*texts)
 
 
 class NodePredicate(OfRelease, ForSomePods, FilterPlugin):
-    """A filter that looks at one node at a time. Define `check`; None means that the pod fits."""
+    """A filter that checks one node at a time. Define `check`; None means that the pod fits."""
 
     def check(self, pod: Pod, node: NodeInfo) -> Status | None:
         raise NotImplementedError(f"{type(self).__name__} must define check")

@@ -1,4 +1,4 @@
-"""The current releases, and the feature gates that they have."""
+"""The current releases and their feature gates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSIONS: dict[str, str] = {
     "v1.36": "v1.36.4",
     "v1.37": "v1.37.1",
 }
-"""The very version of each release whose decisions were recorded to compare with."""
+"""The patch version of each release whose decisions were recorded to compare with."""
 
 RELEASE_NAMES = tuple(VERSIONS)
 NEWEST = RELEASE_NAMES[-1]
@@ -30,23 +30,23 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:[.+-].*)?")
 
 @cache
 def release_order(name: str) -> tuple[int, ...]:
-    """Sorts names such as v1.36, the oldest first."""
+    """The sort key of names like v1.36, oldest first."""
     return tuple(int(part) for part in name.removeprefix("v").split("."))
 
 
 def is_at_least(release: str, other: str) -> bool:
-    """Whether a release is another one or came after it."""
+    """Whether a release is the same as another, or newer."""
     return release_order(release) >= release_order(other)
 
 
 def short_name(version: str) -> str | None:
-    """`v1.36` of v1.36, 1.36 or v1.36.4-gke.100; None of what is no version."""
+    """`v1.36` for v1.36, 1.36 or v1.36.4-gke.100; None for a text that is not a version."""
     found = _VERSION.fullmatch(version.strip())
     return None if found is None else f"v{int(found[1])}.{int(found[2])}"
 
 
 class Stage(NamedTuple):
-    """What a gate is from one release on."""
+    """The state of a gate from one release on."""
 
     since: str
     default: bool
@@ -54,7 +54,7 @@ class Stage(NamedTuple):
     locked: bool = False
     """Whether it is locked: it cannot be switched."""
     remark: str = ""
-    """What Podium does otherwise than the release where somebody switches the gate on."""
+    """How Podium differs from the release if the gate is switched on."""
 
 
 class Gate(NamedTuple):
@@ -63,18 +63,18 @@ class Gate(NamedTuple):
     name: str
     stages: tuple[Stage, ...]
     removed: str = ""
-    """The first release that no longer has it; its last default stays in force."""
+    """The first release without the gate; its last default stays in effect."""
     needs: tuple[str, ...] = ()
-    """The gates without which it must not be on; those that are locked on wherever this is checked are left out."""
+    """The gates that must be on for it; gates that are locked on wherever this is checked are left out."""
 
     def stage(self, release: str) -> Stage | None:
-        """What the gate is in a release; None where the release does not know it."""
+        """The gate's state in a release; None if the release does not know it."""
         if self.removed and is_at_least(release, self.removed):
             return None
         return next((stage for stage in reversed(self.stages) if is_at_least(release, stage.since)), None)
 
     def default(self, release: str) -> bool:
-        """Whether the feature is on in a release unless it is switched."""
+        """Whether the feature is on in a release by default."""
         reached = [stage for stage in self.stages if is_at_least(release, stage.since)]
         return bool(reached) and reached[-1].default
 
@@ -95,8 +95,8 @@ GATES: dict[str, Gate] = {
     gate.name: gate
     for gate in (
         Gate("CSIMigrationPortworx", (_beta("v1.29", on=False), _beta("v1.31"), _stable("v1.33")), removed="v1.36"),
-        # The alphas of these worked in other ways (control plane controllers, other allocators, counters beside the
-        # devices), and are not modelled.
+        # The alpha versions of these gates worked differently (control plane controllers, other allocators, counters
+        # beside the devices), and are not modelled.
         Gate("DRAAdminAccess", (_beta("v1.34"), _stable("v1.36"))),
         Gate("DRAConsumableCapacity", (_beta("v1.36"),)),
         Gate("DRADeviceBindingConditions", (_beta("v1.36"),)),
@@ -122,7 +122,7 @@ GATES: dict[str, Gate] = {
             (_alpha("v1.35"), _beta("v1.36")),
             needs=("NodeDeclaredFeatures", "PodLevelResources"),
         ),
-        # The alpha before v1.33 read other fields, and is not modelled.
+        # The alpha version before v1.33 read other fields, and is not modelled.
         Gate("InPlacePodVerticalScaling", (_beta("v1.33"), _stable("v1.35"))),
         Gate("MatchLabelKeysInPodAffinity", (_alpha("v1.29"), _beta("v1.31"), _stable("v1.33"))),
         Gate("MinDomainsInPodTopologySpread", (_beta("v1.29"), _stable("v1.30")), removed="v1.32"),
@@ -148,7 +148,7 @@ GATES: dict[str, Gate] = {
         ),
         Gate("VolumeCapacityPriority", (_alpha("v1.29"),), removed="v1.33"),
         Gate("VolumeLimitScaling", (_alpha("v1.35"), _beta("v1.37"))),
-        # These change no decision, but have to be off where a gate that does is off.
+        # These gates change no decision, but must be off if a gate that changes decisions is off.
         Gate("ExtendWebSocketsToKubelet", (_beta("v1.36"),), needs=("NodeDeclaredFeatures",)),
         Gate(
             "InPlacePodVerticalScalingInitContainers",
@@ -163,15 +163,17 @@ GATES: dict[str, Gate] = {
         ),
     )
 }
-"""Every gate the engine knows, by name. A gate that changes no decision is there only if such a one needs it off."""
+"""Every gate the engine knows, by name. A gate that changes no decision is listed only if one that does must be
+on for it.
+"""
 
 NEEDS_ARE_CHECKED = "v1.35"
-"""The first release that does not start where a gate is on and one that it needs is off."""
+"""The first release that refuses to start if a gate is on and one that it needs is off."""
 
 
 def enabled_gates(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
-    """Whether each gate is on in a release, given what is asked for; InputError where the release would not start:
-    for a gate that it does not have or locks, or that is on without those it needs.
+    """Whether each gate is on in a release with the given switches; InputError if the release would not start: for a
+    gate that it does not have or locks, or that is on without those it needs.
     """
     enabled = {name: gate.default(release) for name, gate in GATES.items()}
     for name, value in asked.items():
@@ -203,7 +205,7 @@ def _check_needs(release: str, enabled: Mapping[str, bool]) -> None:
 
 
 def gate_remarks(release: str, asked: Mapping[str, bool]) -> list[str]:
-    """A sentence for each gate that is switched on where Podium does not do all as the release does."""
+    """One sentence for each gate that is switched on and that Podium does not model completely."""
     stages = {name: GATES[name].stage(release) for name, is_on in asked.items() if is_on and name in GATES}
     return [
         f"{release} with {name}: {stage.remark}"
@@ -213,7 +215,7 @@ def gate_remarks(release: str, asked: Mapping[str, bool]) -> list[str]:
 
 
 def read_gates(text: str) -> dict[str, bool]:
-    """`A=true,B=false` as a dictionary; InputError where it is not that."""
+    """Parse `A=true,B=false`; InputError for anything else."""
     gates: dict[str, bool] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))

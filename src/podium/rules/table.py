@@ -22,12 +22,12 @@ MESSAGES, PREEMPTION, CONFIGURATION, DEVICES, CYCLE, QUEUE = (
 
 
 def _since(release: str, area: str, sentence: str) -> Any:
-    """A rule that holds in a release and all later ones; the sentence says what is so from then on."""
+    """A rule that holds in a release and all later ones; the sentence says what holds from then on."""
     return field(metadata={"since": release, "gate": "", "area": area, "sentence": sentence})
 
 
 def _gated(gate: str, area: str, sentence: str, *, from_release: str = "v1.29") -> Any:
-    """A rule that holds where a feature gate is on, at the earliest from a release on."""
+    """A rule that holds if a feature gate is on, from a release on at the earliest."""
     return field(metadata={"since": from_release, "gate": gate, "area": area, "sentence": sentence})
 
 
@@ -419,7 +419,7 @@ HINTS_SINCE: dict[str, str] = {
 
 
 def has_hint(plugin: str, resource: str, rules: Rules) -> bool:
-    """Whether a plugin of Podium's looks closer at events of a kind of object; where it does not, all may help."""
+    """Whether an in-tree plugin has a hint for events of a kind of object; without one, all events may help."""
     since = HINTS_SINCE.get(f"{plugin} of {resource}") or HINTS_SINCE.get(plugin, "v1.31")
     return rules.queueing_hints and is_at_least(rules.release, since)
 
@@ -429,11 +429,11 @@ class Difference(NamedTuple):
 
     name: str
     release: str
-    """The first release that has it by default; empty for one that no release has."""
+    """The first release that has it by default; empty if no release has."""
     area: str
     sentence: str
     gate: str
-    """The feature gate that switches it, if one does."""
+    """The feature gate that switches it, if there is one."""
 
 
 def _holds(metadata: Mapping[str, Any], release: str, enabled: Mapping[str, bool]) -> bool:
@@ -448,7 +448,7 @@ def _rules(release: str, asked: tuple[tuple[str, bool], ...]) -> Rules:
 
 
 def rules_of(release: str, feature_gates: Mapping[str, bool] | None = None) -> Rules:
-    """The rules of a current release with some feature gates switched; InputError for what it does not have."""
+    """The rules of a current release with some feature gates switched; InputError for a gate that it does not have."""
     if release not in RELEASE_NAMES:
         raise InputError(f"release {release!r} is unknown; use one of {', '.join(RELEASE_NAMES)}")
     return _rules(release, tuple(sorted((feature_gates or {}).items())))
@@ -475,12 +475,12 @@ DIFFERENCES: tuple[Difference, ...] = tuple(
 
 
 def differences(before: Rules, after: Rules) -> list[Difference]:
-    """The rules that two releases, or two sets of feature gates, do not share."""
+    """The rules that differ between two releases or sets of feature gates."""
     return [each for each in DIFFERENCES if getattr(before, each.name) != getattr(after, each.name)]
 
 
 def with_rule(rules: Rules, name: str, value: bool) -> Rules:
-    """The same rules but one."""
+    """The same rules with one changed."""
     held = {each.name: getattr(rules, each.name) for each in DIFFERENCES}
     return Rules(release=rules.release, **{**held, name: value})
 

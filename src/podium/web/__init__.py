@@ -1,1 +1,1 @@
-"""The page, the HTTP API and the extender: fronts that ask the engine over HTTP. Needs the extra `web`."""
+"""The page, the HTTP API and the extender: fronts that call the engine over HTTP. Needs the extra `web`."""

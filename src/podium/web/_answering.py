@@ -1,6 +1,4 @@
-"""Questions answered with the functions and documents of the command line, each within a time and an amount of
-memory.
-"""
+"""Answers questions with the functions and documents of the command line, each within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ Document = Mapping[str, Any]
 
 
 class Answered(NamedTuple):
-    """An answer as data, and as the HTML report where there is one."""
+    """An answer as data, and as an HTML report if there is one."""
 
     document: Document
     html: Callable[[], str] | None = None
@@ -51,7 +49,7 @@ def answer(question: object, subject: Subject) -> Answered:
 def _options(
     question: questions.Explain | questions.Simulate | questions.WhyNot | questions.Capacity, subject: Subject
 ) -> dict[str, Any]:
-    """The scheduler that a question asks for."""
+    """The scheduler options that a question asks for."""
     return {**subject.options, "tie_break": question.tie_break, "seed": question.seed}
 
 
@@ -125,7 +123,7 @@ def _capacity(question: questions.Capacity, subject: Subject) -> Answered:
 
 
 def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod], list[Object]]:
-    """The pods to make more of, and the objects that come with those that are not in the cluster."""
+    """The pods to add more of, and the objects that come with those that are not in the cluster."""
     objects = subject.objects
     found = [named_after(find_pod(objects, name, None).pod, name.rpartition("/")[2]) for name in question.pods]
     new: list[Object] = []
@@ -199,7 +197,7 @@ def _compare(question: questions.Compare, subject: Subject) -> Answered:
 
 
 def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, answers.Way]:
-    """The two ways that are asked for: one of configurations, releases and settings differs."""
+    """The two sides that are asked for, which differ in configuration, release or settings."""
     asked = [bool(question.configs), bool(question.releases), question.settings is not None]
     if sum(asked) != 1:
         raise InputError("say what differs: configs, releases, or settings; one of them")
@@ -231,7 +229,7 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
 
 
 def _as_release(release: Release, subject: Subject) -> answers.Way:
-    """What the cluster is decided with in a release: its own configuration where the release can read it."""
+    """The cluster decided by a release, with its own configuration if the release can read it."""
     document = subject.document if release.is_old == subject.release.is_old else None
     config = configured(document, release, subject.registry, "the configuration")
     return answers.Way(cluster=subject.cluster, config=config, release=release, name=release.name)
@@ -273,7 +271,7 @@ MIB = 1024 * 1024
 
 
 class BusyError(PodiumError):
-    """All processes have a question, and enough others wait already."""
+    """All processes are busy, and enough other questions wait already."""
 
 
 class EndedError(PodiumError):
@@ -281,7 +279,7 @@ class EndedError(PodiumError):
 
 
 class AnswerWorkers:
-    """Answers questions in processes of their own: so many at once, for so long, with so much memory.
+    """Answers questions in separate processes: a number at once, each with limits of time and memory.
 
     `start` forks the process that all others are copies of; call it before the first thread starts.
     """
@@ -289,7 +287,9 @@ class AnswerWorkers:
     def __init__(
         self, answer: Answer, *, at_once: int = 2, waiting: int = 16, seconds: float = 60.0, mebibytes: int = 2048
     ) -> None:
-        """`waiting` is how many questions may wait; `mebibytes` is what one may need beyond what the server has."""
+        """`waiting` is how many questions may wait; `mebibytes` is the memory that one may use in addition to the
+        server's.
+        """
         self._answer, self._seconds, self._mebibytes = answer, seconds, mebibytes
         self._at_once, self._most = at_once, at_once + waiting
         self._count = 0
@@ -298,7 +298,7 @@ class AnswerWorkers:
         self._pid = 0
 
     def start(self) -> None:
-        """Fork the process that makes the others."""
+        """Fork the process that forks the others."""
         if not hasattr(os, "fork"):
             raise PodiumError("podium serve needs a system that can fork processes, such as Linux or macOS")
         ours, theirs = socket.socketpair()
@@ -310,7 +310,7 @@ class AnswerWorkers:
         self._control = ours
 
     def close(self) -> None:
-        """End the process that makes the others; those that have a question still answer it."""
+        """End the process that forks the others; processes with a question still answer it."""
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -358,8 +358,8 @@ class AnswerWorkers:
 
 
 def _serve(control: socket.socket, answer: Answer, seconds: float, mebibytes: int) -> None:
-    """Fork a process for every connection handed over, until the server is gone; never returns."""
-    # Terminals send an interrupt to every process; it is meant for the server, whose end ends this one.
+    """Fork a process for every connection passed on, until the server is gone; never returns."""
+    # Terminals send an interrupt to every process; only the server handles it, and its end ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
@@ -378,20 +378,20 @@ def _serve(control: socket.socket, answer: Answer, seconds: float, mebibytes: in
 
 
 def _answer_one(connection: socket.socket, answer: Answer, seconds: float, mebibytes: int) -> None:
-    """Read a question, write its answer and exit; the kernel's alarm ends what takes too long."""
+    """Read a question, write its answer and exit; the kernel's alarm ends it if it takes too long."""
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)
         _limit_memory(mebibytes)
         question = b"".join(iter(lambda: connection.recv(MIB), b""))
-        # A first byte that is always there tells an empty answer from none.
+        # The first byte is always sent, which distinguishes an empty answer from none.
         connection.sendall(b"a" + answer(question))
     finally:
         os._exit(0)
 
 
 def _limit_memory(mebibytes: int) -> None:
-    """Let the process need so much more than it has; a system that cannot say how much that is sets no limit."""
+    """Limit the memory that the process may use in addition; without a limit on systems that do not report its use."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""How a node's scores were computed: each plugin's formula with the numbers of this pod and this node."""
+"""Explains a node's scores: each plugin's formula with the numbers of this pod and this node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from podium.present.text import amount
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One pod and one node, while the pod is not on any."""
+    """One pod and one node, while the pod is on no node."""
 
     cluster: Cluster
     pod: Pod
@@ -48,7 +48,7 @@ class Scene:
 def formulas(
     scheduler: Scheduler, pod: Pod, profile: str | None, decision: Decision, node: str
 ) -> list[dict[str, Any]]:
-    """Per plugin that scored the node: its raw, normalised and weighted score, each with how it came about."""
+    """Per plugin that scored the node: its raw, normalised and weighted score, each with its formula."""
     if node not in decision.totals:
         return []
     cluster = scheduler.cluster
@@ -64,7 +64,7 @@ def formulas(
             feasible = Nodes(
                 cluster, np.array(sorted(cluster.rows[name] for name in decision.feasible), dtype=np.int64)
             )
-            # What these found while filtering is what they score.
+            # The scores of these plugins come from what they found while filtering.
             if (
                 isinstance(plugin, VolumeBinding | DynamicResources)
                 and plugin.pre_filter(state, unbound, feasible).status == SUCCESS
@@ -82,7 +82,7 @@ def formulas(
 
 def _formula(scores: PluginScores, scene: Scene, node: str) -> dict[str, Any]:
     raw, normalised = scores.raw[node], scores.normalized[node]
-    # A user's plugin, or that of an old release, may have the name of one that is known here.
+    # A user's plugin, or one of an old release, may have the same name as an in-tree plugin.
     is_known = type(scene.plugin) is IN_TREE.get(scores.plugin)
     tell = RAW.get(scores.plugin, _unknown) if is_known else _unknown
     return {
@@ -179,7 +179,7 @@ def _taints(scene: Scene) -> list[str]:
 
 
 def _is_untolerated(untolerated: Callable[..., Any], taint: Any, tolerations: list[Any]) -> bool:
-    # Asked as a NoSchedule taint: those that only prefer are never in the way.
+    # Checked as a NoSchedule taint, since PreferNoSchedule taints never reject a node.
     hard = replace(taint, effect="NoSchedule")
     return untolerated((hard,), [replace(each, effect="") for each in tolerations]) is not None
 

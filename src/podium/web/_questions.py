@@ -1,4 +1,4 @@
-"""What can be asked over HTTP: one type for each question, and the OpenAPI document made from these types."""
+"""The questions of the HTTP API: one type for each, and the OpenAPI document generated from these types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Manifest = dict[str, Any] | list[dict[str, Any]] | str
 
 
 def _about(description: str) -> Meta:
-    """What the OpenAPI document says of a field."""
+    """The description of a field in the OpenAPI document."""
     return Meta(description=description)
 
 
@@ -45,7 +45,7 @@ Output = Annotated[Literal["json", "html"], _about("The answer as JSON, or as th
 
 
 class ScoreSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Weights of scoring plugins, and how NodeResourcesFit scores; what is not said stays as it is."""
+    """Weights of scoring plugins, and how NodeResourcesFit scores; settings that are left out stay as they are."""
 
     weights: Annotated[dict[str, Weight], _about("The weight of a plugin, by its name.")] = {}
     strategy: Annotated[
@@ -61,7 +61,7 @@ Settings = Annotated[ScoreSettings | None, _about("Decide with other weights.")]
 
 
 class Question(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What every question may say."""
+    """The fields of every question."""
 
     cluster: Annotated[
         Manifest | None, _about("The cluster to ask about, as objects or text; the served one unless given.")
@@ -98,7 +98,7 @@ class Decision(Question):
 
 
 class NodeDetail(Question):
-    """A node: what is on it and, for a pod, how each of its scores came about."""
+    """A node: the pods on it and, for a pod, the formulas of its scores."""
 
     node: NodeName
     pod: Annotated[Name | None, _about("The pod whose scores on this node are worked out.")] = None
@@ -107,7 +107,7 @@ class NodeDetail(Question):
 
 
 class Moved(Question):
-    """How many pods of the cluster another node would win with other weights."""
+    """How many pods of the cluster would move with other weights."""
 
     settings: ScoreSettings
 
@@ -128,7 +128,7 @@ class Simulate(Question):
 
 
 class WhyNot(Question):
-    """What keeps a pod off a node, and the smallest changes that would turn it."""
+    """What keeps a pod off a node, and the smallest changes that would send it there."""
 
     pod: PodName
     node: NodeName
@@ -169,7 +169,7 @@ class Capacity(Question):
 
 
 class Drain(Question):
-    """What becomes of the pods when nodes are drained."""
+    """What happens to the pods when nodes are drained."""
 
     nodes: NodeNames
     preempt: Preempt = True
@@ -178,7 +178,7 @@ class Drain(Question):
 
 
 class Fail(Question):
-    """What becomes of the pods when nodes fail."""
+    """What happens to the pods when nodes fail."""
 
     selectors: Annotated[
         list[Name], Meta(max_length=100, description="The nodes that fail, by label: zone=eu-1a, node=worker-7.")
@@ -224,13 +224,13 @@ class Timeline(Question):
 
 
 class Cordon(msgspec.Struct, tag_field="do", tag="cordon", forbid_unknown_fields=True):
-    """No new pods on these nodes."""
+    """Allow no new pods on these nodes."""
 
     nodes: NodeNames
 
 
 class Uncordon(msgspec.Struct, tag_field="do", tag="uncordon", forbid_unknown_fields=True):
-    """Pods again on these nodes."""
+    """Allow new pods on these nodes again."""
 
     nodes: NodeNames
 
@@ -242,21 +242,21 @@ class DrainStep(msgspec.Struct, tag_field="do", tag="drain", forbid_unknown_fiel
 
 
 class FailStep(msgspec.Struct, tag_field="do", tag="fail", forbid_unknown_fields=True):
-    """Take these nodes away."""
+    """Remove these nodes."""
 
     nodes: Annotated[list[Name], Meta(max_length=10_000, description="The nodes by their names.")] = []
     selector: Annotated[Name | None, _about("Or the nodes by label: zone=eu-1a.")] = None
 
 
 class AddNodes(msgspec.Struct, tag_field="do", tag="add-nodes", forbid_unknown_fields=True):
-    """Add empty nodes like one that is there."""
+    """Add empty nodes that are copies of an existing node."""
 
     like: Annotated[Name, _about("The node that they are like.")]
     count: Annotated[int, Meta(ge=1, le=10_000, description="How many.")] = 1
 
 
 class Scale(msgspec.Struct, tag_field="do", tag="scale", forbid_unknown_fields=True):
-    """Let a workload have so many pods."""
+    """Scale a workload to this number of pods."""
 
     workload: Annotated[Name, _about("The workload as `namespace/Kind/name`.")]
     replicas: Annotated[int, Meta(ge=0, le=100_000, description="How many pods it has from then on.")]
@@ -279,7 +279,7 @@ class WhatIf(Question):
 
 
 class Pods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """The pods of the served cluster, those that wait first."""
+    """The pods of the served cluster, pending pods first."""
 
     search: Annotated[
         str,
@@ -294,7 +294,7 @@ Asked = Question | Pods
 
 
 def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
-    """The question that a query string asks: names as in JSON, lists by naming a field several times."""
+    """Parse a question from a query string: names as in JSON, lists by repeating a field."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     hints = get_type_hints(kind)
     given: dict[str, Any] = {}
@@ -311,7 +311,7 @@ def from_query(kind: type[Any], pairs: Iterable[tuple[str, str]]) -> Any:
 
 
 def _is_list(hint: Any) -> bool:
-    """Whether a field is a list, and nothing else but perhaps absent."""
+    """Whether a field is a list, or an optional list."""
     if get_origin(hint) is list:
         return True
     parts = [part for part in get_args(hint) if part is not type(None)]
@@ -319,7 +319,7 @@ def _is_list(hint: Any) -> bool:
 
 
 def convert(given: Mapping[str, Any], kind: type[Any], *, strict: bool = True) -> Any:
-    """A question out of plain values; InputError in one line."""
+    """Convert plain values to a question; InputError in one line."""
     try:
         return msgspec.convert(dict(given), kind, strict=strict)
     except msgspec.ValidationError as error:
@@ -327,7 +327,7 @@ def convert(given: Mapping[str, Any], kind: type[Any], *, strict: bool = True) -
 
 
 def from_json(body: bytes, kind: type[Any]) -> Any:
-    """A question out of JSON; InputError in one line."""
+    """Parse a question from JSON; InputError in one line."""
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
@@ -337,7 +337,7 @@ def from_json(body: bytes, kind: type[Any]) -> Any:
 
 
 def said(error: Exception) -> str:
-    """What msgspec says of a value, in our words: the field first."""
+    """msgspec's error about a value in our words: the field first."""
     message, at, path = str(error).rpartition(" - at `")
     return f"{path.rstrip('`').removeprefix('$.')}: {message}" if at else str(error)
 
@@ -362,7 +362,7 @@ REFUSALS = {
 
 
 def openapi(kinds: Mapping[str, type[Any]]) -> Schema:
-    """The document for these questions, by the name that stands in their address."""
+    """The OpenAPI document for these questions, by their names in the address."""
     schemas, components = msgspec.json.schema_components(
         list(kinds.values()), ref_template="#/components/schemas/{name}"
     )
@@ -414,7 +414,7 @@ def _operation(name: str, about: str, more: Schema) -> Schema:
 
 
 def _parameters(schema: Schema, components: Mapping[str, Any]) -> list[Schema]:
-    """The fields that a query string can say: text, numbers, switches, and lists of those."""
+    """The fields that a query string can express: text, numbers, switches, and lists of those."""
     found = []
     for name, each in schema["properties"].items():
         simple = _simple(each, components)

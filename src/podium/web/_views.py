@@ -1,4 +1,4 @@
-"""What the page shows of the served cluster: its pods, a decision by columns, a node, a timeline; and HTML reports."""
+"""The page's views of the served cluster: its pods, a decision by columns, a node, a timeline; and HTML reports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from podium.wording import counted
 
 
 def decision_table(explained: Explained) -> dict[str, Any]:
-    """What `explain` says, of kind DecisionTable: `nodes` best first, and every other list in that order."""
+    """The result of `explain`, of kind DecisionTable: `nodes` best first, and every other list in the same order."""
     decision = explained.decision
     nodes, totals = ranking(decision), decision.totals
     return {
@@ -78,7 +78,7 @@ def _runner_up(decision: Decision) -> dict[str, Any] | None:
 
 
 def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
-    """Each plugin that scored; an extender says only what its scores come to."""
+    """Each plugin that scored; an extender has weighted scores only."""
     found: list[dict[str, Any]] = [
         {
             "plugin": scores.plugin,
@@ -97,7 +97,7 @@ def _plugins(decision: Decision, nodes: list[str]) -> list[dict[str, Any]]:
 
 
 def _rejected(statuses: Mapping[str, Status], details: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rejected nodes by plugin and reasons, what rejected most nodes first."""
+    """The rejected nodes by plugin and reasons, most nodes first."""
     groups: dict[Status, list[str]] = {}
     for node, status in statuses.items():
         groups.setdefault(status, []).append(node)
@@ -116,7 +116,7 @@ def _rejected(statuses: Mapping[str, Status], details: Mapping[str, str]) -> lis
 
 MOST_SCHEDULERS = 6
 REASONS_SECONDS = 0.05
-"""How long one look at the pods may take to find out why pods wait."""
+"""How long one request for the pods may spend on finding out why pods wait, in seconds."""
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Views:
-    """The served cluster, as the page looks at it."""
+    """The served cluster, as the page shows it."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -148,7 +148,7 @@ class Views:
         self._scored: OrderedDict[bytes, ScoredPods] = OrderedDict()
 
     def prepare(self, seconds: float) -> None:
-        """Spend some time on what the first page and the first slider need."""
+        """Spend some time on preparing the first page and the first slider."""
         self._find_reasons(seconds / 2)
         if self._can_turn:
             today = self._scored_with(None)
@@ -156,13 +156,13 @@ class Views:
 
     @property
     def _can_turn(self) -> bool:
-        """Whether weights can be turned: old releases have a configuration of their own."""
+        """Whether weights can be changed: old releases have a different configuration."""
         return not self.subject.release.is_old
 
     # -- the cluster and its pods ----------------------------------------------------------------------------------
 
     def overview(self) -> dict[str, Any]:
-        """What the page has to know first: how large the cluster is, its profiles and their weights, its labels."""
+        """The page's first request: the size of the cluster, its profiles and their weights, its labels."""
         cluster, scheduler = self.subject.cluster, self._scheduler(None, None)
         labels = sorted({key for name in cluster.rows for key in cluster.node(name).metadata.labels})
         return {
@@ -190,7 +190,7 @@ class Views:
         }
 
     def pods(self, asked: questions.Pods) -> dict[str, Any]:
-        """The pods that have all the words of a search, those that wait first, each with why it waits."""
+        """The pods that match all words of a search, pending pods first, each with the reason why it waits."""
         known = self._find_reasons(REASONS_SECONDS)
         found = self._search(asked.search.lower().split())
         shown = found[asked.offset : asked.offset + asked.limit]
@@ -216,7 +216,7 @@ class Views:
         return [self._pods[place] for place in places]
 
     def _reason(self, pod: Listed) -> str:
-        """Why a pod waits, as far as that is known; nothing of one that runs."""
+        """Why a pod waits, if that is known; empty for a running pod."""
         if pod.node is not None:
             return ""
         waiting = self.subject.cluster.pending.get(f"{pod.namespace}/{pod.name}")
@@ -226,7 +226,7 @@ class Views:
         return self.subject.cluster.info_of(pod), pod.spec.scheduler_name
 
     def _find_reasons(self, seconds: float) -> bool:
-        """Find out for a while why pods wait, one of each kind; whether all is known."""
+        """Spend some time on finding out why pods wait, one pod of each kind; returns whether all reasons are known."""
         until = monotonic() + seconds
         scheduler = self._scheduler(None, None)
         for pod in self.subject.cluster.pending.values():
@@ -254,7 +254,7 @@ class Views:
         return found[0] if found is not None else find_pod(self.subject.objects, name, None).pod
 
     def node(self, asked: questions.NodeDetail) -> dict[str, Any]:
-        """A node: its labels, taints and resources, the pods on it, and how a pod's scores on it came about."""
+        """A node: its labels, taints and resources, the pods on it, and the formulas of a pod's scores."""
         cluster = self.subject.cluster
         row = cluster.rows.get(asked.node)
         if row is None:
@@ -308,12 +308,12 @@ class Views:
             pods, count = pods_by_chance(scheduler) if today is None else (today.pods, today.of)
             found = self._scored[key] = ScoredPods(scheduler, pods, count)
             if len(self._scored) > 3:
-                # Today's came first and stays.
+                # The first entry, with today's weights, stays.
                 del self._scored[list(self._scored)[1]]
         return found
 
     def _scheduler(self, config: Any, settings: ScoreSettings | None, profile: str | None = None) -> Scheduler:
-        """A scheduler with the served configuration or another, its settings turned; the last few are kept."""
+        """A scheduler with the served configuration or another, and changed settings; the last few are kept."""
         key = msgspec.json.encode((config, settings, profile))
         found = self._schedulers.get(key)
         if found is None:
@@ -355,7 +355,7 @@ MOST_RECORDS = 50_000
 
 
 def timeline_document(question: questions.Timeline, subject: Subject) -> dict[str, Any]:
-    """Let time pass, and tell what happened: samples, pods, the log, and the nodes; of kind Timeline."""
+    """Run a timeline, and return its samples, pods, log and nodes; of kind Timeline."""
     read = read_timeline(_events(question.events))
     timeline = Timeline(subject.objects, read, **subject.options, tie_break="first", seed=question.seed)
     with closing(timeline):
@@ -388,7 +388,7 @@ def _events(given: list[dict[str, Any]] | str) -> list[dict[str, Any]]:
 
 
 def _tiles(result: TimelineResult, subject: Subject) -> dict[str, Any]:
-    """The nodes of the cluster, and those that came later."""
+    """The nodes of the cluster, and those that were added later."""
     found = tiles(subject.cluster, ZONE)
     later = sorted({life.node for life in result.lives if life.node}.difference(found["nodes"]))
     found["new"] = list(range(len(found["nodes"]), len(found["nodes"]) + len(later)))
@@ -402,7 +402,7 @@ def _tiles(result: TimelineResult, subject: Subject) -> dict[str, Any]:
 
 
 def _most_pods(result: TimelineResult) -> int:
-    """The most pods that any node had at any moment."""
+    """The maximum number of pods on any node at any time."""
     changes = [(life.bound, 1, life.node) for life in result.lives if life.bound is not None]
     changes += [
         (life.ended, -1, life.node) for life in result.lives if life.bound is not None and life.ended is not None
@@ -416,12 +416,12 @@ def _most_pods(result: TimelineResult) -> int:
 
 
 def _not_listed(number: int) -> str:
-    """The note below a table that does not show all rows; empty if it does."""
+    """The note below a table that does not show all rows; empty if it shows all."""
     return f"{number:,} more {'is' if number == 1 else 'are'} not listed." if number else ""
 
 
 MOST_MOMENTS = 200
-"""How many moments of a timeline are shown, evenly chosen."""
+"""The maximum number of moments of a timeline that are shown, evenly chosen."""
 MOST_PODS = 500
 
 
@@ -447,7 +447,7 @@ def what_if_page(document: Mapping[str, Any]) -> str:
 
 
 def pods_page(document: Mapping[str, Any]) -> str:
-    """The pods of a search, with why those wait that do."""
+    """The pods of a search; pending pods with the reason."""
     pods, pending = document["items"], document["pending"]
     left_out = document["found"] - len(pods)
     rows = [
@@ -480,7 +480,7 @@ def _node_section(tiles: Mapping[str, Any]) -> Markup:
 
 
 def timeline_page(document: Mapping[str, Any]) -> str:
-    """The queue and how full the cluster is over time, the pods that waited longest, and what came to nothing."""
+    """The queue and the utilisation over time, the pods that waited longest, and the events without effect."""
     return page(
         "Timeline",
         document["words"],

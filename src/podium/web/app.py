@@ -1,7 +1,7 @@
-"""The HTTP application: addresses in, answers out.
+"""The HTTP application: maps addresses to answers.
 
-Quick questions about the served cluster are answered by one thread of this process, which keeps what it worked out;
-all others by processes of their own.
+One thread of this process answers quick questions about the served cluster, and keeps its results; separate processes
+answer all others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KINDS: dict[str, type[Any]] = {
     "node": questions.NodeDetail,
     "moved": questions.Moved,
 }
-"""The questions by the name that stands in their address."""
+"""The questions by their names in the address."""
 
 QUICK = (questions.Pods, questions.Decision, questions.NodeDetail, questions.Moved, questions.Configuration)
 PAGE = {
@@ -72,13 +72,13 @@ PAGE = {
         )
     },
 }
-"""The files of the page by their address; nothing else is read from the disk."""
+"""The files of the page by address; no other file is read from the disk."""
 
 JSON, YAML, HTML = "application/json", ("application/yaml", "text/yaml"), "text/html; charset=utf-8"
 
 
 class Reply(NamedTuple):
-    """What goes back: a status, the kind of content, and the content."""
+    """A response: a status, the content type, and the content."""
 
     status: int
     media_type: str
@@ -86,7 +86,7 @@ class Reply(NamedTuple):
 
 
 def reply_to(kind: str, question: Any, subject: Callable[[], Subject], views: Views | None = None) -> Reply:
-    """Answer a question; what is wrong with it is one sentence, the one that the command line prints."""
+    """Answer a question; a problem is one sentence, the same as on the command line."""
     try:
         answered = _view(question, views) if views is not None else answer(question, subject())
         if question.output == "html":
@@ -117,7 +117,7 @@ def _view(question: Any, views: Views) -> Answered:
 
 
 def answer_in_worker(served: Subject, question: bytes) -> bytes:
-    """What a worker does: a question as bytes, its reply as bytes."""
+    """Runs in a worker: takes a question as bytes, returns its reply as bytes."""
     kind, body = msgspec.msgpack.decode(question, type=tuple[str, bytes])
     asked = msgspec.json.decode(body, type=KINDS[kind])
     needs_views = isinstance(asked, QUICK) and not isinstance(asked, questions.Configuration)
@@ -134,7 +134,7 @@ def answer_in_worker(served: Subject, question: bytes) -> bytes:
 
 
 def problem(status: int, sentence: str) -> Reply:
-    """What is wrong, in one printable line."""
+    """A problem in one printable line."""
     line = "".join(char if char.isprintable() else " " for char in " ".join(sentence.split()))
     return Reply(status, JSON, msgspec.json.encode({"error": line.encode("utf-8", "replace").decode()}))
 
@@ -187,7 +187,7 @@ class Server:
         return self._views
 
     async def overview(self, request: Request) -> Response:
-        """What the page asks first; the served cluster stays as it is, and so does this."""
+        """The page's first request; the answer is kept, as the served cluster does not change."""
         if not self._overview:
 
             def run() -> bytes:
@@ -263,7 +263,7 @@ async def _nothing(request: Request, error: Exception) -> Response:
 
 
 def application(server: Server, **guarding: Any) -> App:
-    """The application: the page, the API and what says that it runs, behind the guard."""
+    """The application: the page, the API and the health checks, behind the guard."""
     routes = [
         *(Route(address, _file(*file), methods=["GET"]) for address, file in PAGE.items()),
         Route("/api/v1/openapi.json", server.document, methods=["GET"]),

@@ -1,4 +1,4 @@
-"""The extender over HTTP, as kube-scheduler calls it: requests in, names and scores of nodes out."""
+"""The extender over HTTP, as kube-scheduler calls it: takes requests, returns names and scores of nodes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from podium.web.serving import App, Guard, RequestMetrics, TooLargeError
 
 
 class NameTable:
-    """Finds the rows of all names of a JSON list at once.
+    """Finds the rows of all names in a JSON list at once.
 
-    A name is taken as words of eight bytes, so that thousands are looked up in a few operations on columns. A
-    dictionary needs five times as long, as each name is somewhere else in memory.
+    A name is treated as words of eight bytes, so that thousands are looked up in a few operations on columns. A
+    dictionary takes five times as long, as each name is at another place in memory.
     """
 
     MASKS = np.array([(1 << 8 * length) - 1 for length in range(9)], dtype=np.uint64)
-    """What is left of a word whose first bytes belong to the name."""
+    """Masks for words of which only the first bytes belong to the name."""
 
     def __init__(self, rows: Mapping[str, int]) -> None:
         encoded = [name.encode() for name in rows]
@@ -49,7 +49,7 @@ class NameTable:
         self._rows = np.fromiter(rows.values(), np.int64, len(rows))[order]
 
     def rows(self, listed: bytes) -> Ints | None:
-        """The row of each name. None if a name is unknown, or if the list is not written as plainly as Go does it."""
+        """The row of each name. None if a name is unknown, or if the list is not formatted as Go does it."""
         padded = listed + bytes(8 * self._width + 8)
         quotes = np.flatnonzero(np.frombuffer(padded, np.uint8) == ord('"'))
         starts, ends = quotes[0::2] + 1, quotes[1::2]
@@ -77,7 +77,7 @@ class NameTable:
 
 
 class KnownNodes:
-    """A cluster's nodes as they are asked about, for as long as it has the same ones."""
+    """A cluster's nodes in the form of requests, valid as long as the cluster has the same nodes."""
 
     MOST_LISTS = 16
 
@@ -108,20 +108,20 @@ class KnownNodes:
 
     @cached_property
     def priorities(self) -> HostPriorities:
-        """What writes the scores of these nodes."""
+        """Writes the scores of these nodes."""
         return HostPriorities(self.cluster.names, self._highest)
 
     def among(self, names: Sequence[str]) -> NodesAsked:
-        """The nodes of these names."""
+        """The nodes with these names."""
         rows = list(map(self.cluster.rows.get, names))
         unknown = [name for name, row in zip(names, rows, strict=True) if row is None]
         return NodesAsked(np.array([row for row in rows if row is not None], dtype=np.int64), unknown)
 
 
 class HostPriorities:
-    """Writes HostPriorityList as JSON: a table of bytes with an entry for each row, into which the scores are written.
+    """Writes HostPriorityList as JSON: a table of bytes with one entry per row, into which the scores are written.
 
-    Spaces before a number mean nothing in JSON, so all entries have the same length.
+    JSON ignores spaces before a number, so all entries have the same length.
     """
 
     def __init__(self, names: Sequence[str], highest: int) -> None:
@@ -136,7 +136,7 @@ class HostPriorities:
         entries = self._entries.take(rows, axis=0)
         for place in range(self._digits):
             digits = scores // 10**place
-            # The first digit is always there, others where the score is that high.
+            # The first digit is always written, others if the score is that high.
             entries[:, -3 - place] = np.where((digits > 0) | (place == 0), ord("0") + digits % 10, ord(" "))
         return b"[%s]" % entries.tobytes()[:-1]
 
@@ -150,13 +150,13 @@ NO_CLUSTER = (
 
 
 class NodeList(msgspec.Struct):
-    """Nodes as they came, so that they can go back as they came."""
+    """Nodes as received, so that they can be returned unchanged."""
 
     items: list[msgspec.Raw] = []
 
 
 class NodeArgs(msgspec.Struct, rename="pascal"):
-    """ExtenderArgs: what filter and prioritize are asked."""
+    """ExtenderArgs: the request of filter and prioritize."""
 
     pod: Pod
     nodes: NodeList | None = None
@@ -170,7 +170,7 @@ class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
 
 
 class NodeVictims(msgspec.Struct, Generic[P], rename={"pods": "Pods", "pdb_violations": "NumPDBViolations"}):
-    """The victims on one node, whole or by their UIDs, and how many of them budgets would have protected."""
+    """The victims on one node, whole or by their UIDs, and how many of them violate a budget."""
 
     pods: list[P] = []
     pdb_violations: int = 0
@@ -200,10 +200,11 @@ Binder = Callable[[Pod, str], Awaitable[None]]
 
 
 class ExtenderServer:
-    """Answers kube-scheduler, one request after the other: a plugin that never returns stops /livez as well.
+    """Answers kube-scheduler, one request after the other: a plugin that never returns blocks /livez as well.
 
-    `cluster` is the extender's own copy, or None: then it knows of the nodes what it is sent, and of no pods. With
-    `follows`, a copy comes with `begin` and is kept up to date with `change`; until then the extender is not ready.
+    `cluster` is the extender's own copy. If it is None, the extender knows only the nodes that it is sent, and no pods.
+    With `follows`, a copy comes with `begin` and is kept up to date with `change`; until then the extender is not
+    ready.
     """
 
     def __init__(self, verbs: PluginVerbs, cluster: Cluster | None = None, *, follows: bool = False) -> None:
@@ -217,12 +218,12 @@ class ExtenderServer:
     async def begin(self, objects: Sequence[Object]) -> None:
         """Take over a cluster."""
         self._cluster = await asyncio.to_thread(Cluster.from_objects, objects)
-        # All of it stays: going through it again and again for garbage would keep calls waiting.
+        # All objects stay: scanning them for garbage again and again would delay calls.
         gc.freeze()
         self.is_ready = True
 
     async def change(self, events: Sequence[Event]) -> None:
-        """Take over what happened to it."""
+        """Apply changes to the cluster."""
         assert self._cluster is not None, "begin comes first"
         for event in events:
             if event.type is EventType.DELETE:
@@ -268,7 +269,8 @@ class ExtenderServer:
         except InputError as error:
             status, body = 400, _problem(error)
         except PodiumError as error:
-            # Filter and bind have a place for this; of the other verbs, kube-scheduler heeds the status.
+            # The results of filter and bind have a field for errors; for other verbs, kube-scheduler uses the HTTP
+            # status.
             status, body = (200 if verb in ("filter", "bind") else 500), _problem(error)
             self.metrics.failed(verb)
         self.metrics.observed(verb, perf_counter() - start, status)
@@ -313,7 +315,7 @@ class ExtenderServer:
         return msgspec.json.encode({"NodeNameToMetaVictims": {node: victims[node] for node in kept}})
 
     def _nodes(self, args: NodeArgs) -> tuple[Cluster, NodesAsked, dict[str, msgspec.Raw] | None]:
-        """The cluster to look at, the nodes that are asked about, and those as they came, if they came whole."""
+        """The cluster to use, the nodes in question, and the nodes as received, if they were sent whole."""
         listed = bytes(args.node_names)
         if listed != b"null":
             if self._cluster is None:

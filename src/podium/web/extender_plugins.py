@@ -1,4 +1,4 @@
-"""The plugins of a profile as an extender asks them: which nodes pass, their scores, and where evicting pods helps."""
+"""Runs the plugins of a profile for an extender: which nodes pass, their scores, and where evicting pods helps."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ UNKNOWN = "the extender does not know this node"
 
 
 class NodesAsked(NamedTuple):
-    """The nodes that are asked about: the rows of those that the cluster has, and the names of the others."""
+    """The nodes in a request: the rows of those that the cluster has, and the names of the others."""
 
     rows: Ints
     unknown: Sequence[str] = ()
 
 
 class Filtered(NamedTuple):
-    """Which nodes pass; of the others, why not, and whether evicting pods could help."""
+    """The nodes that pass; for the others, why not, and whether evicting pods could help."""
 
     passed: list[str]
     failed: dict[str, str]
@@ -37,9 +37,9 @@ class Filtered(NamedTuple):
 
 
 class PluginVerbs:
-    """The plugins of a profile, asked about the nodes that kube-scheduler names.
+    """The plugins of a profile, run on the nodes that kube-scheduler names.
 
-    `highest` is the score of a node that gets all points: kube-scheduler expects 10.
+    `highest` is the score of a node with all points: kube-scheduler expects 10.
     """
 
     def __init__(self, framework: Framework, *, highest: int = 10) -> None:
@@ -47,7 +47,7 @@ class PluginVerbs:
 
     @property
     def verbs(self) -> list[str]:
-        """The verbs that the plugins have something to say to."""
+        """The verbs that the plugins serve."""
         framework = self._framework
         filters = ["filter", "preempt"] if framework.filter or framework.pre_filter else []
         return [*filters, *(["prioritize"] if framework.score else [])]
@@ -61,7 +61,7 @@ class PluginVerbs:
     # -- filter ----------------------------------------------------------------------------------------------------
 
     def filter(self, cluster: Cluster, pod: Pod, asked: NodesAsked) -> Filtered:
-        """The nodes that pass every filter; the first filter that rejects a node says why."""
+        """The nodes that pass every filter; the first filter that rejects a node gives the reason."""
         failed, unresolvable = dict.fromkeys(asked.unknown, UNKNOWN), dict[str, str]()
         passed = []
         known = [cluster.names[row] for row in asked.rows.tolist()]
@@ -100,7 +100,7 @@ class PluginVerbs:
     def _pre_filter(
         self, state: CycleState, pod: Pod, nodes: Nodes
     ) -> tuple[set[str], frozenset[str] | None, Status | None]:
-        """The plugins that skip, the only nodes worth looking at, and what rejects the pod everywhere."""
+        """The plugins that skip, the only nodes to check, and the status that rejects the pod everywhere."""
         skipped: set[str] = set()
         only: frozenset[str] | None = None
         for plugin in self._framework.pre_filter:
@@ -142,14 +142,14 @@ class PluginVerbs:
                 if scores.min() < 0 or scores.max() > MAX_NODE_SCORE:
                     raise PluginError(plugin.name, f"scored outside 0..{MAX_NODE_SCORE}")
                 total += weight * scores
-        # Rounded to the nearest: half a point is one.
+        # Rounded to the nearest integer, halves up.
         full = MAX_NODE_SCORE * max(weights, 1)
         return (2 * total * self.highest + full) // (2 * full)
 
     # -- preempt ---------------------------------------------------------------------------------------------------
 
     def preempt(self, cluster: Cluster, pod: Pod, victims: Mapping[str, Sequence[str]]) -> list[str]:
-        """The nodes, of those with victims by their UIDs, that pass every filter once the victims are gone."""
+        """The nodes that pass every filter once their victims, given by UID, are gone."""
         kept = []
         for name, uids in victims.items():
             row = cluster.rows.get(name)
@@ -163,7 +163,7 @@ class PluginVerbs:
 
 @contextmanager
 def _without(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[None]:
-    """The cluster without some pods, for a while."""
+    """The cluster without some pods, for the length of the block."""
     gone = list(pods)
     for pod in gone:
         cluster.remove(pod)
@@ -182,9 +182,9 @@ def extender_framework(
     release: AnyRelease = CURRENT,
     options: Options | None = None,
 ) -> Framework:
-    """The plugins to serve: those that are `wanted`, else all of the configuration's first profile.
+    """The plugins to serve: the `wanted` ones, else all of the configuration's first profile.
 
-    The configuration gives plugins their arguments and weights. An old release has the plugins that its configuration
+    The configuration has the arguments and weights of plugins. An old release has the plugins that its configuration
     names.
     """
     made = release_of(release)

@@ -48,14 +48,14 @@ HEADERS = (
 
 
 class Guard:
-    """Passes on requests of those who may ask, and refuses the others in one sentence.
+    """Passes on allowed requests, and refuses the others in one sentence.
 
     `hosts` are the names this server answers to: a page that reaches it under another name (DNS rebinding) gets
     nothing. With a `token` every request needs it, as a bearer token or in the cookie that the login form sets.
     """
 
     OPEN = frozenset({"/livez", "/readyz", "/login", "/style.css"})
-    """What needs no token: it says nothing about the cluster."""
+    """Paths that need no token: they reveal nothing about the cluster."""
 
     def __init__(
         self, app: App, *, hosts: Iterable[str] = LOOPBACK, token: str = "", most_bytes: int, secure: bool = False
@@ -82,7 +82,7 @@ class Guard:
             await self._app(scope, _Limited(receive, self._most_bytes), send)
 
     def _problem(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> tuple[int, str] | None:
-        """What is wrong with a request whoever sends it: a status and a sentence."""
+        """What is wrong with a request, independent of the sender: a status and a sentence."""
         host = headers.get("host", "").lower()
         if _without_port(host) not in self._hosts and "*" not in self._hosts:
             return 403, f"host {host!r} is not served here: start the server with --allow-host to answer to that name"
@@ -117,7 +117,7 @@ class Guard:
         await _respond(send, 401, body, (b"www-authenticate", b"Bearer"), (b"content-type", b"application/json"))
 
     async def _log_in(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """The login form, and what it sends: the right token gets a cookie, which no script can read."""
+        """The login form and its submission: the right token gets a cookie that no script can read."""
         if scope["method"] != "POST":
             await _respond(send, 200, _LOGIN.replace(b"{problem}", b""), _HTML)
             return
@@ -136,7 +136,7 @@ class Guard:
 
 
 class _Limited:
-    """Receives a request's body up to a size; what is larger ends with TooLargeError."""
+    """Receives a request's body up to a size; a larger body raises TooLargeError."""
 
     def __init__(self, receive: Receive, most: int) -> None:
         self._receive, self._left, self._most = receive, most, most
@@ -158,16 +158,16 @@ class _Limited:
 
 
 class TooLargeError(Exception):
-    """A body without a length turned out larger than what is read."""
+    """A body without a declared length exceeds the limit."""
 
 
 def too_large(most: int) -> str:
-    """What is said of a body above the limit."""
+    """The message for a body above the limit."""
     return f"the request is larger than {most:,} bytes, the limit of this server (--body-limit)"
 
 
 def _is_navigation(scope: MutableMapping[str, Any], headers: dict[str, str]) -> bool:
-    """Whether somebody follows a link to here; the page the link is on learns nothing of what comes back."""
+    """Whether the request follows a link; the linking page cannot read the response."""
     return (
         scope["method"] == "GET"
         and headers.get("sec-fetch-mode") == "navigate"
@@ -189,7 +189,7 @@ def _cookie(header: str) -> str:
 
 
 def _with_headers(send: Send) -> Send:
-    """Add the headers that every response has; a response that says more about a page's policy keeps that."""
+    """Add the headers of every response; a response with its own policy keeps it."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -232,7 +232,7 @@ _LOGIN = b"""<!doctype html>
 
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Upper bounds, in seconds."""
+"""Upper bounds in seconds."""
 
 
 class RequestMetrics:
@@ -256,7 +256,7 @@ class RequestMetrics:
         self._failures[verb] += 1
 
     def text(self) -> str:
-        """All of it, one sample a line."""
+        """All metrics, one sample per line."""
         name = self._prefix
         lines = [f"# HELP {name}_requests_total Requests by verb and status.", f"# TYPE {name}_requests_total counter"]
         for (verb, status), count in sorted(self._requests.items()):
@@ -284,7 +284,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Listening:
-    """Where a server listens and what it asks of those who call."""
+    """The address of a server, and what it requires of clients."""
 
     address: str = "127.0.0.1"
     port: int = 8080
@@ -295,12 +295,12 @@ class Listening:
     """Listen to other machines without a token or without TLS."""
     allowed_hosts: tuple[str, ...] = ()
     proof: str = "--token-file"
-    """The option that callers prove with who they are: --token-file, or --client-ca where no token can be sent."""
+    """The option by which clients authenticate: --token-file, or --client-ca where no token can be sent."""
     client_ca: str | None = None
-    """Whose certificates callers have to have; as good as a token."""
+    """The CA that must have signed clients' certificates; replaces a token."""
 
     def check(self) -> None:
-        """InputError unless it is safe to listen there, or the user said that it need not be."""
+        """InputError unless it is safe to listen there, or the user accepts that it is not."""
         if bool(self.certificate) != bool(self.key):
             raise InputError("--tls-cert and --tls-key belong together: give both or none")
         if not self.is_loopback and not self.insecure:
@@ -335,7 +335,7 @@ class Listening:
             return False
 
     def token(self) -> str:
-        """The token of the file; empty where there is none."""
+        """The token in the file; empty if there is none."""
         if self.token_file is None:
             return ""
         try:
@@ -350,13 +350,13 @@ class Listening:
         return token
 
     def hosts(self) -> tuple[str, ...]:
-        """The names that requests may ask for."""
+        """The host names that requests may use."""
         named = f"[{self.address}]" if ":" in self.address else self.address
         everywhere = self.address in ("0.0.0.0", "::") and self.insecure and not self.allowed_hosts
         return (*LOOPBACK, named, *self.allowed_hosts, *(["*"] if everywhere else []))
 
     def guarding(self, most_bytes: int) -> dict[str, Any]:
-        """What the guard has to know."""
+        """The settings of the guard."""
         return {
             "hosts": self.hosts(),
             "token": self.token(),
@@ -371,7 +371,7 @@ class Listening:
 
 
 Alongside = Callable[[], Coroutine[Any, Any, None]]
-"""What else a server does while it listens."""
+"""Work that runs while the server listens."""
 
 
 def listen(
@@ -381,8 +381,8 @@ def listen(
     on_started: Callable[[], object] = lambda: None,
     alongside: Alongside | None = None,
 ) -> None:
-    """Serve until interrupted, or until what is done `alongside` fails; InputError if the port is taken."""
-    # What was loaded stays: no use in looking through it again and again.
+    """Serve until interrupted, or until the work `alongside` fails; InputError if the port is taken."""
+    # All loaded objects stay: there is no use in scanning them again and again.
     gc.collect()
     gc.freeze()
     config = uvicorn.Config(
@@ -411,7 +411,7 @@ def listen(
 
 
 class _Protocol(HttpToolsProtocol):
-    """Refuses what is not HTTP as JSON, like everything else that is refused."""
+    """Refuses requests that are not HTTP with JSON, like all other refusals."""
 
     def send_400_response(self, msg: str) -> None:
         problem = "the request cannot be read: it is not HTTP, or its address is longer than 65,535 bytes"
@@ -427,7 +427,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Announcing(uvicorn.Server):
-    """Says when it listens."""
+    """Reports when it listens."""
 
     def __init__(
         self, config: uvicorn.Config, on_started: Callable[[], object], alongside: Alongside | None = None
@@ -455,6 +455,6 @@ class _Announcing(uvicorn.Server):
         await super().shutdown(sockets)
 
     def check(self) -> None:
-        """Raise what ended the work alongside."""
+        """Raise the failure of the work alongside."""
         if self._task is not None and not self._task.cancelled():
             self._task.result()

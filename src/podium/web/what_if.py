@@ -1,4 +1,4 @@
-"""The cluster a question is about, and what-ifs on a copy of it: other nodes, workloads, weights or plugins."""
+"""The cluster of a question, and what-ifs on a copy of it: other nodes, workloads, weights or plugins."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ NAMES_EXTENDERS = frozenset({"extenders", "extenderconfigs"})
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A cluster, its objects, and what decides its pods.
+    """A cluster, its objects, and the configuration that decides its pods.
 
-    `document` is the configuration as it was written, None for the default one; `config` is what the release makes of
+    `document` is the configuration as written, None for the default; `config` is the configuration as the release reads
     it.
     """
 
     objects: Objects
-    """Workloads without pods have theirs."""
+    """The objects, including the pods that workloads lack."""
     cluster: Cluster
     document: Mapping[str, Any] | None
     config: KubeSchedulerConfiguration | None
@@ -61,12 +61,12 @@ class Subject:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What every function that decides pods takes."""
+        """The keyword arguments of every function that decides pods."""
         return {"config": self.config, "registry": self.registry, "release": self.release}
 
 
 def subject_of(question: Question, served: Subject) -> Subject:
-    """What a question is about: the served cluster and configuration, or those it brings."""
+    """The cluster and configuration of a question: the served ones, or its own."""
     release = served.release if question.release is None else release_of(question.release)
     if question.cluster is None:
         objects, cluster = served.objects, served.cluster
@@ -95,7 +95,7 @@ def served_subject(
     release: AnyRelease = CURRENT,
     where: str = "",
 ) -> Subject:
-    """What a server is started with."""
+    """The cluster and configuration that a server is started with."""
     objects = expand_workloads(objects)
     config = configured(document, release, registry, where)
     return Subject(
@@ -111,7 +111,7 @@ def served_subject(
 def configured(
     document: Mapping[str, Any] | None, release: AnyRelease, registry: Registry, where: str
 ) -> KubeSchedulerConfiguration | None:
-    """What a release makes of a configuration; None for the default one."""
+    """A configuration as a release reads it; None for the default."""
     made = release_of(release)
     if document is None:
         return None
@@ -122,7 +122,7 @@ def configured(
 
 
 def posted_configuration(manifest: Manifest) -> Mapping[str, Any]:
-    """A configuration out of a request: one document, which names no extender."""
+    """The configuration of a request: one document without extenders."""
     found = manifests(manifest, POSTED_CONFIG)
     if len(found) != 1:
         raise InputError(f"{POSTED_CONFIG} has {len(found)} documents; a configuration is one")
@@ -132,7 +132,7 @@ def posted_configuration(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None:
-    """The configuration, unless it names extenders: a question may not make this server call others.
+    """The configuration; refused if it names extenders: a request must not make this server call others.
 
     Their TLS files would be read, too.
     """
@@ -147,7 +147,7 @@ def _without_extenders(document: object, where: str) -> Mapping[str, Any] | None
 
 
 def manifests(manifest: Manifest, where: str) -> list[Mapping[str, Any]]:
-    """Objects out of a request: never the name of a file."""
+    """The objects of a request; never the name of a file."""
     if isinstance(manifest, str):
         found: list[object] = [document for document in yaml_documents(manifest, where) if document is not None]
     else:
@@ -166,7 +166,7 @@ MOST_LISTED = 500
 
 
 def what_if(question: questions.WhatIf, subject: Subject) -> dict[str, Any]:
-    """Make the changes, place what is pending, and show every node; of kind WhatIf."""
+    """Apply the changes, place the pending pods, and show every node; of kind WhatIf."""
     cluster = subject.cluster.fork()
     told = []
     for step in question.steps:
@@ -188,7 +188,7 @@ def what_if(question: questions.WhatIf, subject: Subject) -> dict[str, Any]:
         "fits": fits,
         "placed": placed,
         "pending": len(placements) - placed,
-        # Pods that fit nowhere come first: they are what one looks for.
+        # Pods that fit nowhere come first: users look for them.
         "placements": sorted(placements, key=lambda each: each["node"] is not None)[:MOST_LISTED],
         "tiles": tiles(cluster, question.group, subject.cluster),
     }
@@ -196,7 +196,7 @@ def what_if(question: questions.WhatIf, subject: Subject) -> dict[str, Any]:
 
 @singledispatch
 def _do(step: object, cluster: Cluster, subject: Subject) -> tuple[list[str], Cluster]:
-    """Make one change to the cluster; what came of it in sentences, and the cluster afterwards."""
+    """Apply one change to the cluster; returns the results in sentences, and the cluster afterwards."""
     raise TypeError(step)
 
 
@@ -248,7 +248,7 @@ def _add_nodes(step: questions.AddNodes, cluster: Cluster, subject: Subject) -> 
 
 
 def _own_taints(node: Node) -> list[Any]:
-    """The taints that a node of its kind starts with: not those of its present state."""
+    """The taints that a new node of this kind starts with, without those of its current state."""
     return [taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/")]
 
 
@@ -287,7 +287,7 @@ def _kinds(objects: Iterable[object]) -> str:
 
 
 def tiles(cluster: Cluster, group: str, before: Cluster | None = None) -> dict[str, Any]:
-    """Every node by columns: its name, group, resources and pods; `before` tells which nodes are new or gone."""
+    """Every node by columns: its name, group, resources and pods; `before` shows which nodes are new or gone."""
     names = sorted(cluster.rows)
     rows = [cluster.rows[name] for name in names]
     columns = cluster.columns
@@ -320,7 +320,7 @@ def _places(flags: Iterable[bool]) -> list[int]:
 
 
 MOST_CELLS = 40_000_000
-"""How many scores are kept, of a byte each: a pod has as many as nodes times plugins."""
+"""The maximum number of scores kept, one byte each: a pod has one per node and plugin."""
 MOST_NAMED = 100
 
 
@@ -329,7 +329,7 @@ class _Scores(NamedTuple):
 
     rows: Ints
     plugins: Sequence[tuple[str, int]]
-    """Each with its weight."""
+    """Each plugin with its weight."""
     normalised: NDArray[np.int8]
     """[plugin, row]"""
     totals: Ints
@@ -337,7 +337,7 @@ class _Scores(NamedTuple):
     """The rows that share the highest total."""
 
     def best_with(self, weights: Mapping[str, int]) -> Ints:
-        """The rows that share the highest total with these weights, and today's where none is given."""
+        """The rows that share the highest total with these weights, and today's for the others."""
         totals = self.totals
         for (plugin, today), scores in zip(self.plugins, self.normalised, strict=True):
             more = weights.get(plugin, today) - today
@@ -351,7 +351,7 @@ NOWHERE = _Scores(NO_ROWS, (), np.zeros((0, 0), dtype=np.int8), NO_ROWS, NO_ROWS
 
 @dataclass(slots=True)
 class ScoredPods:
-    """The pods of a cluster in an order of chance, each decided by one scheduler when it is first needed."""
+    """The pods of a cluster in random order, each decided by one scheduler when it is first needed."""
 
     scheduler: Scheduler
     pods: Sequence[Pod]
@@ -365,13 +365,13 @@ class ScoredPods:
             self.scores.append(self._decide(self.pods[len(self.scores)]))
 
     def _decide(self, pod: Pod) -> _Scores:
-        """The scores of a pod as if it did not run yet."""
+        """The scores of a pod as if it were not running yet."""
         cluster = self.scheduler.cluster
         held = cluster.end(pod)
         try:
             found = self.scheduler.score(replace(pod, spec=replace(pod.spec, node_name="")))
         except PodiumError:
-            # A pod that cannot be decided goes nowhere, whatever the weights.
+            # A pod that cannot be decided has no node, whatever the weights.
             return NOWHERE
         finally:
             cluster.add(pod)
@@ -383,7 +383,9 @@ class ScoredPods:
 
 
 def pods_by_chance(scheduler: Scheduler) -> tuple[list[Pod], int]:
-    """Of the pods that the scheduler decides as many as there is room to keep scores of, and how many there are."""
+    """A random sample of the pods that the scheduler decides, as large as scores can be kept, and their total
+    number.
+    """
     cluster = scheduler.cluster
     running = (pod for pod, _ in cluster.placed() if not belongs_to_node(pod) and not pod.finished)
     pods = [pod for pod in (*cluster.pending.values(), *running) if pod.spec.scheduler_name in scheduler.frameworks]
@@ -395,10 +397,10 @@ def pods_by_chance(scheduler: Scheduler) -> tuple[list[Pod], int]:
 def moved_pods(
     today: ScoredPods, other: ScoredPods, weights: Mapping[str, int], *, seconds: float = 0.04
 ) -> dict[str, Any]:
-    """How many of the pods looked at so far would lose today's node, of kind MovedPods.
+    """How many of the examined pods would lose today's node, of kind MovedPods.
 
-    A pod moves when none of the nodes that are best today is among the best with the other weights. More pods are
-    decided for `seconds`, so asking again looks at more.
+    A pod moves if none of the nodes that are best today is among the best with the other weights. More pods are decided
+    for `seconds`, so each request examines more.
     """
     start, cluster = monotonic(), today.scheduler.cluster
     today.decide_more(start + (seconds if other is today else seconds / 2), len(today.pods))
@@ -431,13 +433,13 @@ def _first_name(cluster: Cluster, rows: Ints) -> str | None:
 
 
 PACKING = tuple(zip(SHAPE_AT, (0, 5, 10), strict=True))
-"""The shape that RequestedToCapacityRatio gets where there is none: the fuller the better."""
+"""The default shape for RequestedToCapacityRatio: the fuller the better."""
 
 
 def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None) -> dict[str, Any]:
-    """The configuration as a document with its settings turned, ready for --config.
+    """The configuration document with changed settings, ready for --config.
 
-    kube-scheduler takes a weight of 0 for the default one, so a plugin of weight 0 is disabled at Score instead.
+    kube-scheduler treats a weight of 0 as the default, so a plugin with weight 0 is disabled at Score instead.
     """
     if subject.release.is_old:
         raise InputError(f"weights can be turned of v1.29 and later, not of {subject.release.name}")
@@ -462,7 +464,9 @@ def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None
 
 
 def _without(profile: dict[str, Any], point: str, plugins: Iterable[str]) -> dict[str, Any]:
-    """The profile with plugins disabled at a point, and at every point for multiPoint; enabled by name, they go too."""
+    """The profile with plugins disabled at a point, or at all points for multiPoint; they are removed from
+    `enabled`, too.
+    """
     gone = sorted(set(plugins))
     if not gone:
         return profile

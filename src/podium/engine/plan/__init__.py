@@ -1,1 +1,1 @@
-"""What is kept about one kind of pod between decisions: which plugins run, and their results per node."""
+"""Plans: which plugins run for a kind of pod, and their results per node, kept between decisions."""

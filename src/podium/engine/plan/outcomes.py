@@ -1,4 +1,4 @@
-"""The results of several plugins merged into one number per row: the weighted score, or INFEASIBLE."""
+"""Merges the results of several plugins into one number per row: the weighted score, or INFEASIBLE."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from podium.engine.plan.results import FEW_NODES, NO_VALUES, FilterResults, Resu
 from podium.framework import SUCCESS, Code, ScorePlugin
 
 INFEASIBLE = -(1 << 60)
-"""Less than any total, and small enough to be added up a few times."""
+"""Less than any total, and far enough from the int64 limit to be added up a few times."""
 UNKNOWN = INFEASIBLE - 1
 
 WeightedScores = Sequence[tuple[int, ScoreResults]]
 
 
 class RowOutcomes:
-    """The outcome of plugins that read more than resources: kept per row, and shared by all plans that have them."""
+    """The merged outcome of plugins that read more than resources, one per row; plans with the same parts share it."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class RowOutcomes:
         raw_scores: Sequence[ScoreResults],
         cluster: Cluster,
     ) -> None:
-        """`raw_scores` are only followed: what they come to depends on which nodes are feasible."""
+        """`raw_scores` are only kept up to date, not merged: the final scores depend on which nodes are feasible."""
         self._filters, self._scores, self._raw_scores, self._cluster = filters, scores, raw_scores, cluster
         self._results: list[Results] = [*filters, *(results for _, results in scores)]
         followed = [results.followed for results in (*self._results, *raw_scores)]
-        # Whether there is a node on a row counts here, too; its coming and going is in every log.
+        # A row without a node is infeasible; every log contains the nodes that come and go.
         logs = [cluster.logs[Aspect.LABELS], *(log for each in followed for log in each.logs)]
         self.logs = list({id(log): log for log in logs}.values())
         self._reader = LogReader(self.logs)
@@ -43,13 +43,13 @@ class RowOutcomes:
         self._versions = (-1, -1)
         self.values: Ints = NO_VALUES
         self.generation = 0
-        """Counts the times that all rows were merged anew."""
+        """Increases when all rows are merged again."""
         self.version = 0
-        """Counts the times that any rows were merged anew."""
+        """Increases when any row is merged again."""
         self._passing: Ints | Literal["all", "unknown"] = "unknown"
         self._uniform: frozenset[ScorePlugin] | None = None
         self.may_have_errors = self.may_be_invalid = False
-        """Whether a filter was seen to fail, or a score outside the range."""
+        """Whether a filter has failed, or a score was outside the range."""
 
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
@@ -83,7 +83,7 @@ class RowOutcomes:
 
     @property
     def uniform(self) -> frozenset[ScorePlugin]:
-        """The plugins that have one and the same raw score for all rows."""
+        """The plugins that have the same raw score for all rows."""
         if self._uniform is None:
             for results in self._raw_scores:
                 results.catch_up()
@@ -92,7 +92,7 @@ class RowOutcomes:
 
     @property
     def passing(self) -> Ints | None:
-        """The rows that may be feasible, if it is worth while to tell them from the others; None if it is not."""
+        """The rows that may be feasible, if listing them is worth while, else None."""
         if isinstance(self._passing, str) and self._passing == "unknown":
             rows = np.flatnonzero(self.values > INFEASIBLE // 2)
             has_holes = self._cluster.node_count < len(self.values)
@@ -101,9 +101,9 @@ class RowOutcomes:
 
 
 class StateOutcomes:
-    """The outcome of plugins that read nothing but resources: kept per resource state, of which there are few.
+    """The merged outcome of plugins that read nothing but resources, one per resource state, of which there are few.
 
-    The plugins look at one node of each state, and the other nodes take over what they said.
+    The plugins evaluate one node of each state; all nodes in that state share the result.
     """
 
     __slots__ = (
@@ -122,14 +122,14 @@ class StateOutcomes:
     def __init__(
         self, filters: Sequence[FilterResults], scores: WeightedScores, cluster: Cluster, *, by_node: bool
     ) -> None:
-        """With `by_node`, all of the plugins can be asked about one node at a time."""
+        """`by_node` says whether all of the plugins can evaluate a single node."""
         self._filters, self._scores, self._cluster, self._by_node = filters, scores, cluster, by_node
         self._epoch = -1
         self._known: Ints = NO_VALUES
         self.may_have_errors = self.may_be_invalid = False
 
     def of_many(self, rows: Ints | None) -> Ints:
-        """The outcome of so many rows, None for all, that most states there are will be among them."""
+        """The outcome of many rows, None for all; most resource states are expected to be among them."""
         states = self._cluster.resource_states
         of_row = states.read()
         count = len(of_row) if rows is None else len(rows)
@@ -142,14 +142,14 @@ class StateOutcomes:
         return self._of(np.arange(count), of_row) if rows is None else self._of(rows, of_row[rows])
 
     def of(self, rows: Ints) -> Ints:
-        """The outcome of some rows."""
+        """The outcome of a few rows."""
         states = self._cluster.resource_states
         of_row = states.read()[rows]
         self._prepare(states)
         return self._of(rows, of_row)
 
     def of_one(self, row: int) -> int:
-        """The outcome of a single row, which is what the placing of a pod changes: arrays of one would take longer."""
+        """The outcome of a single row, which is what placing a pod changes; faster than an array with one element."""
         states = self._cluster.resource_states
         state = states.read().item(row)
         self._prepare(states)
@@ -168,7 +168,7 @@ class StateOutcomes:
         return self._known[of_row]
 
     def _learn(self, states: ResourceStates) -> None:
-        """Ask about the states that are not known yet, all at once while they are few: that takes hardly longer."""
+        """Evaluate the states that are not known yet: all at once while they are few, which takes hardly longer."""
         cluster = self._cluster
         unknown = np.flatnonzero(self._known[: len(states)] == UNKNOWN)
         if len(unknown) > max(self.FEW_STATES, cluster.columns.size // 4):
@@ -179,7 +179,7 @@ class StateOutcomes:
             self._known[unknown[usable]] = self._ask(examples[usable].tolist())
 
     def _prepare(self, states: ResourceStates) -> None:
-        """Make room for all states there are; start over when they mean something else."""
+        """Make room for all states; start over if the states were renumbered."""
         if states.epoch != self._epoch:
             self._epoch, self._known = states.epoch, self._known[:0]
         missing = len(states) - len(self._known)
@@ -213,30 +213,32 @@ class StateOutcomes:
 
 
 class Rejections:
-    """Why filters that keep results reject each row: a code for what the first of them, in order, says that does."""
+    """Why each row is rejected by filters with kept results: the code of the first filter, in order, that
+    rejects it.
+    """
 
     MOST_BY_ROW = 64
     """Up to this many rows are looked at one by one."""
 
     def __init__(self, filters: Sequence[FilterResults], rows: RowOutcomes, cluster: Cluster) -> None:
-        """`rows` has the outcome of those of the filters that read more than resources."""
+        """`rows` is the outcome of the filters that read more than resources."""
         self._filters, self._rows, self._cluster = filters, rows, cluster
         self._reader = LogReader(cluster.logs_of(ROW_ASPECTS))
         self._by_state: tuple[int, dict[int, int]] = -1, {}
-        """The code of rows in each resource state that only filters which read resources may reject."""
+        """By resource state, the code of rows that only filters of resources may reject."""
         self._versions = (-1, -1)
         self._known: dict[tuple[int, int], int] = {}
-        """By the place of a filter and its own code."""
+        """By the position of a filter and the filter's own code."""
         self.codes: Ints = NO_VALUES
-        """Of every row: 0 if no filter rejects it."""
+        """The code of every row; 0 if no filter rejects it."""
         self.statuses = [SUCCESS]
-        """What the codes stand for. It only grows."""
+        """The status for each code; the list only grows."""
         self.rows_of: dict[Code, Ints] = {}
-        """The rows by the code of their status, as far as somebody looked for them; another one once they change."""
+        """The rows by status code, filled on demand; replaced when the codes change."""
 
     @property
     def may_have_errors(self) -> bool:
-        """Whether a filter was seen to fail."""
+        """Whether a filter has failed."""
         return _may_fail(self._filters, ())[0]
 
     def catch_up(self) -> None:
@@ -252,7 +254,7 @@ class Rejections:
         else:
             for row in set(rows.tolist()):
                 self._set(row, self._find(row))
-        # Not before: a plugin that fails is to be asked again.
+        # Not earlier: a plugin that failed has to be evaluated again.
         self._reader.catch_up()
         self._versions = versions
 
@@ -305,7 +307,7 @@ class Rejections:
 
 
 def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple[bool, bool]:
-    """Whether one of the filters was seen to fail, and whether a score outside the range was seen."""
+    """Whether one of the filters has failed, and whether a score was outside the range."""
     have_errors = are_invalid = False
     for filtered in filters:
         have_errors |= filtered.may_have_errors
@@ -317,7 +319,7 @@ def _may_fail(filters: Sequence[FilterResults], scores: WeightedScores) -> tuple
 def total(codes: Iterable[Ints], scores: Iterable[tuple[int, Ints]], size: int) -> Ints:
     """The weighted sum of scores; INFEASIBLE where a filter rejects."""
     parts = [values if weight == 1 else weight * values for weight, values in scores]
-    # What the plugins gave is theirs: a sum of two is not.
+    # A single array belongs to the plugin and must not be changed; a sum of two is a new array.
     if len(parts) > 1:
         merged = parts[0] + parts[1]
         for values in parts[2:]:

@@ -34,10 +34,10 @@ NOWHERE: Mask = np.zeros(0, dtype=np.bool_)
 
 
 class Plan:
-    """The parts of one kind of pod under one profile, merged per node.
+    """The results of one kind of pod under one profile, merged per node.
 
-    What depends on a node's resources changes with every pod placed, so it is kept per resource state instead of per
-    node: the plugins look at one node of each state, and the others take over what they said.
+    Results that depend on a node's resources change with every pod placed, so they are kept per resource state instead
+    of per node: the plugins evaluate one node of each state, and all nodes in that state share the result.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Plan:
     ) -> None:
         self.outline, self.parts, self._cluster, self.behaviour = outline, parts, cluster, behaviour
         self.fresh = frozenset([name for name, part in parts.items() if part.is_fresh])
-        """The plugins of which nothing was kept before this plan's first pod."""
+        """The plugins that had no kept results before this plan's first pod."""
         self.kept = tuple(sorted(parts))
-        """The plugins of which results are kept."""
+        """The plugins whose results are kept."""
         self.state = state
-        """What the parts' plugins left for their later extension points."""
+        """The state that the plugins left for their later extension points."""
         self._rows = rows
         self._states = StateOutcomes(
             filters_of(parts, outline.kept_filters.by_state),
@@ -77,17 +77,17 @@ class Plan:
         self._feasible_rows: Ints | None = None
         self._varying_scores: list[Weighted] | None = None
         self.memo: dict[Hashable, Any] = {}
-        """What the engine worked out from the plan's outline and parts."""
+        """Values that the engine derived from the plan's outline and parts."""
 
     def filter_results(self, plugin: Plugin) -> FilterResults | None:
-        """What is kept of a plugin's Filter; None if it runs for every pod."""
+        """The kept results of a plugin's Filter; None if it runs for every pod."""
         part = self.parts.get(plugin.name)
         return None if part is None else part.filter
 
     def rejections(self, skipped: frozenset[str]) -> Rejections | None:
-        """Why each row is rejected, for a pod for which these plugins skip Filter.
+        """Why each row is rejected, for a pod for which the `skipped` plugins skip Filter.
 
-        None where a filter runs for every pod, or was seen to fail.
+        None if a filter runs for every pod, or has failed.
         """
         found: Rejections | None = self.memo.get(("rejections", skipped))
         if found is None:
@@ -100,37 +100,37 @@ class Plan:
         return None if found.may_have_errors else found
 
     def score_results(self, plugin: Plugin) -> ScoreResults | None:
-        """What is kept of a plugin's raw scores; None if it runs for every pod."""
+        """The kept raw scores of a plugin; None if it runs for every pod."""
         part = self.parts.get(plugin.name)
         return None if part is None else part.score
 
     def final_scores(self) -> list[ScoreResults]:
-        """The kept scores that no other node can change."""
+        """The kept scores that do not depend on other nodes."""
         kept = self.outline.final_scores
         return [results for _, results in scores_of(self.parts, kept.by_state + kept.by_row, self.outline.weights)]
 
     @property
     def varying_scores(self) -> list[Weighted]:
-        """The scores to be worked out for every pod, less those that are known to be the same for all nodes."""
+        """The scores to compute for every pod, without those that are the same on all nodes."""
         if self._varying_scores is None:
             uniform = self._rows.uniform
             self._varying_scores = [each for each in self.outline.varying_score if each.plugin not in uniform]
         return self._varying_scores
 
     def forget_fresh(self) -> None:
-        """Note that a pod was decided: what was said of it is known from now on."""
+        """Note that a pod was decided: from now on, the plan's results count as known from earlier pods."""
         self.fresh = frozenset()
         for part in self.parts.values():
             part.is_fresh = False
 
     @property
     def may_have_errors(self) -> bool:
-        """Whether a filter with kept results was seen to fail."""
+        """Whether a filter with kept results has failed."""
         return self._states.may_have_errors or self._rows.may_have_errors
 
     @property
     def may_be_invalid(self) -> bool:
-        """Whether a final score outside the range was seen; it matters only on a feasible node."""
+        """Whether a final score was outside the range; that matters only on a feasible node."""
         return self._states.may_be_invalid or self._rows.may_be_invalid
 
     # -- catching up -----------------------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ class Plan:
         elif len(rows) == 1:
             self._merge_one(rows.item(0))
         elif len(rows):
-            # Pods that were evicted together were on one node.
+            # Pods evicted together were on the same node.
             few = set(rows.tolist()) if len(rows) <= FEW_NODES else ()
             if len(few) == 1:
                 self._merge_one(*few)
             else:
                 self._merge(rows)
-        # Not before: a plugin that fails is to be asked again.
+        # Not earlier: a plugin that failed has to be evaluated again.
         if kept.version != self._rows_version:
             self._rows_reader.catch_up()
             self._rows_version, self._generation = kept.version, kept.generation
@@ -203,7 +203,7 @@ class Plan:
             self._forget_feasible()
 
     def first_best(self, allowed: tuple[Groups, Mask] | None) -> int:
-        """The first of the rows with the highest total, of some groups only or of all."""
+        """The first row with the highest total; with `allowed`, only among the rows of those groups."""
         if allowed is None:
             return int(self.total.argmax()) if self._bounds is None else self._bounds.first_best(self.total, None)
         groups, are_allowed = allowed
@@ -216,7 +216,7 @@ class Plan:
         return not len(rows) or lowest(self._rows.values[rows]) > INFEASIBLE // 2
 
     def passes_by_row(self, row: int) -> bool:
-        """What `pass_by_row` says of one row."""
+        """The same as `pass_by_row`, for one row."""
         return self._rows.values.item(row) > INFEASIBLE // 2
 
     def _forget_feasible(self) -> None:
@@ -240,34 +240,34 @@ class Plan:
 
 
 class BlockBounds:
-    """Finds the first of the highest values of a long array without looking at all of it.
+    """Finds the first of the highest values of a long array without scanning all of it.
 
-    For each block of the array there is a bound that none of its values exceeds. A value that changes raises the bound
-    of its block; a search lowers the bounds that it finds too high.
+    Each block of the array has an upper bound for its values. A changed value raises the bound of its block; a search
+    lowers the bounds that it finds too high.
     """
 
     __slots__ = ("_bounds",)
 
     BLOCK = 512
     LONG = 1 << 14
-    """A shorter array is looked at as a whole, which does not take longer."""
+    """A shorter array is scanned as a whole, which takes no longer."""
 
     def __init__(self, values: Ints) -> None:
         """Start with these values."""
         self._bounds: Ints = np.maximum.reduceat(values, np.arange(0, len(values), self.BLOCK))
 
     def raise_for(self, rows: Ints, values: Ints) -> None:
-        """Note that the values of some rows became these."""
+        """Note the new values of some rows."""
         np.maximum.at(self._bounds, rows // self.BLOCK, values)
 
     def raise_one(self, row: int, value: int) -> None:
-        """Note that the value of a row became this one."""
+        """Note the new value of a row."""
         if value > self._bounds.item(row // self.BLOCK):
             self._bounds[row // self.BLOCK] = value
 
     def first_best(self, values: Ints, allowed: Callable[[slice], Mask] | None) -> int:
-        """The first row of the highest value, as far as rows are allowed; at least one must be."""
-        # What is found of some rows is no bound for the others.
+        """The first allowed row with the highest value; at least one row must be allowed."""
+        # A maximum over the allowed rows is no bound for the others.
         bounds = self._bounds if allowed is None else self._bounds.copy()
         while True:
             block = int(bounds.argmax())
@@ -309,36 +309,38 @@ class SharedParts:
 
 
 class _Keys:
-    """A pod's signatures: the part of it that each plugin with kept results depends on."""
+    """A pod's signatures: for each plugin with kept results, the part of the pod that its result depends on."""
 
     __slots__ = ("by_row", "by_state", "reads_metadata", "varying")
 
     def __init__(self, by_state: tuple[Hashable, ...], by_row: tuple[Hashable, ...], reads_metadata: bool) -> None:
         self.by_state, self.by_row = by_state, by_row
         self.reads_metadata = reads_metadata
-        """Whether a plugin read more than the pod's spec to sign it."""
+        """Whether a plugin's signature uses more than the pod's spec."""
         self.varying = -1, NO_PLUGINS
-        """The plugins that would keep results, but not for such pods, as of a version of the store."""
+        """The plugins that keep no results for this kind of pod, with the version of the store for which that holds."""
 
 
 def _no_plan() -> None:
-    """In place of a plan that is not made yet."""
+    """Used while no plan has been made yet."""
 
 
 class _Known:
-    """The plan of pods with one signature."""
+    """The plan of the pods with one signature."""
 
     __slots__ = ("as_of", "plan")
 
     def __init__(self) -> None:
         self.plan: Callable[[], Plan | None] = _no_plan
-        """Gives None once the plan is forgotten: what it knows of every node takes memory."""
+        """Returns None once the plan is dropped to save memory."""
         self.as_of = (-1, False, -1)
-        """As of which versions of what `concerns` may look at, and which turn of the plans."""
+        """The versions that `concerns` may depend on, and the generation of the plans, for which this record is
+        valid.
+        """
 
 
 def _left_by(parts: dict[str, Part]) -> dict[str, Any]:
-    """What plugins left for their later extension points."""
+    """The state that plugins left for their later extension points."""
     return {key: value for part in parts.values() for key, value in part.state.items()}
 
 
@@ -348,7 +350,7 @@ class Plans:
     MOST_CELLS = 1 << 22
     """Bounds memory: plans times nodes."""
     MOST_KINDS = 1 << 14
-    """Of how many kinds of pods it is known which plan they have."""
+    """How many kinds of pods have their plan remembered."""
 
     def __init__(
         self, framework: Framework, cluster: Cluster, behaviour: ReleaseBehaviour, *, keep: bool = True
@@ -367,9 +369,9 @@ class Plans:
         self._by_state = [each for each in keeping if each[0].reads == Aspect.RESOURCES]
         self._by_row = [each for each in keeping if each[0].reads != Aspect.RESOURCES]
         self._with_concerns = [p for p in plugins if p.reads is None and isinstance(p, ForSomePods)]
-        """The plugins that have nothing to do with some pods."""
+        """The plugins that declare that they do not concern some pods."""
         self._varying = [p for p, _ in keeping if type(p).varies is not Plugin.varies]
-        """The plugins of which nothing is kept for some pods."""
+        """The plugins that keep no results for some pods."""
 
     def of(self, info: PodInfo) -> Plan:
         cluster = self._cluster
@@ -386,7 +388,7 @@ class Plans:
         return tuple([plugin.concerns(info, cluster) for plugin in self._with_concerns])
 
     def _varying_for(self, info: PodInfo) -> frozenset[str]:
-        """The plugins that would keep results, but not for such pods."""
+        """The plugins that keep results in general, but not for this kind of pod."""
         cluster = self._cluster
         varying = [plugin.name for plugin in self._varying if plugin.varies(info, cluster)]
         return frozenset(varying) if varying else NO_PLUGINS
@@ -394,7 +396,7 @@ class Plans:
     def _plan(self, info: PodInfo, concerned: tuple[bool, ...]) -> Plan:
         keys = self._keys_by_spec.get_or_make(info.spec_signature, lambda: self._make_keys(info))
         if keys.reads_metadata:
-            # A plugin that reads metadata of one pod reads it of all pods with an equal spec.
+            # A plugin that reads metadata for one pod reads it for all pods with an equal spec.
             keys = self._keys.get_or_make(info.signature, lambda: self._make_keys(info))
         as_of, varying = keys.varying
         if as_of != self._cluster.store.version:
@@ -443,7 +445,7 @@ class Plans:
         }
 
     def _outline(self, parts: dict[str, Part], unconcerned: frozenset[str]) -> tuple[Outline, RowOutcomes]:
-        """The outline of such plans, and their row outcomes: the same for all plans that have these parts."""
+        """The outline and the row outcomes, shared by all plans that have these parts."""
         outline = Outline(self._framework, {name: part.pre_outcome for name, part in parts.items()}, unconcerned)
         filters = filters_of(parts, outline.kept_filters.by_row)
         scores = scores_of(parts, outline.final_scores.by_row, outline.weights)

@@ -1,6 +1,4 @@
-"""Which plugins run for a kind of pod, and each one's results for every node, evaluated again only where a node
-changed.
-"""
+"""Which plugins run for a kind of pod, and each plugin's results per node. Only changed nodes are evaluated again."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from podium.framework.status import checked_number, checked_numbers, checked_sta
 from podium.model import Pod
 
 FEW_NODES = 16
-"""Up to this many nodes are evaluated one by one: short arrays take longer."""
+"""Up to this many nodes are evaluated one by one, which is faster than short arrays."""
 
 
 def filters_by_node(plugin: FilterPlugin) -> bool:
@@ -47,9 +45,10 @@ def scores_by_node(plugin: ScorePlugin) -> bool:
 
 @lru_cache
 def _has_node_form(lineage: tuple[type, ...], point: type, single: str, array: str) -> bool:
-    """Whether the form for one node says what the form with arrays does.
+    """Whether the form for one node may be used in place of the form with arrays.
 
-    They were written together, or there is no other one. A class that overrides one form only means that one.
+    It may if the same class defines both, or if there is no array form. If a class overrides only one form, the other
+    one, inherited, is out of date.
     """
     latest = next(each for each in lineage if single in vars(each) or array in vars(each))
     is_alone = getattr(lineage[0], array) is getattr(point, array)
@@ -67,12 +66,12 @@ class ReadAspects:
     def __init__(self, cluster: Cluster, reads: Aspect) -> None:
         self.cluster = cluster
         self.reads_images, self.reads_objects = bool(reads & Aspect.IMAGES), bool(reads & Aspect.OBJECTS)
-        # A row that comes or goes is in every log, so one at least is followed.
+        # Every log contains the rows that come and go, so at least one is followed.
         self.logs = cluster.logs_of(reads & ROW_ASPECTS or Aspect.LABELS)
-        """The changes that matter row by row."""
+        """The logs of changes per row."""
 
     def versions(self) -> tuple[int, int]:
-        """The versions of what the rows share, as far as it is read: another one touches every row."""
+        """The versions of data shared by all rows, if the plugin reads it: a change affects every row."""
         cluster = self.cluster
         return (
             cluster.node_set_version if self.reads_images else 0,
@@ -94,38 +93,38 @@ class Results:
 
     @property
     def uniform(self) -> int | None:
-        """The value all rows have, if they all have the same one."""
+        """The value of all rows if they have the same one, else None."""
         if self._uniform == "unknown":
             least = lowest(self.values)
             self._uniform = least if least == highest(self.values) else None
         return self._uniform
 
     def evaluate(self, nodes: Nodes) -> Ints:
-        """Ask the plugin."""
+        """Evaluate the plugin on some nodes."""
         raise NotImplementedError
 
     def evaluate_node(self, node: NodeInfo) -> int:
-        """Ask the plugin about one node; takes a fraction of the time that arrays of one take."""
+        """Evaluate the plugin on one node; much faster than arrays with one element."""
         raise NotImplementedError
 
     @property
     def by_node(self) -> bool:
-        """Whether the plugin can be asked about one node at a time."""
+        """Whether the plugin can evaluate a single node."""
         raise NotImplementedError
 
     def record(self, nodes: Nodes) -> Ints:
-        """Ask the plugin for values to keep next to those it gave for other nodes at other times."""
+        """Evaluate the plugin for values that can be kept next to those from other calls."""
         return self.evaluate(nodes)
 
     def record_node(self, node: NodeInfo) -> int:
-        """What `record` gives for one node."""
+        """The same as `record`, for one node."""
         return self.evaluate_node(node)
 
     def catch_up(self) -> None:
         """Bring `values` up to date with the cluster."""
         versions, reader = self.followed.versions(), self._reader
         if reader is None:
-            # Results that are kept by resource state are seldom asked for row by row.
+            # Created on first use: results kept by resource state are seldom needed row by row.
             reader = self._reader = LogReader(self.followed.logs)
         if versions == self._versions and not reader.is_behind:
             return
@@ -136,7 +135,7 @@ class Results:
             self.values[nodes.rows] = self.record(nodes)
         else:
             self._record_changed(once(changed))
-        # Not before: a plugin that fails is to be asked again.
+        # Not earlier: a plugin that failed has to be evaluated again.
         reader.catch_up()
         self._versions, self._uniform = versions, "unknown"
 
@@ -188,7 +187,7 @@ class FilterResults(Results):
         return -own if status.code is Code.ERROR else own
 
     def record(self, nodes: Nodes) -> Ints:
-        # Codes mean something within one verdict only, so those to be kept are exchanged for codes of our own.
+        # A code is valid within one verdict only, so kept codes are translated to codes of our own.
         verdict = self._ask(nodes)
         codes = np.zeros_like(verdict.codes)
         for code in set(verdict.codes.tolist()) - {0}:
@@ -203,7 +202,7 @@ class FilterResults(Results):
         return verdict
 
     def describe(self, code: int) -> Status:
-        """The status that a kept code stands for."""
+        """The status for a kept code."""
         return next(status for status, known in self._statuses.items() if known == abs(code))
 
 
@@ -222,7 +221,7 @@ class ScoreResults(Results):
         found = self.plugin.score(self._state, self._pod, nodes)
         raw = checked_numbers(self.plugin.name, "score", found, len(nodes))
         if not self.may_be_invalid:
-            # Seen as unsigned, a negative score is a large one.
+            # Viewed as unsigned, a negative score is a large one.
             self.may_be_invalid = highest(raw.view(np.uint64)) > MAX_NODE_SCORE
         return raw
 
@@ -240,7 +239,7 @@ class ScoreResults(Results):
 
 
 class PreOutcome(NamedTuple):
-    """What a plugin's PreFilter and PreScore came to: whether its Filter and Score run."""
+    """The outcome of a plugin's PreFilter and PreScore: whether its Filter and Score run."""
 
     pre_filter: Literal["pass", "skip", "narrow", "unresolvable"]
     """"narrow": rejected, or only some nodes are left; "unresolvable": rejected, and evictions cannot help."""
@@ -252,14 +251,14 @@ ORDINARY = PreOutcome("pass", "pass")
 
 
 class Part:
-    """One plugin's outcome for one key: of its PreFilter and PreScore, and for every node of its Filter and Score."""
+    """One plugin's outcome for one key: of PreFilter and PreScore, and of Filter and Score for every node."""
 
     __slots__ = ("filter", "is_fresh", "pre_filter", "pre_outcome", "score", "state")
 
     def __init__(self, plugin: Plugin, followed: ReadAspects, info: PodInfo) -> None:
         nodes = followed.cluster.nodes
         self.is_fresh = True
-        """Whether no pod was decided with it yet."""
+        """Whether no pod has been decided with this part yet."""
         self.state = CycleState(info)
         self.pre_filter = PASSED
         self.filter: FilterResults | None = None
@@ -277,7 +276,7 @@ class Part:
 
 
 def _pre_outcome(pre_filter: PreFilterResult, pre_score: Status) -> PreOutcome:
-    # Of most pods most plugins say just this.
+    # The most common outcome.
     if pre_filter == PASSED and pre_score is SUCCESS:
         return ORDINARY
     scoring: Literal["pass", "skip", "fail"] = "pass"
@@ -295,7 +294,7 @@ class Kept(NamedTuple):
     """Plugins whose results are kept, by what they depend on."""
 
     by_state: tuple[str, ...]
-    """Those that read nothing but resources, which are kept per resource state."""
+    """Those that read nothing but resources; their results are kept per resource state."""
     by_row: tuple[str, ...]
 
     @classmethod
@@ -305,17 +304,17 @@ class Kept(NamedTuple):
 
 
 class Outline:
-    """Which plugins run at each extension point for one kind of pod, as far as that is known before it is evaluated.
+    """Which plugins run at each extension point for one kind of pod, if that is known before evaluation.
 
-    `pre_outcomes` has what PreFilter and PreScore of the plugins with kept results came to; `unconcerned` are the other
-    plugins that have nothing to do with such pods.
+    `pre_outcomes` are the PreFilter and PreScore outcomes of the plugins with kept results; `unconcerned` are the other
+    plugins that these pods do not concern.
     """
 
     def __init__(
         self, framework: Framework, pre_outcomes: Mapping[str, PreOutcome], unconcerned: frozenset[str]
     ) -> None:
         ways = {p.name: pre_outcomes[p.name].pre_filter for p in framework.pre_filter if p.name in pre_outcomes}
-        # A filter whose PreFilter the profile leaves out fails for every pod, even for those it has nothing to do with.
+        # A filter whose PreFilter is disabled in the profile fails for every pod, even for pods that do not concern it.
         unprepared = {
             p.name for p in framework.filter if isinstance(p, PreFilterPlugin) and p not in framework.pre_filter
         }
@@ -325,13 +324,13 @@ class Outline:
         """Whether a known outcome rejects the pod or leaves only some nodes."""
         self.pre_filter: list[PreFilterPlugin] = [p for p in framework.pre_filter if p.name not in unconcerned]
         self.varying_pre_filter = [plugin for plugin in self.pre_filter if plugin.name not in pre_outcomes]
-        # A plugin that rejects the pod for good need not have left anything for its Filter.
+        # A plugin that rejects the pod as unresolvable may have left no state for its Filter.
         left_out = self.skipped | {name for name, way in ways.items() if way == "unresolvable"}
         self.filter: list[FilterPlugin] = [plugin for plugin in framework.filter if plugin.name not in left_out]
         self.varying_filter = [plugin for plugin in self.filter if plugin.name not in pre_outcomes]
         self.kept_filters = Kept.of([plugin for plugin in self.filter if plugin.name in pre_outcomes])
         self._set_up_scores(framework, pre_outcomes, unconcerned)
-        # A plugin for some pods that skips Filter reserves nothing for the others.
+        # A plugin for some pods that skips Filter reserves nothing.
         idle = {p.name for p in framework.reserve if isinstance(p, ForSomePods) and ways.get(p.name) == "skip"}
         self.reserve: list[ReservePlugin] = [p for p in framework.reserve if p.name not in unconcerned | idle]
 
@@ -340,7 +339,7 @@ class Outline:
     ) -> None:
         ways = {p.name: pre_outcomes[p.name].pre_score for p in framework.pre_score if p.name in pre_outcomes}
         self.pre_score = asked = [plugin for plugin in framework.pre_score if plugin.name not in unconcerned]
-        # One that failed is asked again, when there is something to score, and may fail then.
+        # A PreScore that failed runs again when there are nodes to score, and may fail then.
         self.varying_pre_score: list[PreScorePlugin] = [p for p in asked if ways.get(p.name, "fail") == "fail"]
         skipped = {name for name, way in ways.items() if way == "skip"}
         skipped.update(plugin.name for plugin in framework.pre_score if plugin.name in unconcerned)
@@ -351,17 +350,17 @@ class Outline:
         self.score: list[Weighted] = [each for each in framework.score if each.plugin.name not in left_out]
         self.listed_scores = [each for each in framework.score if each.plugin.name not in skipped - self.zero_scores]
         """`score`, and those whose score is known to be 0."""
-        # Those whose raw scores are the final ones, whichever nodes are feasible.
+        # The plugins whose raw scores are final, whichever nodes are feasible.
         final = [each for each in self.score if each.plugin.name in pre_outcomes and not each.plugin.normalizes]
         self.final_scores = Kept.of([each.plugin for each in final])
         self.varying_score = [each for each in self.score if each not in final]
         kept = [each.plugin for each in self.varying_score if each.plugin.name in pre_outcomes]
         self.raw_scores = Kept.of([plugin for plugin in kept if isinstance(plugin, NormalizesByMax)]).by_row
-        """Those of them that come to nothing where all nodes have the same raw score, which is kept."""
+        """The kept raw scores that normalise to 0 everywhere if all nodes have the same one."""
         self.weights = {each.plugin.name: each.weight for each in self.score}
         filters = [plugin for plugin in self.filter if plugin.name in self.kept_filters.by_state]
         scores = [each.plugin for each in self.score if each.plugin.name in self.final_scores.by_state]
         self.asks_by_node = all(map(filters_by_node, filters)) and all(map(scores_by_node, scores))
-        """Whether all that is kept by resource state can be asked for one node at a time."""
+        """Whether all plugins kept by resource state can evaluate a single node."""
         self.scores_one = not framework.score
         """Without any score plugin every node scores 1."""

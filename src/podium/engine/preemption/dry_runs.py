@@ -1,4 +1,6 @@
-"""Dry runs: who would have to go on each node so that a pod fits there, and what is known of that from pods before."""
+"""Dry runs: which pods to evict from each node so that a pod fits there, with the outcomes kept for pods of its
+kind.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ from podium.plugins.queue_and_bind import DefaultPreemption, start_time
 
 
 class Budgets:
-    """The budgets of a cluster, with the disruptions they allow now."""
+    """The PodDisruptionBudgets of a cluster, with the disruptions they allow now."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._stops = cluster.rules.budgets_stop_at_first_violation
-        """Whether a pod counts for no further budget once it violates one; which one that is, is chance upstream."""
+        """Whether a pod counts against no further budget once it violates one; upstream, which one comes first is
+        random.
+        """
         self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
         for budget in cluster.store.of(PodDisruptionBudget):
             selector = accepted_selector(budget.spec.selector)
@@ -35,17 +39,17 @@ class Budgets:
                 self._by_namespace.setdefault(budget.namespace, []).append((budget, selector))
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any budgets."""
         return bool(self._by_namespace)
 
     def violating(self, pods: Iterable[Pod]) -> list[bool]:
-        """Whether evicting each pod, after those before it, would violate a budget."""
+        """For each pod, whether evicting it after the previous ones would violate a budget."""
         left: dict[str, int] = {}
         found = []
         for pod in pods:
             is_violating = False
             for budget, selector in self._by_namespace.get(pod.namespace, ()) if pod.metadata.labels else ():
-                # A pod among the disrupted ones is accounted for: the API server lowered the allowance for it.
+                # A pod in disruptedPods is accounted for: the API server already lowered the allowance for it.
                 if pod.name in budget.status.disrupted_pods or not selector.matches(pod.metadata.labels):
                     continue
                 left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
@@ -57,7 +61,7 @@ class Budgets:
 
 
 BELOW_ALL_PRIORITIES = 2**31
-"""Added to every priority that is summed up, so that fewer victims of a negative priority are better than more."""
+"""Added to every priority in a sum, so that fewer victims of negative priority count as better than more."""
 
 CRITERIA = (
     "fewest violations of PodDisruptionBudgets",
@@ -70,7 +74,7 @@ CRITERIA = (
 
 
 class Candidate(NamedTuple):
-    """A node, and the pods that have to go there, the most important first."""
+    """A node, and the pods to evict there, the most important first."""
 
     node: str
     victims: tuple[Pod, ...]
@@ -78,7 +82,7 @@ class Candidate(NamedTuple):
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """One number per criterion: the candidate with the smallest is the best."""
+        """One number per criterion; the candidate with the smallest costs is the best."""
         priorities = [victim.priority for victim in self.victims]
         highest = max(priorities)
         started = [start_time(victim) for victim, own in zip(self.victims, priorities, strict=True) if own == highest]
@@ -97,24 +101,26 @@ Costs = NDArray[np.float64]
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 DryRun = Candidate | Status
-"""The pods of a node that have to go, or why that does not help."""
+"""The candidate with its victims, or why evicting pods does not help."""
 
 Evicted = tuple[int, ...] | Status
-"""The same for nodes that are alike: pods go by their place in the order in which they are spared."""
+"""The same for a group of equal nodes: victims are positions in the order in which pods are reprieved."""
 
 UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING, GOOD = range(5)
-"""What is known of a row: nothing; no pod there may go; evicting pods does not help; a candidate, and which sort."""
+"""The state of a row: not known; no pod may be evicted; evicting does not help; a candidate that violates a budget or
+not.
+"""
 
 Kinds = NDArray[np.int8]
 
 
 class Window(NamedTuple):
-    """The rows that a search looks at, from the first one on."""
+    """The rows that a search checks, from its first row on."""
 
     length: int | None
-    """How many rows it takes until there are enough candidates, one of them good; None if all are not enough."""
+    """The number of rows until there are enough candidates, one of them good; None if all rows are not enough."""
     candidates: Ints
-    """The places of the candidates among these rows."""
+    """The positions of the candidates among these rows."""
 
     @classmethod
     def of(cls, kinds: Kinds, enough: int) -> Window:
@@ -129,19 +135,19 @@ class Window(NamedTuple):
 
 
 def are_enough(kinds: Kinds, enough: int) -> bool:
-    """Whether the rows that are known to be candidates end a search."""
+    """Whether the known candidates are enough to end a search."""
     known = kinds.tobytes()
     good = known.count(GOOD)
     return good > 0 and good + known.count(VIOLATING) >= enough
 
 
 def first_of(kind: int, kinds: Kinds) -> int:
-    """The first place of a kind; -1 if there is none. Bytes are looked through in less time than an array takes."""
+    """The first position of a kind; -1 if it does not occur. Searching bytes is faster than searching an array."""
     return kinds.tobytes().find(kind)
 
 
 class KnownDryRuns:
-    """The outcomes for rows that did not change since, for pods of one kind, as columns to search and choose by."""
+    """The outcomes for unchanged rows, for pods of one kind, as columns to search and choose by."""
 
     __slots__ = ("_changed", "by_state", "costs", "kinds", "outcomes")
 
@@ -150,13 +156,15 @@ class KnownDryRuns:
     def __init__(self, changes: RowChangeLog) -> None:
         self._changed = RowChangeReader(changes)
         self.outcomes: NDArray[np.object_] = np.zeros(0, dtype=np.object_)
-        """Of every row that is not UNKNOWN, its DryRun."""
+        """The DryRun of every row that is not UNKNOWN."""
         self.kinds: Kinds = np.zeros(0, dtype=np.int8)
-        """Of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
+        """The state of every row: UNKNOWN, WITHOUT_VICTIMS, REJECTED, VIOLATING or GOOD."""
         self.costs: Costs = np.zeros((0, len(CRITERIA)))
-        """Of every row that is a candidate, its costs."""
+        """The costs of every row that is a candidate."""
         self.by_state: RecentlyUsed[Evicted] = RecentlyUsed(self.MOST_STATES)
-        """By resource state and by what each pod that may go requests, in the order in which they are spared."""
+        """By resource state and the requests of the pods that may be evicted, in the order in which they are
+        reprieved.
+        """
 
     def catch_up(self, size: int) -> set[int]:
         """Forget the rows that changed, and make room for `size` rows.
@@ -176,7 +184,7 @@ class KnownDryRuns:
         return changed
 
     def note(self, row: int, outcome: DryRun) -> None:
-        """Note the outcome for a row."""
+        """Record the outcome for a row."""
         self.outcomes[row] = outcome
         if type(outcome) is Candidate:
             self.kinds[row] = VIOLATING if outcome.pdb_violations else GOOD
@@ -186,7 +194,9 @@ class KnownDryRuns:
 
     @contextmanager
     def forgetting(self, rows: slice | int) -> Iterator[None]:
-        """Outcomes for these rows are not known from before, nor kept afterwards; except that no pod there may go."""
+        """Within this context, outcomes for these rows are neither reused nor kept, except that no pod there may be
+        evicted.
+        """
         self._forget(rows)
         yield
         self._forget(rows)
@@ -197,24 +207,24 @@ class KnownDryRuns:
 
 
 class _Order(NamedTuple):
-    """The pods of a row that may go, in the order in which they are spared if possible."""
+    """The pods of a row that may be evicted, in the order in which they are reprieved."""
 
     pods: list[Placed]
     protected: int
-    """How many of them, the first ones, are spared before all others, as their eviction would violate a budget."""
+    """How many pods at the front are reprieved first, because evicting them would violate a budget."""
     by_importance: list[Placed]
-    """All of them, the most important first."""
+    """All of these pods, the most important first."""
 
     def resources(self) -> list[PodResources]:
-        """What each of them requests."""
+        """The requests of each pod."""
         return [placed.info.resources for placed in self.pods]
 
 
 class DryRuns:
     """Finds the victims on rows for one pod.
 
-    All pods that may go are taken off; if the pod fits then, as many as possible come back, the most important first,
-    but before all others those whose eviction violates a budget.
+    All pods that may be evicted are removed; if the pod fits then, as many as possible are put back, the most important
+    first. Pods whose eviction violates a budget are put back before all others.
     """
 
     def __init__(
@@ -228,12 +238,12 @@ class DryRuns:
         self._pod, self._cluster, self._policy = evaluation.pod, evaluation.cluster, policy
         self._changes, self._budgets = changes, budgets
         self.recheck = recheck_of(evaluation, nominations)
-        """The filters, to be run in trials."""
+        """The filters to run in trials."""
 
     def run(self, rows: Ints, kinds: Kinds, enough: int, memory: KnownDryRuns) -> tuple[Window, Kinds]:
-        """Note the outcome for the rows in order, `enough` at a time, until there are enough candidates.
+        """Record the outcome for the rows in order, `enough` at a time, until there are enough candidates.
 
-        The rows that it takes, and what is known of all rows now.
+        Returns the rows that were needed, and the state of all rows now.
         """
         while True:
             window = Window.of(kinds, enough)
@@ -242,15 +252,15 @@ class DryRuns:
             if first < 0:
                 return window, kinds
             batch = slice(first, min((first // enough + 1) * enough, looked_at))
-            # One by one, no more rows are tried than it takes.
+            # Small steps, so that no more rows are tried than needed.
             most = max(enough - int(np.count_nonzero(kinds >= VIOLATING)), 1)
             self.look_at(rows[batch][kinds[batch] == UNKNOWN].tolist(), most, memory)
             kinds = memory.kinds[rows]
 
     def look_at(self, rows: Iterable[int], most: int, memory: KnownDryRuns) -> None:
-        """Note the outcome for rows of which nothing is known; for no more than `most` that have to be tried alone.
+        """Record the outcome for unknown rows, trying at most `most` of them one by one.
 
-        Rows that are alike to the filters, and the pods that may go there, share what is found out.
+        Rows that are equal for the filters, with equal pods to evict, share the result.
         """
         untried: dict[Hashable, dict[int, _Order]] = {}
         for row in rows:
@@ -277,14 +287,14 @@ class DryRuns:
                     memory.note(row, self._outcome(row, order, evicted))
 
     def _key(self, row: int, order: _Order) -> Hashable:
-        """What the outcome for a row depends on: the row itself where that may be anything."""
+        """The inputs that determine the outcome for a row; the row itself if it cannot be shared."""
         recheck, states = self.recheck, self._cluster.resource_states
         if not recheck.reads_resources_only(row) or recheck.has_nominated(row):
             return row
         return states.epoch, states.read().item(row), *order.resources()
 
     def _try(self, orders: Mapping[int, _Order]) -> dict[int, Evicted]:
-        """Who has to go on each row, in the order of the rows given."""
+        """The victims on each row, in the order of the given rows."""
         with self._changes.trial() as trial:
             state, rows = self.recheck.state(), list(orders)
             for order in orders.values():
@@ -297,14 +307,16 @@ class DryRuns:
     def _by_importance(self, pods: list[Placed]) -> list[Placed]:
         if len(pods) == 1:
             return pods
-        # Of pods that are alike the first comes first. But kube-scheduler takes the time twice to compare pods that
-        # have not started, finds the second reading later, and so puts the last of them first.
+        # Pods that compare equal stay in order. But kube-scheduler reads the clock twice to compare pods that have not
+        # started, finds the second reading later, and so puts the last of them first.
         places = [place if placed.pod.status.start_time else -place for place, placed in enumerate(pods)]
         keys = [(self._policy.importance(placed.pod), place) for placed, place in zip(pods, places, strict=True)]
         return [pods[index] for index in sorted(range(len(pods)), key=keys.__getitem__)]
 
     def _order(self, row: int) -> _Order | None:
-        """The pods of a row that may go: those protected by a budget first, each group by importance; None for none."""
+        """The pods of a row that may be evicted: pods protected by a budget first, each group by importance; None if
+        none may.
+        """
         may_evict, preemptor = self._policy.may_evict, self._pod
         pods = [placed for placed in self._cluster.placed_on(row) if may_evict(placed.pod, preemptor)]
         if not pods:
@@ -318,7 +330,7 @@ class DryRuns:
         return _Order(protected + others, len(protected), ordered)
 
     def _spare(self, trial: PodTrial, state: CycleState, orders: dict[int, list[Placed]]) -> dict[int, Evicted]:
-        """Let pods come back one by one, in all rows at the same time; who does not fit any more is a victim."""
+        """Put pods back one by one, in all rows at the same time; a pod that no longer fits is a victim."""
         evicted: dict[int, list[int]] = {row: [] for row in orders}
         for turn in range(max(map(len, orders.values()), default=0)):
             rows = [row for row, order in orders.items() if turn < len(order)]
@@ -335,7 +347,7 @@ class DryRuns:
             return evicted
         name = self._cluster.names[row]
         if not evicted:
-            # Something other than the filters rejected the node, so that evicting pods does not help.
+            # Something other than the filters rejected the node, so evicting pods does not help.
             return Status.error(f'expected at least one victim pod on node "{name}"')
         victims = [order.pods[place] for place in evicted]
         violations = sum([place < order.protected for place in evicted]) if order.protected else 0

@@ -1,5 +1,5 @@
-"""The search for a node where evicting pods makes room for a pod: which nodes are tried, which of them is taken by
-kube-scheduler's criteria, and carrying the eviction out.
+"""The search for a node where evicting pods makes room: tries nodes, chooses one by kube-scheduler's criteria, and
+carries the eviction out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DISRUPTION_TARGET, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
 def why_not_eligible(
     pod: Pod, nominated_node: str, policy: DefaultPreemption, statuses: Mapping[str, Status], cluster: Cluster
 ) -> str:
-    """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter saw."""
+    """Why the pod must not evict other pods now; empty if it may. `statuses` may lack nodes that no filter checked."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
     row = cluster.rows.get(nominated_node)
@@ -60,7 +60,7 @@ def why_not_eligible(
     status = statuses.get(nominated_node)
     if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
-    # Room is being made for the pod already: it should wait for that, and not make more of it elsewhere.
+    # Room is being made for the pod already: it waits instead of evicting more pods elsewhere.
     is_going = is_being_preempted if cluster.rules.reads_disruption_conditions else is_terminating
     if any(policy.may_evict(other, pod) and is_going(other) for other in cluster.pods_on(row)):
         return TERMINATING
@@ -68,12 +68,12 @@ def why_not_eligible(
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether the pod is going, for whatever reason."""
+    """Whether the pod is terminating, for whatever reason."""
     return pod.terminating
 
 
 def is_being_preempted(pod: Pod) -> bool:
-    """Whether the pod is going because the scheduler preempted it."""
+    """Whether the pod is terminating because the scheduler preempted it."""
     if not pod.terminating:
         return False
     condition = next((c for c in pod.status.conditions if c.type == DISRUPTION_TARGET), None)
@@ -81,7 +81,7 @@ def is_being_preempted(pod: Pod) -> bool:
 
 
 def potential_rows(statuses: Mapping[str, Status], cluster: Cluster) -> Ints:
-    """The rows where pods that go might help; not those rejected for what no eviction changes."""
+    """The rows where evicting pods might help: those rejected as Unschedulable."""
     if isinstance(statuses, NodeStatuses):
         return statuses.rows_of(Code.UNSCHEDULABLE)
     rows = cluster.rows
@@ -103,7 +103,7 @@ class Candidates(NamedTuple):
 
     @classmethod
     def of(cls, listed: list[Candidate], cluster: Cluster) -> Candidates:
-        """Candidates as extenders want them; at least one."""
+        """Build the columns from a list of candidates, as extenders return them; at least one."""
         by_row = {cluster.rows[candidate.node]: candidate for candidate in listed}
         return cls(np.array([*by_row], dtype=np.int64), np.array([one.costs for one in by_row.values()]), by_row)
 
@@ -112,7 +112,7 @@ class Candidates(NamedTuple):
 
 
 def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple[Candidate, str]:
-    """The best candidate, and what made it better than the others."""
+    """The best candidate, and the criterion that made it better than the others."""
     rows, costs, by_row = candidates
     if len(rows) == 1:
         return by_row[rows.item(0)], ONLY_ONE
@@ -127,9 +127,9 @@ def pick(candidates: Candidates, tie_break: TieBreak, cluster: Cluster) -> tuple
 
 
 def _cheapest(costs: Costs) -> Ints:
-    """The places of the candidates that no other one is better than."""
+    """The positions of the candidates with the lowest costs."""
     places = np.arange(len(costs))
-    # Bytes are compared in less time than arrays take.
+    # Comparing bytes is faster than comparing arrays.
     if costs.tobytes() == costs[0].tobytes() * len(costs):
         return places
     for column in costs.T:
@@ -143,7 +143,7 @@ def _cheapest(costs: Costs) -> Ints:
 def ask_extenders(
     extenders: Sequence[Extender], pod: Pod, candidates: list[Candidate], cluster: Cluster
 ) -> list[Candidate]:
-    """The candidates that the extenders agree to, with the victims they want; raises ExtenderError."""
+    """The candidates that the extenders accept, with the victims they choose; raises ExtenderError."""
     asked = [extender for extender in extenders if extender.supports_preemption and extender.is_interested(pod)]
     if not asked:
         return candidates
@@ -173,14 +173,14 @@ FEW_ROWS = 4
 """Up to this many changed rows are tried before the search, whether it needs them or not."""
 
 KEEP, CLEAR = None, ""
-"""What a result without a node says about the pod's nomination so far."""
+"""What a result without a node means for the pod's nomination."""
 
 Found = tuple[Candidates | None, list[Status]]
-"""The candidates, those that violate no budget first; or why each row is none."""
+"""The candidates, those that violate no budget first, or the status of each row that is not a candidate."""
 
 
-class Surroundings:
-    """What the searches of one scheduler share."""
+class SharedSearchState:
+    """State shared by all searches of one scheduler."""
 
     MOST_KINDS = 256
 
@@ -194,28 +194,30 @@ class Surroundings:
     ) -> None:
         self.nominations, self.changes, self.extenders, self.tie_break = nominations, changes, extenders, tie_break
         self.rng = random.Random(seed)
-        """Draws where among the nodes a search begins, when it need not look at all of them."""
+        """Chooses the row where a search begins, if it need not check all rows."""
         self.memories: RecentlyUsed[KnownDryRuns] = RecentlyUsed(self.MOST_KINDS)
         """By policy and kind of pod."""
         self._budgets: tuple[int, Budgets] | None = None
-        """As of a version of the store."""
+        """The budgets, with the version of the store they were read from."""
 
     def budgets(self, cluster: Cluster) -> Budgets:
-        """The cluster's budgets, read once until one of its objects changes."""
+        """The cluster's budgets, read again only when one of its objects changed."""
         if self._budgets is None or self._budgets[0] != cluster.store.version:
             self._budgets = cluster.store.version, Budgets(cluster)
         return self._budgets[1]
 
 
 class Search:
-    """One pod's search; plugins start it with `attempt`. It changes nothing: its caller carries the choice out."""
+    """One pod's search for victims; plugins start it with `attempt`. It changes nothing: the caller carries out the
+    choice.
+    """
 
-    def __init__(self, evaluation: Evaluation, shared: Surroundings) -> None:
+    def __init__(self, evaluation: Evaluation, shared: SharedSearchState) -> None:
         self._evaluation, self._shared = evaluation, shared
         self._candidates: Candidates | None = None
         self.chosen: Candidate | None = None
         self.chosen_by = ""
-        """What made the chosen candidate better than the others."""
+        """The criterion that made the chosen candidate better than the others."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -223,7 +225,7 @@ class Search:
         return () if self._candidates is None else tuple(self._candidates.listed())
 
     def attempt(self, policy: DefaultPreemption, statuses: Mapping[str, Status]) -> PostFilterResult:
-        """Find the best node; `statuses` says of every node why the pod does not fit."""
+        """Find the best node; `statuses` has each node's reason why the pod does not fit."""
         pod, cluster, shared = self._evaluation.pod, self._evaluation.cluster, self._shared
         nominated = shared.nominations.node_of(pod)
         reason = why_not_eligible(pod, nominated, policy, statuses, cluster)
@@ -251,7 +253,7 @@ class Search:
         return Status(Code.SUCCESS, (f"{placement}, preempting {len(chosen.victims)} victims",))
 
     def _find(self, policy: DefaultPreemption, rows: Ints, own_row: int) -> Found:
-        """Find candidates among the rows, and remember what was found out about each row."""
+        """Find candidates among the rows, and remember the outcome for each row."""
         if not len(rows):
             return None, []
         evaluation, enough = self._evaluation, max(policy.enough_candidates(len(rows)), 1)
@@ -265,18 +267,18 @@ class Search:
             # Found during the search, they would make it look at all rows twice.
             runs.look_at(changed, FEW_ROWS, memory)
         if not runs.recheck.rows_are_independent and is_any(memory.kinds[rows] != WITHOUT_VICTIMS):
-            # Whatever else is known is from when rows were independent, and what is found now holds for now only.
+            # Outcomes known from before assumed independent rows, and outcomes found now hold for this pod only.
             with memory.forgetting(slice(None)):
                 return self._look(runs, rows, enough, memory, 1)
         if own_row >= 0:
-            # Where the pod is nominated itself it does not meet itself, but others of its kind do.
+            # On its own nominated node, the pod does not yield to itself, but other pods of its kind yield to it.
             with memory.forgetting(own_row):
                 return self._look(runs, rows, enough, memory, enough)
         return self._look(runs, rows, enough, memory, enough)
 
     def _look(self, runs: DryRuns, rows: Ints, enough: int, memory: KnownDryRuns, together: int) -> Found:
-        """Look at the rows from a random one on. Rows are tried `together`."""
-        # The draw is taken back only where the search looks at all rows, which it does not if enough are known.
+        """Check the rows, beginning at a random one, `together` rows at a time."""
+        # The random draw is undone only if the search checks all rows; it does not if it knows enough candidates.
         kinds, rng = memory.kinds[rows], self._shared.rng
         before = None if are_enough(kinds, enough) else rng.getstate()
         offset = rng.randrange(len(rows))
@@ -290,7 +292,7 @@ class Search:
             and before is not None
             and (len(others) < len(rows) or not is_any(kinds[:together] >= VIOLATING))
         ):
-            # All rows were looked at, wherever the search began: it need not be repeated for pods of the same kind.
+            # All rows were checked, wherever the search began: pods of the same kind need not repeat it.
             rng.setstate(before)
         if not len(places):
             return None, [NO_VICTIMS] * (len(rows) - len(others)) + memory.outcomes[others].tolist()
@@ -300,7 +302,7 @@ class Search:
         return Candidates(found, memory.costs[found], memory.outcomes), []
 
     def _none_found(self, statuses: list[Status], node_count: int) -> PostFilterResult:
-        """Why evicting pods helps nowhere, in the words of a pod that fits nowhere."""
+        """Why evicting pods helps nowhere, worded like the message of a pod that fits nowhere."""
         errors = list(dict.fromkeys(status.message for status in statuses if status.code is Code.ERROR))
         if errors:
             return PostFilterResult(Status.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"), KEEP)
@@ -315,9 +317,10 @@ class Search:
 def run_post_filter(
     framework: Framework, state: CycleState, pod: Pod, statuses: Mapping[str, Status]
 ) -> PostFilterResult:
-    """Ask the plugins in order until one succeeds, fails, or says that nothing can help; otherwise join their words.
+    """Run the plugins in order until one succeeds, fails, or reports that nothing can help; otherwise join their
+    messages.
 
-    The result's nominated node is a name, "" to take a nomination back, or None to leave it as it is.
+    The result's nominated node is a name, "" to remove a nomination, or None to leave it as it is.
     """
     reasons: list[str] = []
     nominated: str | None = None
@@ -337,7 +340,7 @@ def run_post_filter(
 
 
 def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework) -> Eviction | None:
-    """Where evicting pods could make room, without trying; None if a plugin decides that of which nothing is known."""
+    """Where evicting pods could make room, without a dry run; None if only a user's PostFilter plugins decide it."""
     plugin = next((each for each in framework.post_filter if isinstance(each, DefaultPreemption)), None)
     if plugin is None and framework.post_filter:
         return None
@@ -353,19 +356,19 @@ def outlook(decision: Decision, pod: Pod, cluster: Cluster, framework: Framework
 
 
 class Preempted(NamedTuple):
-    """What PostFilter makes of a pod that fits nowhere."""
+    """The result of PostFilter for a pod that fits nowhere."""
 
     message: str
-    """What its plugins said."""
+    """The plugins' message."""
     nominated: str | None = KEEP
-    """The node where evicting the victims makes room; "" to take a nomination back, None to leave it as it is."""
+    """The node where evicting the victims makes room; "" to remove a nomination, None to leave it as it is."""
     victims: tuple[Pod, ...] = ()
-    """The pods to delete; where the release spares them, not those that are terminating."""
+    """The pods to delete, without terminating pods where the release spares them."""
     changes: tuple[ObjectChange, ...] = ()
     search: Search | None = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields of a decision that say so."""
+        """The fields of a Decision for this result."""
         return {
             "post_filter_message": self.message,
             "nominated": self.nominated or None,
@@ -380,11 +383,11 @@ class Preempted(NamedTuple):
 class Preemption:
     """Preemption for the pods of one scheduler. The same seed gives the same choices."""
 
-    def __init__(self, shared: Surroundings) -> None:
+    def __init__(self, shared: SharedSearchState) -> None:
         self._shared = shared
 
     def save(self) -> Any:
-        """What the next search depends on, to be given to `restore`."""
+        """The state that the next search depends on; pass it to `restore`."""
         return self._shared.rng.getstate()
 
     def restore(self, saved: Any) -> None:
@@ -393,9 +396,9 @@ class Preemption:
     def attempt(
         self, rejected: Mapping[str, Status], absent: Status | None, evaluation: Evaluation, framework: Framework
     ) -> Preempted:
-        """What PostFilter makes of a pod that fits nowhere.
+        """Run PostFilter for a pod that fits nowhere.
 
-        `rejected` says why each node does not fit, `absent` why those do not that no filter looked at.
+        `rejected` has the status of each rejected node, `absent` that of nodes that no filter checked.
         """
         if not framework.post_filter:
             return Preempted("", CLEAR)
@@ -424,7 +427,7 @@ class Preemption:
     ) -> None:
         """Nominate the pod and clear the nominations it overrides; given a cluster, remove the victims from it.
 
-        What plugins wanted changed, such as claims that are to give back their devices, is changed there as well.
+        Changes that plugins ask for, like claims that give back their devices, are applied to the cluster as well.
         """
         nominations = self._shared.nominations
         if nominated:

@@ -1,4 +1,4 @@
-"""DynamicResources: devices that pods claim, as kube-scheduler allocates them."""
+"""DynamicResources: allocates the devices that pods claim, as kube-scheduler does."""
 
 from podium.plugins.dynamic_resources.plugin import DynamicResources
 

@@ -1,8 +1,8 @@
-"""The search for devices on one node: depth first, and the first full solution wins.
+"""The search for devices on one node: depth first; the first complete solution wins.
 
-Claims are taken in the order of the pod, requests in the order of the claim, devices in the order of the pools. Within
-a request only ascending places are tried: which device comes first makes no difference there. The steps are generators
-on a stack of our own, because a pod may ask for more devices than Python nests calls.
+Claims are tried in the order of the pod, requests in the order of the claim, devices in the order of the pools. Within
+a request only ascending positions are tried, since the order of its devices makes no difference. The steps are
+generators on a stack of our own, because a pod may request more devices than Python can nest calls.
 """
 
 from __future__ import annotations
@@ -38,48 +38,50 @@ from podium.plugins.dynamic_resources.requests import (
 from podium.rules import Rules
 
 MOST_DEVICES = 32
-"""Of one claim."""
+"""The maximum number of devices of one claim."""
 TIMED_OUT = "timed out trying to allocate devices"
 
 
 class Taken(NamedTuple):
-    """A device taken for an option, and how much of its capacity."""
+    """A device allocated to an option, and how much of its capacity."""
 
     option: Option
     candidate: CandidateDevice
     consumed: Amounts | None
-    """None where the device is not shared."""
+    """None if the device is not shared."""
     takes_counters: bool
 
 
 Solution = list[list[Taken]]
-"""Per claim, the devices taken in order."""
+"""Per claim, the allocated devices in order."""
 
 
 class AllocationError(Exception):
-    """Why the search failed rather than found nothing. It names its claim by its place, the class by its name."""
+    """The search failed with an error, as opposed to finding nothing. It names the claim by its position, the class by
+    its name.
+    """
 
     def __init__(self, message: str, claim: int | None = None, *, is_of_claim: bool = False) -> None:
         super().__init__(message)
         self.message, self.claim = message, claim
         self.is_of_claim = is_of_claim
-        """Whether the claim as a whole is what is wrong, and not one of its requests."""
+        """Whether the claim as a whole is wrong, and not one of its requests."""
 
 
 class SearchTimeoutError(AllocationError):
-    """The search took longer than the filter may take."""
+    """The search exceeded the filter's timeout."""
 
 
 class _TooManyError(Exception):
-    """The claim would have more devices than a claim may have."""
+    """The claim would exceed the maximum number of devices."""
 
 
 Step = Generator["Step | None", None, None]
-"""One choice after the other: yields the next step for each, or None at a full solution."""
+"""A step of the search: yields the next step for each choice, or None at a complete solution."""
 
 
 class DeviceSearch:
-    """One node's devices against what a pod's claims ask for."""
+    """Searches one node's devices for a pod's claims."""
 
     def __init__(
         self,
@@ -97,15 +99,17 @@ class DeviceSearch:
         self._constraints: list[list[Constraint]] = []
         self._all: dict[Option, list[CandidateDevice]] = {}
         self._taken: dict[PooledDevice, list[int]] = {}
-        """Per device that was taken exclusively, the claims it was taken for."""
+        """Per device taken exclusively, the claims it was taken for."""
         self._capacity: dict[PooledDevice, list[Amounts]] = {}
-        """Per shared device that was taken, what was taken of it each time."""
+        """Per shared device, the amounts taken each time."""
         self._amounts: dict[tuple[Option, PooledDevice], Amounts | None] = {}
         self._usable: dict[Option, list[bool | None]] = {}
-        """Per option and candidate, whether it may be considered at all; None where that is not known yet."""
+        """Per option and candidate, whether it can be used at all; None if that is not known yet."""
 
     def run(self) -> Solution | None:
-        """The first solution, or None if there is none; AllocationError where the scheduler gives up with an error."""
+        """The first solution, or None if there is none; AllocationError if the scheduler would give up with an
+        error.
+        """
         for number, shape in enumerate(self._shapes):
             self._prepare(number, shape)
         stack, too_many = [self._request(0, 0)], False
@@ -131,7 +135,7 @@ class DeviceSearch:
     # -- preparing -------------------------------------------------------------------------------------------------
 
     def _prepare(self, number: int, shape: ClaimShape) -> None:
-        """Find out how many devices the claim wants at least, and which ones where it wants all."""
+        """Determine the minimum number of devices for the claim, and the devices themselves where it wants all."""
         least = 0
         for request in shape.requests:
             for option in request.options:
@@ -160,7 +164,7 @@ class DeviceSearch:
         return len(self._all[option]) if option.is_all else option.count
 
     def _everything(self, number: int, option: Option) -> list[CandidateDevice]:
-        """The devices that a request for all devices means."""
+        """The devices for a request of all devices."""
         if self._pools.problem:
             raise AllocationError(
                 f"request {option.own_name}: asks for all devices, but resource pool {self._pools.problem}", number
@@ -169,7 +173,7 @@ class DeviceSearch:
         for candidate in self._pools.candidates:
             if self._selects(number, option, candidate):
                 amounts = self._amounts_of(number, option, candidate.device)
-                # Some releases leave out devices that have too little left, others fail for them later.
+                # Some releases leave out devices without enough capacity left, others fail for them later.
                 in_use = not self._rules.all_devices_includes_full_ones
                 if amounts is not None and self._has_room(candidate.device, amounts, count_use=in_use):
                     found.append(candidate)
@@ -178,7 +182,7 @@ class DeviceSearch:
     # -- the steps -------------------------------------------------------------------------------------------------
 
     def _request(self, number: int, place: int) -> Step:
-        """Satisfy a request of a claim, and then the rest."""
+        """Satisfy one request of a claim, then the following ones."""
         if number == len(self._shapes):
             yield None
             return
@@ -205,7 +209,7 @@ class DeviceSearch:
             raise _TooManyError
 
     def _option(self, number: int, place: int, option: Option, index: int, start: int) -> Step:
-        """Take one more device for an option, from a place in the list of candidates on."""
+        """Take one more device for an option, starting at a position in the list of candidates."""
         wanted = self._count(option)
         if option.is_all and not wanted:
             return
@@ -215,7 +219,7 @@ class DeviceSearch:
         if len(self._solution[number]) + wanted - index > MOST_DEVICES:
             raise _TooManyError
         if option.is_all:
-            # They are known, and in which order they are taken does not matter: there is nothing to choose.
+            # All of these devices are needed, in any order: there is nothing to choose.
             yield from self._try(number, place, option, index, self._all[option][index], 0)
             return
         candidates, invalid_at = self._pools.candidates, self._pools.invalid_at
@@ -232,7 +236,7 @@ class DeviceSearch:
             raise AllocationError(self._pools.invalid)
 
     def _try(self, number: int, place: int, option: Option, index: int, candidate: CandidateDevice, start: int) -> Step:
-        """Take a device, if that is possible, and go on with the next one."""
+        """Take a device if possible, and continue with the next one."""
         if self._take(number, option, candidate):
             then = option
             if option.is_all and not self._rules.device_alternatives_may_take_all:
@@ -245,9 +249,9 @@ class DeviceSearch:
             self._give_back(number)
 
     def _is_usable(self, number: int, option: Option, candidate: CandidateDevice) -> bool | None:
-        """Whether a device may be taken as far as claims, selectors and its capacity go.
+        """Whether a device can be used, judged by claims, selectors and its capacity.
 
-        None where it is in use only because of this attempt. Selectors are not asked about devices in use.
+        None if it is in use only because of this attempt. Selectors are not evaluated for devices in use.
         """
         device = candidate.device
         if not option.is_admin and device.id in self._in_use.exclusively:
@@ -259,7 +263,7 @@ class DeviceSearch:
     # -- one device ------------------------------------------------------------------------------------------------
 
     def _is_in_use(self, number: int, option: Option, device: PooledDevice) -> bool:
-        """Whether a device cannot be had; for administration it can, unless the claim has it already."""
+        """Whether a device is in use; for admin access it counts as free, unless the claim already has it."""
         if option.is_admin:
             return number in self._taken.get(device, ())
         return device.id in self._in_use.exclusively or bool(self._taken.get(device))
@@ -278,7 +282,7 @@ class DeviceSearch:
             raise AllocationError(str(error), number, is_of_claim=True) from None
 
     def _amounts_of(self, number: int, option: Option, device: PooledDevice) -> Amounts | None:
-        """What an option takes of a device's capacity; None if that is not possible."""
+        """The amounts of a device's capacity that an option takes; None if that is not possible."""
         key = option, device
         if key not in self._amounts:
             try:
@@ -300,14 +304,14 @@ class DeviceSearch:
         return has_room(device.capacity, amounts, in_use, _sum(self._capacity.get(device, [])))
 
     def _take(self, number: int, option: Option, candidate: CandidateDevice) -> bool:
-        """Take a device if nothing is in the way; a constraint in the way of all devices is an error."""
+        """Take a device if nothing prevents it; a constraint that prevents a request for all devices is an error."""
         device, pool, _ = candidate
         if self._is_in_use(number, option, device):
             return False
         amounts = self._amounts_of(number, option, device)
         if amounts is None or (not option.is_all and not self._has_room(device, amounts)):
             return False
-        # A share of a device that is in use already costs no counters.
+        # Another share of a device in use takes no more counters.
         takes_counters = bool(device.counters) and not (device.is_shared and self._is_paid_for(device))
         if takes_counters and not self._counters.has_enough(pool, device):
             return False
@@ -319,7 +323,7 @@ class DeviceSearch:
                 raise AllocationError(f"request {option.own_name}: cannot add device {device.id} {reason}", number)
             return False
         if option.is_all and not self._has_room(device, amounts):
-            # Only now: that a constraint is in the way comes first, because it is an error.
+            # Checked last: a violated constraint is an error, so it is reported first.
             self._lift_constraints(number, option, len(self._constraints[number]))
             return False
         if takes_counters:
@@ -332,7 +336,7 @@ class DeviceSearch:
         return True
 
     def _give_back(self, number: int) -> None:
-        """Give back the device that was taken last for a claim."""
+        """Give back the device that was last taken for a claim."""
         option, (device, pool, _), amounts, takes_counters = self._solution[number].pop()
         by_device: dict[PooledDevice, list[Any]] = self._taken if amounts is None else self._capacity
         by_device[device].pop()
@@ -356,7 +360,7 @@ class DeviceSearch:
         return True
 
     def _lift_constraints(self, number: int, option: Option, count: int) -> None:
-        """Take the device back that was added last to the first constraints of a claim."""
+        """Remove the last added device from the first `count` constraints of a claim."""
         for constraint in reversed(self._constraints[number][:count]):
             constraint.remove(option)
 

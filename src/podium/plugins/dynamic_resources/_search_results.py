@@ -1,5 +1,5 @@
-"""What the search found on every node, kept until something there changes; allocations made of it, and why a node
-has too few devices.
+"""The results of the search on every node, kept until something changes there; the allocations made from them; and why
+a node has too few devices.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NODE_NAME_FIELD = "metadata.name"
 
 
 def allocation_of(taken: list[Taken], node_name: str, claim_uid: str, rules: Rules) -> AllocationResult:
-    """The allocation of one claim; shares get ids that are the same in every run."""
+    """The allocation of one claim; share ids are the same in every run."""
     results = [_result(each, f"{claim_uid}/{number}") for number, each in enumerate(taken)]
     return AllocationResult(
         devices=DeviceAllocationResult(results=results), node_selector=node_selector_of(taken, node_name, rules)
@@ -67,7 +67,7 @@ def _result(taken: Taken, share: str) -> DeviceRequestAllocationResult:
 
 
 def node_selector_of(taken: list[Taken], node_name: str, rules: Rules) -> NodeSelector | None:
-    """The nodes on which the devices can be used: this one, those that all selectors match, or None for all."""
+    """The nodes that can use the devices: this node, the nodes that all selectors match, or None for all nodes."""
     fields: list[SelectorRequirement] = []
     expressions: list[SelectorRequirement] = []
     for each in taken:
@@ -87,7 +87,7 @@ def node_selector_of(taken: list[Taken], node_name: str, rules: Rules) -> NodeSe
 
 
 def _add_new(known: list[SelectorRequirement], more: list[SelectorRequirement]) -> None:
-    """Add the requirements that are not there yet; in which order their values stand makes no difference."""
+    """Add the requirements that are not in the list yet; the order of their values does not matter."""
     for requirement in more:
         if not any(_are_same(requirement, other) for other in known):
             known.append(requirement)
@@ -101,14 +101,14 @@ FOUND, NOT_FOUND, INVALID_POOLS, TIMEOUT, FAILED = range(5)
 
 
 class SearchResults:
-    """The result on each row for one list of claim shapes."""
+    """The results on each row for one list of claim shapes."""
 
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
         self.codes: Ints = np.zeros(0, dtype=np.int64)
         """FOUND, NOT_FOUND, INVALID_POOLS, TIMEOUT or FAILED."""
         self.ranks: Ints = np.zeros(0, dtype=np.int64)
-        """How good the alternatives are that were found, as `ClaimShape.rank` says."""
+        """The rank of the alternatives that were found, as computed by `ClaimShape.rank`."""
         self.solutions: dict[int, Solution] = {}
         self.errors: dict[int, AllocationError] = {}
         self._stale: Mask = np.zeros(0, dtype=np.bool_)
@@ -116,7 +116,9 @@ class SearchResults:
         self._epoch = -1
 
     def look_at(self, rows: Ints, cluster: Cluster, inventory: Inventory, most_steps: float) -> None:
-        """Bring the results of these rows up to date; up to the first that fails, which fails the pod as a whole."""
+        """Bring the results of these rows up to date; stops at the first row that fails, which fails the pod as
+        a whole.
+        """
         self._catch_up(cluster, inventory)
         stale = rows[self._stale[rows]]
         if len(stale):
@@ -168,7 +170,7 @@ class SearchResults:
 
 
 class KnownSearches:
-    """The results for the claims that were asked for of late."""
+    """The results for recently searched claims."""
 
     MOST = 256
 
@@ -186,16 +188,16 @@ class KnownSearches:
 
 @dataclass(slots=True)
 class DeviceTally:
-    """One request on one node: every device that the class selects counts once, under the first thing in its way."""
+    """One request on one node: every device of the class counts once, under the first obstacle."""
 
     option: Option
     there: int = 0
-    """How many devices of the class there are."""
+    """The number of devices of the class."""
     in_use: int = 0
     unselected: int = 0
-    """Those that the request's own selectors leave out."""
+    """Devices that the request's own selectors exclude."""
     full: int = 0
-    """Those without the capacity that is asked for, or without counters left for them."""
+    """Devices without the requested capacity, or without counters left for them."""
     tainted: int = 0
     left: int = 0
 
@@ -208,16 +210,16 @@ class DeviceTally:
 
 @dataclass(slots=True)
 class Shortage:
-    """What keeps a node from giving a pod its devices."""
+    """Why a node cannot give a pod its devices."""
 
     tallies: list[DeviceTally]
     """The options of the first request that cannot be met even alone; of all requests if each could be met alone."""
     is_together: bool
-    """Whether it is the requests together, or a constraint, that cannot be met."""
+    """Whether the requests together, or a constraint, cannot be met."""
     problem: str
-    """The pool that cannot be used for now, and why; empty for none."""
+    """The pool that cannot be used at the moment, and why; empty if there is none."""
     constraints: tuple[str, ...]
-    """The attributes that the claims' constraints are about."""
+    """The attributes in the claims' constraints."""
 
 
 def shortage_on(cluster: Cluster, rules: Rules, shapes: Shapes, row: int) -> Shortage:
@@ -249,7 +251,7 @@ def tallies_of(inventory: Inventory, cluster: Cluster, shape: ClaimShape, row: i
 
 
 def is_of_class(candidate: CandidateDevice, class_name: str, inventory: Inventory, cluster: Cluster) -> bool:
-    """Whether a class selects a device of a node; not where one of its expressions fails."""
+    """Whether a class selects a device of a node; False if one of its expressions fails."""
     found = cluster.store.of(DeviceClass).get(class_name)
     try:
         return (

@@ -1,4 +1,4 @@
-"""Extended resources that a device class serves: the device requests they become, and their totals per node for
+"""Extended resources backed by device classes: the device requests they become, and their totals per node for
 scoring.
 """
 
@@ -26,11 +26,11 @@ from podium.plugins.score_columns import PerCluster
 from podium.rules import Rules
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a class, a resource name that always stands for it."""
+"""A resource name with this prefix always means the class named after it."""
 
 
 class _Backed:
-    """The device classes of a cluster by the names of the extended resources they stand for."""
+    """The device classes of a cluster by the extended resources they back."""
 
     def __init__(self) -> None:
         self._as_of = -1
@@ -49,14 +49,14 @@ _BACKED: PerCluster[_Backed] = PerCluster(_Backed)
 
 
 def backed_resources(cluster: Cluster) -> Mapping[str, DeviceClass]:
-    """The extended resources that a device class stands for, with the class."""
+    """The extended resources that a device class backs, with the class."""
     backed = _BACKED.of(cluster)
     backed.catch_up(cluster)
     return backed.classes
 
 
 def extended_requests(info: PodInfo) -> dict[str, int]:
-    """What pods of a spec ask of extended resources, whether or not a class stands for them."""
+    """The extended resources that pods with this spec request, whether or not a class backs them."""
     known: dict[str, int] | None = info.memo.get(CLASS_PREFIX)
     if known is None:
         requests = info.resources.requests
@@ -66,7 +66,7 @@ def extended_requests(info: PodInfo) -> dict[str, int]:
 
 
 def asks_for_backed(info: PodInfo, cluster: Cluster) -> bool:
-    """Whether pods of a spec ask for an extended resource that a device class stands for."""
+    """Whether pods with this spec request an extended resource that a device class backs."""
     if not cluster.store.has_any(DeviceClass):
         return False
     requests = extended_requests(info)
@@ -79,10 +79,11 @@ def may_be_backed(name: str) -> bool:
 
 
 def backed_by(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Classes by the extended resources they stand for; where several name one, the newest, then the smaller name.
+    """Classes by the extended resources they back; if several classes name one resource, the newest, then the smaller
+    name.
 
-    The scheduler reads the classes by their names. A class that comes too late for its resource, since one that is not
-    older has it already, stands for nothing: not even for the resource with its own name.
+    The scheduler reads the classes ordered by name. A class whose resource is already backed by a class that is not
+    older backs nothing: not even the resource with its own name.
     """
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name):
@@ -104,14 +105,14 @@ def _created(device_class: DeviceClass) -> str:
 
 
 class ExtendedRequests(NamedTuple):
-    """The claim that stands for a pod's extended resources on a node, and which request serves which container."""
+    """The claim for a pod's extended resources on a node, and which request serves which container."""
 
     spec: ResourceClaimSpec
     mappings: list[Mapped]
 
 
 class _Needed(NamedTuple):
-    """The devices that a container needs of its own."""
+    """The devices that a container needs for itself."""
 
     name: str
     class_name: str
@@ -119,10 +120,10 @@ class _Needed(NamedTuple):
 
 
 def extended_claim(pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]) -> ExtendedRequests:
-    """The requests for the devices of these resources, by their names; mappings in the order of the scheduler.
+    """The device requests for these resources, ordered by resource name; mappings in the scheduler's order.
 
-    Init containers, except sidecars, use what the containers after them hold, and share among each other what they
-    need beyond that.
+    Init containers, except sidecars, reuse the devices of the containers after them, and share among each other what
+    they need beyond that.
     """
     needed: list[_Needed] = []
     mappings: list[Mapped] = []
@@ -171,7 +172,7 @@ def _requests_of(pod: Pod, resource: str, class_name: str) -> tuple[list[_Needed
 def _own(
     place: int, container: Container, resource: str, class_name: str, reusable: list[_Needed]
 ) -> tuple[_Needed | None, list[Mapped]]:
-    """What a container needs beyond the requests it may use, and all requests that serve it."""
+    """The devices that a container needs beyond the requests it can reuse, and all requests that serve it."""
     requests = container.resources.requests
     amount = parse_quantity(requests[resource]) if resource in requests else 0
     if not amount or amount != int(amount):
@@ -182,7 +183,7 @@ def _own(
         names.append(each.name)
         if served >= amount:
             return None, [_mapped(container, resource, name) for name in names]
-    # The number is the place of the resource among all that the container requests.
+    # The number is the position of the resource among the container's requests.
     own = _Needed(f"container-{place}-request-{sorted(requests).index(resource)}", class_name, int(amount) - served)
     return own, [_mapped(container, resource, name) for name in (*names, own.name)]
 
@@ -192,7 +193,7 @@ def _mapped(container: Container, resource: str, request: str) -> Mapped:
 
 
 def device_totals(cluster: Cluster, rules: Rules, device_class: DeviceClass, rows: Ints) -> tuple[Ints, Ints]:
-    """Per row, the devices of the class and those in use; none where an expression of the class fails."""
+    """Per row, the devices of the class and those in use; 0 if an expression of the class fails."""
     inventory = inventory_of(cluster, rules)
     there, taken = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     for place, row in enumerate(rows.tolist()):

@@ -1,4 +1,4 @@
-"""The devices of a cluster: which pools every node can use, and what is in use by claims or by decisions not yet
+"""The devices of a cluster: the pools that each node can use, and the devices in use by claims or by decisions not yet
 written.
 """
 
@@ -37,7 +37,7 @@ _UNSAID = Device()
 
 
 def _fields_of_devices(rules: Rules) -> dict[str, Any]:
-    """The fields of devices that belong to features which are off, as they are where nobody sets them."""
+    """The fields of devices that belong to disabled features, with their default values."""
     by_feature = (
         (rules.device_taints, ("taints",)),
         (rules.device_counters, ("consumes_counters", "node_name", "node_selector", "all_nodes")),
@@ -48,9 +48,9 @@ def _fields_of_devices(rules: Rules) -> dict[str, Any]:
 
 
 def kept_slice(spec: ResourceSliceSpec, rules: Rules) -> ResourceSliceSpec | None:
-    """A slice as the API server of a release stores it: without the fields of features that are off.
+    """A slice as the API server of a release stores it: without the fields of disabled features.
 
-    None for one that it refuses then: nothing says any more which nodes it is for.
+    None for a slice that it refuses, because no remaining field says which nodes it is for.
     """
     dropped = _fields_of_devices(rules)
     if not dropped:
@@ -70,9 +70,9 @@ def _without_policies(device: Device) -> dict[str, DeviceCapacity]:
 
 
 def kept_requests(spec: ResourceClaimSpec, rules: Rules) -> list[DeviceRequest]:
-    """The requests of a claim as the API server of a release stores them: without the fields of features that are off.
+    """The requests of a claim as the API server of a release stores them: without the fields of disabled features.
 
-    Tolerations stay: where taints are off there is nothing to tolerate.
+    Tolerations stay: with taints disabled there is nothing to tolerate.
     """
     requests = spec.devices.requests
     dropped = {} if rules.device_capacity else {"capacity": None}
@@ -90,7 +90,7 @@ def kept_requests(spec: ResourceClaimSpec, rules: Rules) -> list[DeviceRequest]:
 
 
 def refused_field(spec: ResourceClaimSpec, rules: Rules) -> str:
-    """A field without which the API server of a release refuses a claim, and that it drops; empty if there is none."""
+    """A required field that the API server of a release drops, so that it refuses the claim; empty if there is none."""
     if not rules.device_alternatives:
         for request in spec.devices.requests:
             if request.first_available:
@@ -106,10 +106,12 @@ def refused_field(spec: ResourceClaimSpec, rules: Rules) -> str:
 
 
 class PendingAllocation(Object, frozen=True):
-    """What Reserve decided for a claim; it has the claim's namespace and name, and is gone once the claim says it."""
+    """Reserve's decision for a claim, under the claim's namespace and name; removed once the claim itself
+    contains it.
+    """
 
     claim: ResourceClaim = ResourceClaim()
-    """The claim as it was; one made for extended resources is not in the cluster yet."""
+    """The claim before; a claim for extended resources is not in the cluster yet."""
     allocation: AllocationResult = AllocationResult()
 
 
@@ -119,26 +121,26 @@ NONE: Results = []
 
 
 class DevicesInUse:
-    """The devices that claims have, kept up to date claim by claim."""
+    """The devices that claims use, kept up to date claim by claim."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._as_of = -1
         self._held: dict[_Key, Results] = {}
         self.exclusively: Counter[DeviceID] = Counter()
-        """Devices that nobody else may have."""
+        """Devices that no other claim may use."""
         self.shares: Counter[DeviceID] = Counter()
-        """How many shares there are of devices that may be had several times."""
+        """The number of shares of devices that allow several allocations."""
         self.consumed: dict[DeviceID, dict[str, Fraction]] = {}
-        """How much of their capacity is in use."""
+        """The used capacity of these devices."""
         self.versions: Counter[PoolID] = Counter()
-        """Another number for a pool whenever a device of it is taken or released."""
+        """Per pool, increases whenever one of its devices is taken or released."""
 
     def is_allocated(self, device: DeviceID) -> bool:
         return device in self.exclusively or device in self.shares or device in self.consumed
 
     def catch_up(self, store: Store) -> set[PoolID]:
-        """Read what changed in the cluster; the pools of which devices were taken or released."""
+        """Read changes from the cluster; returns the pools whose devices were taken or released."""
         if store.version == self._as_of:
             return set()
         changed = store.since(self._as_of) if self._as_of >= 0 else None
@@ -185,7 +187,7 @@ class DevicesInUse:
         return {PoolID(result.driver, result.pool) for result in (*before, *results)}
 
     def _count(self, result: DeviceRequestAllocationResult, amount: int) -> None:
-        """Let a device count as taken (1) or no longer (-1); one taken for administration does not count."""
+        """Count a device as taken (1) or released (-1); devices for admin access do not count."""
         if result.admin_access and self._rules.device_admin_access:
             return
         device = DeviceID(result.driver, result.pool, result.device)
@@ -208,15 +210,15 @@ def _add(counts: Counter[DeviceID], device: DeviceID, amount: int) -> None:
 
 
 class Inventory:
-    """What the search needs to know of a cluster, kept up to date from its changes."""
+    """The cluster data that the search needs, kept up to date by its changes."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.in_use = DevicesInUse(rules)
         self.log = ChangeLog()
-        """The rows whose devices, or what is in use of them, changed."""
+        """The rows whose devices changed, or the use of these devices."""
         self.epoch = 0
-        """Counts the changes that touch all rows."""
+        """Increases with changes that affect all rows."""
         self._as_of = -1
         self._taint_rules: list[DeviceTaintRule] = []
         self._slices: dict[str, tuple[ResourceSlice, PooledSlice]] = {}
@@ -229,7 +231,7 @@ class Inventory:
         self._rows_of: dict[PoolID, set[int]] = {}
 
     def catch_up(self, cluster: Cluster) -> None:
-        """Read what changed in the cluster."""
+        """Read changes from the cluster."""
         slices_changed = self._read_objects(cluster)
         rows = list(self._changed_nodes.take(cluster))
         if slices_changed:
@@ -242,7 +244,7 @@ class Inventory:
                 self.log.append(row)
 
     def pools_of(self, row: int) -> NodePools:
-        """What the node of a row can use; the row must be alive."""
+        """The pools that the node of a row can use; the row must be alive."""
         pools = self._pools[row]
         assert pools is not None
         return pools
@@ -252,7 +254,7 @@ class Inventory:
         return self._rows_of.get(pool_id, set())
 
     def slices_near(self, node_name: str) -> Iterable[PooledSlice]:
-        """The slices that may be for a node, those for it alone first."""
+        """The slices that may be for a node; slices for this node alone come first."""
         return (*self._by_node.get(node_name, ()), *self._for_many)
 
     def slices(self) -> list[PooledSlice]:
@@ -262,7 +264,7 @@ class Inventory:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _read_objects(self, cluster: Cluster) -> bool:
-        """Compile the slices that changed; whether any did."""
+        """Compile the slices that changed; returns whether any did."""
         store = cluster.store
         if store.version == self._as_of:
             return False
@@ -310,7 +312,7 @@ class Inventory:
         self._by_pool = {pool_id: tuple(slices) for pool_id, slices in by_pool.items()}
 
     def _gather(self, row: int, cluster: Cluster) -> None:
-        """Find the pools of a row again, and note whether they are others than before."""
+        """Determine the pools of a row again, and note whether they changed."""
         before, pools = self._pools[row], None
         name = cluster.names[row]
         if name:
@@ -330,7 +332,7 @@ _INVENTORIES: PerCluster[dict[Rules, Inventory]] = PerCluster(dict)
 
 
 def inventory_of(cluster: Cluster, rules: Rules) -> Inventory:
-    """The devices of a cluster as a release sees them, up to date."""
+    """The devices of a cluster by the rules of a release, up to date."""
     by_rules = _INVENTORIES.of(cluster)
     found = by_rules.get(rules)
     if found is None:

@@ -72,22 +72,22 @@ from podium.rules import Rules
 from podium.wording import counted
 
 FEWER, TOLERATED, UNSELECTED, UNCONSTRAINED, RECLASSED = 3, 2, 4, 4, 5
-"""How large each change is."""
+"""The size of each kind of change."""
 MOST_CLASSES = 3
-"""How many other classes are suggested for a request."""
+"""The maximum number of other classes suggested for a request."""
 
 ClaimEdit = Callable[[DeviceClaim], DeviceClaim]
 
 
 class _Asked(NamedTuple):
-    """A claim that is to be allocated, and how to speak of it."""
+    """A claim to allocate, and how to name it in a sentence."""
 
     claim: ResourceClaim
     name: str
     """`claim ns/name`, or the template that it was made from."""
 
     def change(self, kind: str, text: str, size: int, edit: ClaimEdit) -> Change:
-        """Let the claim ask for something else."""
+        """A change that edits the claim."""
         claim = self.claim
 
         def edited(before: ResourceClaim) -> ResourceClaim:
@@ -100,7 +100,7 @@ class _Asked(NamedTuple):
 
 
 def device_fixes(rejected: RejectedPod, rules: Rules) -> Iterator[Change]:
-    """Changes each of which may get the pod its devices on the node; only a decision with them can tell."""
+    """Changes that may each get the pod its devices on the node; only a decision with them can tell."""
     cluster, row = rejected.cluster, rejected.cluster.rows[rejected.node]
     inventory = inventory_of(cluster, rules)
     for asked in _asked_for(rejected.pod, cluster, rules):
@@ -117,7 +117,7 @@ def device_fixes(rejected: RejectedPod, rules: Rules) -> Iterator[Change]:
 
 
 def _asked_for(pod: Pod, cluster: Cluster, rules: Rules) -> Iterator[_Asked]:
-    """The claims of a pod as far as they are there."""
+    """The claims of a pod that exist."""
     for reference in pod.spec.resource_claims:
         try:
             name = claim_name(pod, reference)
@@ -132,7 +132,7 @@ def _asked_for(pod: Pod, cluster: Cluster, rules: Rules) -> Iterator[_Asked]:
 def _other_requests(
     asked: _Asked, tally: DeviceTally, inventory: Inventory, row: int, cluster: Cluster, *, are_met: bool
 ) -> Iterator[Change]:
-    """Other things to ask for in a request; `are_met` if every request could be met alone."""
+    """Changes of a request that may help; `are_met` tells that every request could be met alone."""
     option = tally.option
     yield from _fewer(asked, tally, are_met=are_met)
     yield from _less_capacity(asked, option, inventory, row)
@@ -151,7 +151,7 @@ def _other_requests(
 
 
 def _fewer(asked: _Asked, tally: DeviceTally, *, are_met: bool) -> Iterator[Change]:
-    """Ask for as many devices as there are left, or for one less where requests get in each other's way."""
+    """Request as many devices as are left, or one less if requests compete with each other."""
     option = tally.option
     wanted = tally.there - tally.unselected if option.is_all else option.count
     number = wanted - 1 if are_met else min(tally.left, wanted - 1)
@@ -163,7 +163,7 @@ def _fewer(asked: _Asked, tally: DeviceTally, *, are_met: bool) -> Iterator[Chan
 
 
 def _less_capacity(asked: _Asked, option: Option, inventory: Inventory, row: int) -> Iterator[Change]:
-    """Ask for as much of a capacity as the device has left that has most."""
+    """Request as much capacity as the device with the most capacity left has."""
     requests = {name: amount.text for name, amount in option.capacity.items()}
     for name, amount in option.capacity.items():
         left = max(
@@ -181,7 +181,7 @@ def _less_capacity(asked: _Asked, option: Option, inventory: Inventory, row: int
 
 
 def _in_the_way(option: Option, inventory: Inventory, row: int, cluster: Cluster) -> list[Taint]:
-    """The taints of the node's devices that a request does not tolerate, each once."""
+    """The taints of the node's devices that a request does not tolerate, without repetition."""
     found = [
         taint
         for each in inventory.pools_of(row).candidates
@@ -200,7 +200,7 @@ def _tolerating(asked: _Asked, option: Option, taint: Taint) -> Change:
 
 
 def _other_classes(option: Option, inventory: Inventory, row: int, cluster: Cluster) -> list[str]:
-    """A few classes, other than its own, that have free devices on the node which a request might take."""
+    """A few other classes with free devices on the node that a request might use."""
     free = [each for each in inventory.pools_of(row).candidates if each.device.id not in inventory.in_use.exclusively]
     found = [
         each.name
@@ -226,7 +226,7 @@ def _without_constraints(asked: _Asked) -> Iterator[Change]:
 
 
 def _edit_request(option: Option, edit: Callable[[Any], Any]) -> ClaimEdit:
-    """Edit the request, or the alternative of one, that an option stands for."""
+    """Edit the request, or the alternative of a request, of an option."""
 
     def edit_one(request: DeviceRequest) -> DeviceRequest:
         if request.name != option.request_name:
@@ -258,7 +258,7 @@ def _without_selector(option: Option, place: int) -> ClaimEdit:
 
 
 def _holders(cluster: Cluster, inventory: Inventory, node: str) -> list[Pod]:
-    """The pods that may be evicted and whose claims have devices that the node can use."""
+    """The evictable pods whose claims have devices that the node can use."""
     candidates = inventory.pools_of(cluster.rows[node]).candidates
     usable = {candidate.device.id for candidate in candidates}
     consumers = {
@@ -284,7 +284,7 @@ ADD, UPDATE, DELETE = Action.ADD, Action.UPDATE, Action.DELETE
 
 
 def claim_changed(rules: Rules, waiting: WaitingPod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-    """A claim of the pod came or changed its status, or some claim gave back its devices."""
+    """Whether a claim of the pod was added or changed its status, or some claim released its devices."""
     if new is None:
         return old is not None and old.status.allocation is not None
     try:
@@ -299,7 +299,7 @@ def claim_changed(rules: Rules, waiting: WaitingPod, old: ResourceClaim | None, 
 
 
 def claims_are_there(rules: Rules, waiting: WaitingPod, old: Pod | None, new: Pod | None) -> bool:
-    """The waiting pod itself says which claims were made for it, and they are there."""
+    """Whether the waiting pod's status names the claims made for it, and they exist."""
     if new is None or not waiting.is_same(new):
         return False
     try:
@@ -323,7 +323,7 @@ def events(rules: Rules) -> Sequence[EventHint]:
 
 
 STEPS_PER_SECOND = 100_000
-"""How far a search goes in a second of the filter's timeout; counted, so that a decision is the same on any machine."""
+"""Search steps per second of the filter's timeout. Steps are counted so that a decision is the same on any machine."""
 
 
 class DynamicResources(
@@ -336,12 +336,12 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """Reject nodes without the devices that the pod's claims ask for; reserve those of the node that is taken."""
+    """Reject nodes without the devices that the pod's claims request; reserve the devices on the chosen node."""
 
     name = "DynamicResources"
     title = "Devices"
     reads = Aspect(0)
-    """Of pods without claims, about which there is nothing to say."""
+    """For pods without claims, the result depends on nothing."""
     REASON_NOT_FOUND = "cannot allocate all claims"
     REASON_INVALID_POOLS = "invalid resource pools were encountered"
     REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -352,7 +352,9 @@ class DynamicResources(
     REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
     REASON_DELETED = "deletion of ResourceClaim completed"
     REASON_NO_STATE = "not found"
-    """kube-scheduler's words when this plugin never saw the pod: PreFilter ended before it, or leaves it out."""
+    """kube-scheduler's words when this plugin never saw the pod: PreFilter ended before it, or the profile
+    leaves it out.
+    """
     REASON_NOT_SEARCHED = "claim allocation not found for node"
 
     def __init__(self, args: object = None) -> None:
@@ -470,7 +472,7 @@ class DynamicResources(
         return np.zeros(len(nodes), dtype=np.int64) if devices is None else devices.ranks(nodes)
 
     def searched(self, state: CycleState) -> PodDevices | None:
-        """The devices of the pod, if Filter looks for them: a profile may leave it out."""
+        """The pod's devices, if Filter searches for them: a profile may leave it out."""
         return state.get(self.name) if "filter" in self.runs_at else None
 
     # -- what may help ---------------------------------------------------------------------------------------------
@@ -500,7 +502,7 @@ class DynamicResources(
     # -- reserving -------------------------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the next pod see the devices as taken; the claims themselves say so once the pod is bound."""
+        """Make the devices count as taken for the next pod; the claims themselves record them once the pod is bound."""
         devices: PodDevices | None = state.get(self.name)
         if devices is None:
             return SUCCESS

@@ -1,4 +1,4 @@
-"""The claims of one pod during one decision: which nodes can serve them, and what is allocated."""
+"""The claims of one pod during one decision: which nodes can satisfy them, and which devices are allocated."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from podium.plugins.dynamic_resources.requests import Shapes, is_unusable, shape
 from podium.rules import Rules
 
 NOT_AVAILABLE, LEFT_OVER, NOT_FITTING = 4, 5, 6
-"""Codes of a verdict, after those of a search: NOT_FOUND, INVALID_POOLS and TIMEOUT."""
+"""Codes of a verdict, in addition to those of a search: NOT_FOUND, INVALID_POOLS and TIMEOUT."""
 
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
 """The feature that a node must declare for allocations that skip some of its operations."""
 
 Delegated = tuple[str, ...]
-"""The extended resources that a node has no device plugin for, so that devices must serve them."""
+"""The extended resources for which a node has no device plugin, so that devices must provide them."""
 
 
 class PodDevices:
-    """What is known of a pod's devices, from PreFilter to PreBind."""
+    """The state of a pod's devices, from PreFilter to PreBind."""
 
     def __init__(
         self,
@@ -62,17 +62,17 @@ class PodDevices:
         self.left_over = self._find_left_over() if self._asked else None
         """A claim for extended resources that an earlier attempt left behind."""
         self.special = _special_claim(pod) if self._asked and self.left_over is None else None
-        """What stands for the claim of extended resources, whose requests differ from node to node."""
+        """A placeholder for the claim of extended resources, whose requests differ from node to node."""
         self._on_node: dict[Delegated, ExtendedRequests] = {}
         self._errors: list[AllocationError] = []
         self._in_the_way: dict[str, ResourceClaim] = {}
-        """Claims whose devices cannot be used on a node that could do otherwise."""
+        """Claims whose devices cannot be used on a node where other devices could be."""
         self._reserved: list[PendingAllocation] = []
         self._bound: list[tuple[ResourceClaim | None, ResourceClaim]] = []
-        """Claims before and after the pod was bound; None for one that was made for it."""
+        """Claims before and after the pod was bound; None for a claim that was created for it."""
 
     def _find_left_over(self) -> ResourceClaim | None:
-        """A claim that was made for this pod's extended resources before."""
+        """A claim created for this pod's extended resources by an earlier attempt."""
         for claim in self._cluster.store.of(ResourceClaim):
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and any(
                 owner.name == self._pod.name and owner.controller and owner.uid == self._pod.metadata.uid
@@ -84,7 +84,7 @@ class PodDevices:
     # -- filtering -------------------------------------------------------------------------------------------------
 
     def look_at(self, nodes: Nodes, binding_timeout: float) -> Ints:
-        """A code per node: 0 where the pod can have its devices, negative where the search failed."""
+        """A code per node: 0 if the pod can have its devices, negative if the search failed."""
         codes = np.zeros(len(nodes), dtype=np.int64)
         if self.left_over is not None:
             codes[:] = LEFT_OVER
@@ -119,7 +119,7 @@ class PodDevices:
         return f"claim {claims[error.claim].key}{':' if error.is_of_claim else ','} {error.message}"
 
     def _unavailable(self, nodes: Nodes, binding_timeout: float) -> list[tuple[ResourceClaim, Mask]]:
-        """Per claim with devices, the nodes where they cannot be used."""
+        """Per allocated claim, the nodes where its devices cannot be used."""
         found = []
         for claim in self.claims:
             allocation = claim.status.allocation
@@ -139,7 +139,9 @@ class PodDevices:
         return OPTIONAL_NODE_OPERATIONS in self._cluster.node(node_name).status.declared_features
 
     def _by_delegated(self, nodes: Nodes) -> list[tuple[Delegated | None, Ints]]:
-        """The nodes by the extended resources that devices must serve there; None where nothing can."""
+        """The nodes, grouped by the extended resources that devices must provide there; None where nothing can provide
+        them.
+        """
         everywhere = np.arange(len(nodes))
         if not self._asked:
             return [((), everywhere)]
@@ -157,24 +159,24 @@ class PodDevices:
         return groups
 
     def _results(self, delegated: Delegated) -> SearchResults | None:
-        """The search on nodes where devices serve these resources; None if there is nothing to look for."""
+        """The search on nodes where devices must provide these resources; None if there is nothing to search."""
         shapes = self._shapes(delegated)
         return self._searches.of(shapes, self._most_steps) if shapes else None
 
     def _shapes(self, delegated: Delegated) -> Shapes:
-        """What is looked for where devices serve these resources."""
+        """The claim shapes to search where devices must provide these resources."""
         shapes = [shape_of(claim.spec, self._rules) for claim in self.to_allocate]
         if self.special is not None and (delegated or self.claims):
             shapes.append(shape_of(self._extended(delegated).spec, self._rules))
         return tuple(shapes)
 
     def shapes_on(self, node_name: str) -> Shapes:
-        """What is looked for on a node."""
+        """The claim shapes to search on a node."""
         ((delegated, _),) = self._by_delegated(self._only(node_name))
         return self._shapes(delegated) if delegated is not None else ()
 
     def unavailable_on(self, node_name: str) -> list[ResourceClaim]:
-        """The claims whose devices cannot be used on a node, as far as that is a matter of the node."""
+        """The claims whose devices cannot be used on a node, because of the node."""
         node = self._cluster.node(node_name)
         selectors = [(claim, claim.status.allocation.node_selector) for claim in self.claims if claim.status.allocation]
         return [
@@ -195,7 +197,7 @@ class PodDevices:
     # -- scoring ---------------------------------------------------------------------------------------------------
 
     def ranks(self, nodes: Nodes) -> Ints:
-        """How good the alternatives are that the requests get on each node; 0 where nothing is to be allocated."""
+        """The rank of the alternatives that the requests get on each node; 0 if there is nothing to allocate."""
         ranks = np.zeros(len(nodes), dtype=np.int64)
         for delegated, places in self._by_delegated(nodes):
             results = None if delegated is None else self._results(delegated)
@@ -205,7 +207,7 @@ class PodDevices:
 
     @cached_property
     def _rank_of_allocated(self) -> int:
-        """The part of the claims that have their devices already."""
+        """The rank of the claims that already have their devices."""
         return sum(
             shape_of(claim.spec, self._rules).rank(result.request for result in claim.status.allocation.devices.results)
             for claim in self.claims
@@ -213,7 +215,7 @@ class PodDevices:
         )
 
     def ranked_on(self, node_name: str) -> list[tuple[str, str, int]]:
-        """What the rank of a node is the sum of: claims, the alternatives they get there, and points."""
+        """The parts of a node's rank: claims, the alternatives they get there, and points."""
         pending = [(each.claim, each.allocation) for each in self.allocations_on(node_name)]
         known = [(claim, claim.status.allocation) for claim in self.claims if claim.status.allocation is not None]
         return [
@@ -227,8 +229,8 @@ class PodDevices:
     # -- the node that is taken ------------------------------------------------------------------------------------
 
     def allocations_on(self, node_name: str) -> list[PendingAllocation]:
-        """What each claim without devices gets on a node; one that the pod lists twice gets devices twice, and only the
-        first or the last count.
+        """The allocation of each claim without devices on a node. A claim that the pod lists twice gets devices twice,
+        but only the first or the last allocation counts.
         """
         (group,) = self._by_delegated(self._only(node_name))
         results = None if group[0] is None else self._results(group[0])
@@ -246,7 +248,7 @@ class PodDevices:
         return list(found.values())
 
     def mappings_on(self, node_name: str) -> ExtendedRequests | None:
-        """The requests that stand for the pod's extended resources on a node, if any do."""
+        """The requests for the pod's extended resources on a node, if there are any."""
         if self.special is None:
             return None
         ((delegated, _),) = self._by_delegated(self._only(node_name))
@@ -258,7 +260,7 @@ class PodDevices:
             self._reserved.append(pending)
 
     def unreserve(self) -> None:
-        """Give back what was reserved, and what was written into claims unless somebody else changed them since."""
+        """Undo Reserve, and the changes written to claims unless somebody else changed them since."""
         self._forget_pending()
         while self._bound:
             before, after = self._bound.pop()
@@ -268,11 +270,11 @@ class PodDevices:
 
     @property
     def reserved(self) -> dict[str, PendingAllocation]:
-        """What Reserve decided and is not written yet, by the name of the claim."""
+        """Reserve's decisions that are not written yet, by the name of the claim."""
         return {pending.name: pending for pending in self._reserved}
 
     def is_written(self, name: str) -> None:
-        """A claim has what was decided for it: that is no longer pending."""
+        """Note that a claim contains its allocation, which is no longer pending."""
         pending = self.reserved.get(name)
         if pending is not None:
             self._reserved.remove(pending)
@@ -283,7 +285,7 @@ class PodDevices:
             self._cluster.remove(self._reserved.pop())
 
     def bind(self) -> None:
-        """Write allocations and reservations into the claims; what was pending is no longer."""
+        """Write allocations and reservations to the claims, which end their pending state."""
         pod = self._pod
         consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.metadata.uid)
         decided = self.reserved
@@ -312,7 +314,7 @@ class PodDevices:
             self._bound.append((before, after))
 
     def to_deallocate(self) -> ResourceClaim | None:
-        """A claim whose devices keep the pod from nodes, and that nobody else has: the first, where any would do."""
+        """The first claim whose devices keep the pod from nodes and that no other pod has reserved, else None."""
         uid = self._pod.metadata.uid
         unneeded = (c for c in self._in_the_way.values() if all(each.uid == uid for each in c.status.reserved_for))
         return next(unneeded, None)
@@ -348,7 +350,7 @@ def _shown(result: Any) -> dict[str, Any]:
 
 
 def _special_claim(pod: Pod) -> ResourceClaim:
-    """The claim that stands for a pod's extended resources; its requests are made for each node."""
+    """A placeholder for the claim of a pod's extended resources; its requests are made for each node."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True)
     name = f"{pod.name}-extended-resources"
     metadata = ObjectMeta(

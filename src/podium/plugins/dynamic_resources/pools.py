@@ -1,4 +1,4 @@
-"""Slices, their devices and consumable capacity, and the pools of devices that a node can use."""
+"""Slices, their devices with consumable capacity, and the pools of devices that a node can use."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ NOTHING_IN_USE: Mapping[str, Fraction] = {}
 
 
 class CapacityError(Exception):
-    """An amount that cannot be worked with, whichever device it is asked of."""
+    """An amount that is invalid for every device."""
 
 
 class Amount(NamedTuple):
-    """A quantity: how much, and how Kubernetes would write it."""
+    """A quantity: the number, and how Kubernetes writes it."""
 
     value: Fraction
     text: str
@@ -52,7 +52,7 @@ Amounts = dict[str, Amount]
 
 
 class ConsumableCapacity:
-    """One capacity of a device, and what may be asked of it."""
+    """One capacity of a device, and the policy for requests of it."""
 
     __slots__ = ("_default", "_range", "_valid", "value")
 
@@ -64,7 +64,7 @@ class ConsumableCapacity:
         self._range = None if policy is None else policy.valid_range
 
     def consumed(self, asked: Amount | None, *, keeps_format: bool) -> Amount:
-        """What a request takes: the default or all where it does not say, else rounded up to what is valid."""
+        """The amount that a request takes: the default or all if it has none, else rounded up to a valid amount."""
         if asked is None:
             return self._default or self.value
         if self._range is not None and self._range.min is not None:
@@ -72,7 +72,7 @@ class ConsumableCapacity:
         return next((valid for valid in self._valid if asked.value <= valid.value), asked)
 
     def refuses(self, amount: Amount) -> bool:
-        """Whether the policy does not allow to take so much."""
+        """Whether the policy does not allow this amount."""
         if amount == self._default:
             return False
         if self._range is not None:
@@ -83,9 +83,9 @@ class ConsumableCapacity:
 def consumed_amounts(
     capacity: Mapping[str, ConsumableCapacity], asked: Mapping[str, Amount], *, keeps_format: bool
 ) -> Amounts | None:
-    """What a request takes of every capacity of a device; None if the device does not do.
+    """The amounts that a request takes of every capacity of a device; None if the device does not fit.
 
-    CapacityError where the release fails for amounts that it cannot represent.
+    CapacityError if the release fails for amounts that it cannot represent.
     """
     if not asked.keys() <= capacity.keys():
         return None
@@ -106,7 +106,7 @@ def has_room(
     in_use: Mapping[str, Fraction] = NOTHING_IN_USE,
     taken: Mapping[str, Fraction] = NOTHING_IN_USE,
 ) -> bool:
-    """Whether so much more fits beside what claims hold and what was taken in this attempt."""
+    """Whether these amounts fit in addition to those of claims and of this attempt."""
     return all(
         in_use.get(name, 0) + taken.get(name, 0) + amounts[name].value <= each.value.value
         for name, each in capacity.items()
@@ -114,7 +114,7 @@ def has_room(
 
 
 def _rounded_up(asked: Amount, valid: CapacityRequestPolicyRange, keeps_format: bool) -> Amount:
-    """The amount itself, at least the minimum, and a whole number of steps above it."""
+    """The amount rounded up: at least the minimum, and a whole number of steps above it."""
     assert valid.min is not None
     if asked.value < parse_quantity(valid.min):
         return Amount.of(valid.min)
@@ -124,7 +124,7 @@ def _rounded_up(asked: Amount, valid: CapacityRequestPolicyRange, keeps_format: 
         raise CapacityError("capacity request cannot be represented in the device's range arithmetic")
     least, step = value(valid.min), value(valid.step)
     added = value(asked.value) - least
-    # Go's division drops the fraction, also of a negative number, which is what an amount beyond int64 may come to.
+    # Go's division truncates, also for a negative number, which an amount beyond int64 may become.
     steps = abs(added) // step if added >= 0 else -(abs(added) // step)
     rounded = least + step * (steps + (added % step != 0))
     if rounded > MAX_INT64 and keeps_format:
@@ -144,7 +144,7 @@ def _is_off(amount: Amount, valid: CapacityRequestPolicyRange) -> bool:
 
 
 Counters = dict[tuple[str, str], Fraction]
-"""How much there is, or is taken, of each counter, by the names of its set and its own."""
+"""The amount of each counter, by the names of its set and of the counter."""
 
 
 class PoolID(NamedTuple):
@@ -169,7 +169,7 @@ class DeviceID(NamedTuple):
 
 
 class Reach:
-    """The nodes that a slice or a device is for: one by its name, all, or those that a selector matches."""
+    """The nodes that a slice or a device is for: one by name, all, or those that a selector matches."""
 
     __slots__ = ("_terms", "all_nodes", "node_name", "selector")
 
@@ -188,7 +188,7 @@ class Reach:
 
 
 class PooledDevice:
-    """A device of a slice. What CEL says of it is kept: it can change only with the slice."""
+    """A device of a slice. CEL results are cached with it: they can change only with the slice."""
 
     __slots__ = (
         "capacity",
@@ -209,24 +209,24 @@ class PooledDevice:
         self.device, self.driver, self.slice = device, of.pool_id.driver, of
         self.capacity = {name: ConsumableCapacity(each) for name, each in device.capacity.items()}
         self.counters = _consumed(device.consumes_counters)
-        """What it takes of its pool's counters, by set and counter."""
+        """The amounts it takes of its pool's counters, by set and counter."""
         self.counter_sets = {each.counter_set for each in device.consumes_counters}
         added = [rule.spec.taint for rule in rules if _concerns(rule, self.id)]
         self.taints = [taint for taint in (*device.taints, *added) if repels(taint)]
-        """Those that keep requests off that do not tolerate them."""
+        """The taints that exclude requests without a toleration."""
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector) if of.per_device else of.reach
         self.matches: dict[str, bool] = {}
-        """What the CEL expressions that were tried say of it."""
+        """The results of the CEL expressions that were evaluated for it."""
         self.seen_by_cel: cel.Device | None = None
-        """What expressions look at, once one did."""
+        """The device as CEL expressions see it, created on first use."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether several claims may have it at a time."""
+        """Whether several claims may use it at the same time."""
         return bool(self.device.allow_multiple_allocations)
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """The attribute of a fully qualified name; one of the driver's own domain may be there by its bare name."""
+        """The attribute with a fully qualified name; attributes of the driver's own domain may use the bare name."""
         found = self.device.attributes.get(name)
         if found is None:
             domain, slash, bare = name.partition("/")
@@ -266,7 +266,7 @@ class PooledSlice:
         return self.spec.pool.generation
 
     def reaches(self, node_name: str, labels: Labels, *, counters_everywhere: bool) -> bool:
-        """Whether the slice is looked at for a node."""
+        """Whether the slice counts for a node."""
         if counters_everywhere and self.counter_sets:
             return True
         if self.reach.is_given:
@@ -284,7 +284,7 @@ def _consumed(consumption: Iterable[DeviceCounterConsumption]) -> Counters:
 
 
 def _may_concern(rule: DeviceTaintRule, pool: PoolID) -> bool:
-    """Whether a rule taints devices of a pool; one without a selector taints none."""
+    """Whether a rule taints devices of a pool; a rule without a selector taints none."""
     selector = rule.spec.device_selector
     return selector is not None and selector.driver in (None, pool.driver) and selector.pool in (None, pool.pool)
 
@@ -298,24 +298,26 @@ Slices = tuple[PooledSlice, ...]
 
 
 class Pool:
-    """A pool as the nodes see it that see the same slices of it."""
+    """A pool, shared by the nodes that see the same slices of it."""
 
     __slots__ = ("available", "counter_sets", "counters", "devices", "elsewhere", "id", "problem", "reason")
 
     def __init__(self, pool_id: PoolID, problem: str = "", reason: str = "") -> None:
         self.id = pool_id
         self.problem = problem
-        """Why not all of its devices are known: `currently being updated` or `currently invalid`; empty if they are."""
+        """Why its devices are incomplete: `currently being updated` or `currently invalid`; empty if they are
+        complete.
+        """
         self.reason = reason
         """Why it is invalid."""
         self.devices: list[PooledDevice] = []
         self.elsewhere: list[PooledDevice] = []
-        """Devices of the pool that are for other nodes, which may hold counters."""
+        """Devices of the pool for other nodes; they may use counters."""
         self.counter_sets: set[str] = set()
         self.counters: Counters = {}
-        """What its counter sets hold."""
+        """The amounts in its counter sets."""
         self.available: tuple[int, Counters] | None = None
-        """What claims leave of the counters, and as of which version of their use."""
+        """The counters that claims leave over, with the version of use for which they are valid."""
 
     @property
     def is_invalid(self) -> bool:
@@ -330,16 +332,16 @@ UPDATING, INVALID = "currently being updated", "currently invalid"
 
 
 class CandidateDevice(NamedTuple):
-    """A device that a node might give, and the pool it comes from."""
+    """A device that a node might provide, and its pool."""
 
     device: PooledDevice
     pool: Pool
     is_reachable: bool
-    """False for a device of a slice that is for the node, while the device itself is for others."""
+    """False if the slice is for the node, but the device itself is for other nodes."""
 
 
 class NodePools:
-    """What a node can use: the devices of its pools in the order in which they are tried."""
+    """The devices of a node's pools, in the order in which they are tried."""
 
     __slots__ = ("candidates", "has_invalid", "invalid", "invalid_at", "pools", "problem")
 
@@ -351,12 +353,14 @@ class NodePools:
             for device in pool.devices
         ]
         self.problem = next((f"{pool.id} is {pool.problem}" for pool in pools if pool.problem), "")
-        """Why not all devices are known, if so."""
+        """Why the devices are incomplete, if they are."""
         self.has_invalid = any(pool.is_invalid for pool in pools)
         self.invalid_at: int | None = None
-        """Before which candidate a pool comes that no search gets past, if there is one."""
+        """The index of the first candidate after an invalid pool that no search gets past; None if there is no
+        such pool.
+        """
         self.invalid = ""
-        """What a search fails with there."""
+        """The error of a search there."""
 
     def stop_at_invalid(self) -> None:
         """Let no search get past the first invalid pool."""
@@ -367,11 +371,11 @@ class NodePools:
                 return
 
     def is_same(self, other: NodePools) -> bool:
-        """Whether another look at the slices found the same."""
+        """Whether both consist of the same pools."""
         return self.pools == other.pools and self.candidates == other.candidates
 
     def pool_ids(self) -> set[PoolID]:
-        """The pools whose use decides what the node can give."""
+        """The pools whose use affects what the node can provide."""
         return {candidate.pool.id for candidate in self.candidates}
 
 
@@ -383,7 +387,7 @@ class PoolBuilder:
         self._built: dict[PoolID, dict[Slices, Pool | None]] = {}
 
     def forget(self, pool_id: PoolID) -> None:
-        """Build a pool anew from now on, because its slices changed."""
+        """Build a pool again from now on, because its slices changed."""
         self._built.pop(pool_id, None)
 
     def pools_for(
@@ -459,7 +463,7 @@ class PoolBuilder:
 
 
 def _add(of_pool: list[PooledSlice], each: PooledSlice) -> None:
-    """Keep the slices of the newest generation among those a node sees."""
+    """Keep the slices of the newest generation among those that a node sees."""
     if of_pool and each.generation > of_pool[0].generation:
         of_pool.clear()
     if not of_pool or each.generation == of_pool[0].generation:
@@ -471,5 +475,5 @@ def _devices(slices: Iterable[PooledSlice]) -> Iterator[PooledDevice]:
 
 
 def _has_counters(pool: Pool, device: PooledDevice) -> bool:
-    """Whether every counter that a device takes from is there."""
+    """Whether all counters exist that a device takes from."""
     return device.counter_sets <= pool.counter_sets and device.counters.keys() <= pool.counters.keys()

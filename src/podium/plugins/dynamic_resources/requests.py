@@ -1,5 +1,5 @@
-"""The claims of a pod, compiled: what they ask for, the devices that CEL expressions select, and the constraints on a
-choice of devices (attributes to share or not to share, counters that partitions share).
+"""Compiles the claims of a pod: their requests, the CEL expressions that select devices, and the constraints on a
+choice of devices (equal or distinct attributes, counters that partitions share).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from podium.plugins.dynamic_resources.pools import Amount, Counters, Pool, Poole
 from podium.rules import Rules
 
 if TYPE_CHECKING:
-    # It takes time to import, and most clusters have no expression.
+    # Imported on demand: it takes time, and most clusters have no expression.
     from podium import cel
 
 _encode = msgspec.json.Encoder().encode
@@ -41,7 +41,7 @@ _decode = msgspec.json.Decoder(ResourceClaimSpec).decode
 
 
 class Option:
-    """A request, or one of the alternatives of a request: so many devices of a class."""
+    """A request, or one of the alternatives of a request: a number of devices of a class."""
 
     __slots__ = (
         "capacity",
@@ -61,7 +61,7 @@ class Option:
         self.request_name = request_name
         self.subrequest_name = asked.name if isinstance(asked, DeviceSubRequest) else ""
         self.name = f"{request_name}/{self.subrequest_name}" if self.subrequest_name else request_name
-        """As it stands in an allocation."""
+        """The name in an allocation."""
         self.class_name = asked.device_class_name
         self.expressions = expressions_of(asked.selectors)
         self.is_all, self.count = asked.allocation_mode == ALL, asked.count
@@ -77,7 +77,7 @@ class Option:
 
 
 class Request(NamedTuple):
-    """A request of a claim: one option, or several of which the first that works is taken."""
+    """A request of a claim: one option, or several of which the first that works is used."""
 
     name: str
     options: tuple[Option, ...]
@@ -85,7 +85,7 @@ class Request(NamedTuple):
 
 
 class ClaimShape:
-    """What a claim asks for; there is one for all claims that ask for the same."""
+    """The compiled spec of a claim; equal specs share one."""
 
     __slots__ = ("constraints", "requests")
 
@@ -94,11 +94,11 @@ class ClaimShape:
         self.constraints: list[DeviceConstraint] = spec.devices.constraints
 
     def classes(self) -> Iterable[tuple[str, str]]:
-        """The names of the classes that it needs, each with the name of what needs it."""
+        """The names of the classes that it needs, each with the name of the request that needs it."""
         return ((option.name, option.class_name) for request in self.requests for option in request.options)
 
     def rank(self, taken: Iterable[str]) -> int:
-        """How good an allocation is that satisfied the named requests: 8 for a first alternative, 7 for a second."""
+        """The rank of an allocation with the named requests: 8 for a first alternative, 7 for a second, and so on."""
         return sum(points for _, points in self.ranked(taken))
 
     def ranked(self, taken: Iterable[str]) -> list[tuple[str, int]]:
@@ -118,7 +118,7 @@ Shapes = tuple[ClaimShape, ...]
 
 
 def shape_of(spec: ResourceClaimSpec, rules: Rules) -> ClaimShape:
-    """The compiled form of a claim's spec, as a release reads it."""
+    """The compiled spec of a claim, by the rules of a release."""
     return _shape(_encode(spec), rules)
 
 
@@ -138,14 +138,14 @@ def _request(request: DeviceRequest) -> Request:
 
 
 MOST_LISTED = 48
-"""How long a list v1.36 goes through."""
+"""The maximum length of a list that v1.36 goes through."""
 
 
 OPTIONAL_HINT = (
     ". consider using CEL optional chaining (.? followed by orValue())"
     " or guarding the check with has() for optional fields"
 )
-"""What newer releases add where an expression reads what a device does not have."""
+"""Added by newer releases to the error of an expression that reads something a device does not have."""
 
 
 class SelectionError(Exception):
@@ -153,7 +153,7 @@ class SelectionError(Exception):
 
 
 def selects(expressions: tuple[str, ...], device: PooledDevice, rules: Rules) -> bool:
-    """Whether all expressions hold for a device; SelectionError with the number of the one that fails."""
+    """Whether all expressions select a device; SelectionError with the number of the expression that fails."""
     known = device.matches
     for number, expression in enumerate(expressions):
         matches = known.get(expression)
@@ -165,7 +165,7 @@ def selects(expressions: tuple[str, ...], device: PooledDevice, rules: Rules) ->
 
 
 def selects_as_exclusive(expressions: tuple[str, ...], device: PooledDevice, rules: Rules) -> bool:
-    """What `selects` says, where expressions are told that no device may be had several times."""
+    """The same as `selects`, but expressions see every device as not shareable."""
     for expression in expressions:
         if device.is_shared and "allowMultipleAllocations" in expression:
             selector = _compiled(expression, _environment(rules))
@@ -248,13 +248,13 @@ TRUE = "True"
 
 
 class ClaimError(Exception):
-    """Why a pod cannot be decided for now: one of its claims is not what it should be."""
+    """Why a pod cannot be decided at the moment: one of its claims is missing or invalid."""
 
 
 def claims_of(pod: Pod, store: Store, rules: Rules) -> list[ResourceClaim]:
-    """The pod's claims in its order, less those it turned out not to need; ClaimError if one is not there yet.
+    """The pod's claims in order, without those it does not need; ClaimError if a claim does not exist yet.
 
-    One that the API server of the release refuses is not there.
+    A claim that the API server of the release refuses counts as missing.
     """
     claims = _named_claims(pod, store)
     for claim in claims:
@@ -283,7 +283,9 @@ def _named_claims(pod: Pod, store: Store) -> list[ResourceClaim]:
 
 
 def claims_key(pod: Pod, store: Store) -> Hashable:
-    """The key of what a decision depends on in a pod's claims, None without any: pods of one spec and key are alike."""
+    """The key of the parts of a pod's claims that a decision depends on; None without claims. Pods with equal spec and
+    key get the same decision.
+    """
     if not pod.spec.resource_claims:
         return None
     try:
@@ -296,7 +298,7 @@ def claims_key(pod: Pod, store: Store) -> Hashable:
 
 
 def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
-    """The name of the claim that an entry of spec.resourceClaims stands for; None if no claim is needed for it."""
+    """The name of the claim for an entry of spec.resourceClaims; None if no claim is needed for it."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
     if reference.resource_claim_template_name is None:
@@ -318,7 +320,7 @@ def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def is_unusable(claim: ResourceClaim, now: float, binding_timeout: float) -> bool:
-    """Whether the devices of an allocated claim failed to get ready, or did not in time (seconds)."""
+    """Whether the devices of an allocated claim failed to become ready, or did not in time (seconds)."""
     allocation = claim.status.allocation
     conditional = [each for each in allocation.devices.results if each.binding_conditions] if allocation else []
     for result in conditional:
@@ -334,7 +336,7 @@ def is_unusable(claim: ResourceClaim, now: float, binding_timeout: float) -> boo
 
 
 def status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:
-    """What a driver says of one device of a claim."""
+    """The driver's status for one device of a claim."""
     device = result.driver, result.pool, result.device
     return next((each for each in claim.status.devices if (each.driver, each.pool, each.device) == device), None)
 
@@ -351,17 +353,17 @@ def _is_late(claim: ResourceClaim, now: float, binding_timeout: float) -> bool:
 
 
 class Constraint(Protocol):
-    """Told of every device that is about to be taken, and of those that are given back, last first."""
+    """Checks every device before it is taken, and is told when devices are given back, last first."""
 
     def add(self, option: Option, device: PooledDevice) -> bool:
-        """Whether the device may be taken; if so it counts from now on."""
+        """Whether the device may be taken; if so, it counts from now on."""
 
     def remove(self, option: Option) -> None:
-        """Forget the device that was taken last."""
+        """Forget the last device that was taken."""
 
 
 def constraints_of(constraints: Iterable[DeviceConstraint], rules: Rules) -> list[Constraint]:
-    """The constraints of a claim, with no device taken yet."""
+    """The constraints of a claim, without any device taken."""
     distinct: type[_DistinctValues | _DistinctByRequest | _AnyValue] = _DistinctValues
     if not rules.distinct_attribute_compares_all:
         distinct = _DistinctByRequest if rules.distinct_attribute_is_dropped else _AnyValue
@@ -376,7 +378,7 @@ def constraints_of(constraints: Iterable[DeviceConstraint], rules: Rules) -> lis
 
 
 class _OnAttribute:
-    """What constraints have in common: an attribute, and the requests they are about."""
+    """A constraint on an attribute, and the requests that it applies to."""
 
     __slots__ = ("_attribute", "_requests")
 
@@ -389,12 +391,12 @@ class _OnAttribute:
 
 
 def _is_among(value: DeviceAttribute, others: Collection[DeviceAttribute]) -> bool:
-    """Whether another device has the value; a list counts as the same as anything."""
+    """Whether one of the other devices has the value; a list counts as equal to anything."""
     return bool(others) and (not value.is_single or value in others)
 
 
 class _SameValue(_OnAttribute):
-    """All devices have one value of the attribute."""
+    """All devices have the same value of the attribute."""
 
     __slots__ = ("_count", "_value")
 
@@ -442,7 +444,7 @@ class _DistinctValues(_OnAttribute):
 
 
 class _DistinctByRequest(_OnAttribute):
-    """What v1.36 makes of it: one value is remembered for each request, that of the device it took last.
+    """Distinct values as v1.36 checks them: one value is remembered per request, that of the device it took last.
 
     Giving a device back forgets the value of its request altogether. The first device is never compared.
     """
@@ -471,7 +473,7 @@ class _DistinctByRequest(_OnAttribute):
 
 
 class _AnyValue(_OnAttribute):
-    """What v1.34 makes of distinct values: every device has one, and none is compared with another."""
+    """Distinct values as v1.34 checks them: every device must have the attribute, but values are not compared."""
 
     def add(self, option: Option, device: PooledDevice) -> bool:
         return not self._concerns(option) or device.attribute(self._attribute) is not None
@@ -481,7 +483,7 @@ class _AnyValue(_OnAttribute):
 
 
 class CounterUse:
-    """The counters of the pools in the course of one search."""
+    """The pools' counters during one search."""
 
     def __init__(self, in_use: DevicesInUse) -> None:
         self._in_use = in_use
@@ -490,7 +492,7 @@ class CounterUse:
     def has_enough(self, pool: Pool, device: PooledDevice) -> bool:
         """Whether there is enough for one more device.
 
-        All counters of the pool count: one that is overdrawn keeps back every device that takes from any.
+        All counters of the pool count: one that is overdrawn blocks every device that takes from any.
         """
         needed = device.counters
         return all(amount >= needed.get(counter, 0) for counter, amount in self._of(pool).items())
@@ -513,7 +515,7 @@ class CounterUse:
 
 
 def available_counters(pool: Pool, in_use: DevicesInUse) -> Counters:
-    """What claims leave of a pool's counters; kept with it until one of its devices is taken or released."""
+    """The counters that claims leave over in a pool, cached until one of its devices is taken or released."""
     version = in_use.versions[pool.id]
     if pool.available is None or pool.available[0] != version:
         left = pool.counters.copy()

@@ -1,1 +1,1 @@
-"""The plugins that look at volumes, and what they derive from storage objects."""
+"""The plugins for volumes, and data derived from storage objects."""

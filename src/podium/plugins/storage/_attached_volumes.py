@@ -1,4 +1,4 @@
-"""How many volumes of each CSI driver are attached to each node, and how many may be."""
+"""Counts the volumes of each CSI driver that are attached to each node, and their limits."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 Migrated = frozenset[str | None]
-"""In-tree plugins that CSI drivers took over from."""
+"""In-tree plugins that CSI drivers replaced."""
 
 
 def migrated_on(node: CSINode | None, rules: Rules) -> Migrated:
-    """The in-tree plugins that CSI drivers took over from on a node, as far as counting volumes goes."""
+    """The in-tree plugins that CSI drivers replaced on a node, for counting volumes."""
     if node is None:
         return frozenset()
     annotated = PORTWORX in migrated_plugins(node)
@@ -67,34 +67,34 @@ class UncountableError(Exception):
 
 
 class _Claimed(NamedTuple):
-    """A claim, as far as counting goes."""
+    """The parts of a claim that counting needs."""
 
     claim: PersistentVolumeClaim
     volume: AttachedVolume | None
-    """The volume behind it; None if that does not count."""
+    """The claim's volume; None if it does not count."""
     plugin: str = ""
-    """The in-tree plugin of the volume: it counts only where a CSI driver took over from that; empty for none."""
+    """The in-tree plugin of the volume, which counts only where a CSI driver replaced it; empty if there is none."""
 
 
 class _Volume(NamedTuple):
-    """A PersistentVolume, as far as counting goes."""
+    """The parts of a PersistentVolume that counting needs."""
 
     counted: AttachedVolume | None
     """None if it does not count."""
     plugin: str
-    """The in-tree plugin it belongs to; empty for none."""
+    """The in-tree plugin that the volume belongs to; empty if there is none."""
     csi_handle: str | None
     """None for an in-tree volume, whose attachments do not count."""
 
 
 class _Row(NamedTuple):
-    """What one row counts for."""
+    """The volumes counted on one row."""
 
     claims: frozenset[ClaimKey] = frozenset()
     volumes: frozenset[AttachedVolume] = frozenset()
-    """Those of pods."""
+    """The volumes of pods."""
     drivers: Counter[str] = Counter()
-    """How many volumes there are per driver, those of VolumeAttachments included."""
+    """The number of volumes per driver, including those of VolumeAttachments."""
 
 
 _EMPTY_ROW = _Row()
@@ -123,40 +123,40 @@ class AttachedVolumes:
         """Whether each row has a limit for some driver."""
         self._migrations: list[Migrated] = [frozenset()]
         self.migration: Ints = np.zeros(0, dtype=np.int64)
-        """Per row, the place in `migrations` of the in-tree plugins that CSI drivers took over from there."""
+        """Per row, the index in `migrations` of the in-tree plugins that CSI drivers replaced there."""
         self._migrated_rows: list[tuple[Migrated, Mask]] | None = None
-        """What `migrations` says, until a row changes."""
+        """The result of `migrations`, kept until a row changes."""
         self.uncountable: dict[int, Status] = {}
-        """Rows with a pod whose volumes cannot be counted, and why."""
+        """The rows with a pod whose volumes cannot be counted, and why."""
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def attached(self, driver: str) -> Ints:
-        """How many volumes of a driver each row has."""
+        """The number of a driver's volumes on each row."""
         found = self._attached.get(driver)
         return np.zeros(len(self.limited), dtype=np.int64) if found is None else found
 
     def limits(self, driver: str) -> Ints | None:
-        """How many volumes of a driver each row may have; None if no row has a limit."""
+        """The maximum number of a driver's volumes on each row; None if no row has a limit."""
         return self._limits.get(csi_limit_key(driver))
 
     def rows_with(self, volume: AttachedVolume) -> set[int]:
-        """The rows where a pod uses a volume already."""
+        """The rows where a pod already uses a volume."""
         return self._volume_rows.get(volume, set())
 
     def migrations(self) -> Sequence[tuple[Migrated, Mask]]:
-        """The rows by the in-tree plugins that CSI drivers took over from there."""
+        """The rows, grouped by the in-tree plugins that CSI drivers replaced there."""
         if self._migrated_rows is None:
             by_place = [(migrated, self.migration == place) for place, migrated in enumerate(self._migrations)]
             self._migrated_rows = [(migrated, rows) for migrated, rows in by_place if rows.any()]
         return self._migrated_rows
 
     def of_pod(self, pod: Pod, store: Store, *, is_new: bool, migrated: Migrated) -> tuple[AttachedVolume, ...]:
-        """The volumes a pod needs attached, each once and in its order.
+        """The volumes that must be attached for a pod, in order and without repetition.
 
-        In-tree ones are among them where CSI drivers took over from their plugins, `migrated`.
+        They include in-tree volumes of `migrated` plugins, which CSI drivers replaced.
 
-        UncountableError where the scheduler gives up. A claim that is not there matters to a new pod only.
+        Raises UncountableError where the scheduler gives up. A missing claim matters for a new pod only.
         """
         found: dict[AttachedVolume | None, None] = {}
         for volume in pod.spec.volumes:
@@ -206,7 +206,7 @@ class AttachedVolumes:
         self._attachments = _attachments_by_node(store)
 
     def _follow(self, changed: list[Object], cluster: Cluster, dirty: set[int]) -> bool:
-        """Add the rows that changed objects matter to; False where starting over is simpler."""
+        """Add the rows affected by changed objects to `dirty`; False if starting over is simpler."""
         store = cluster.store
         for item in changed:
             if isinstance(item, PersistentVolumeClaim):
@@ -239,7 +239,7 @@ class AttachedVolumes:
         return self._claims[key]
 
     def _behind(self, claim: PersistentVolumeClaim, store: Store) -> _Claimed:
-        """A claim with the volume behind it, or the one its class will provide."""
+        """A claim with its volume, or with the volume that its class will provision."""
         volume = self._volume(claim.spec.volume_name, store) if claim.spec.volume_name else None
         if volume is not None:
             return _Claimed(claim, volume.counted, volume.plugin)
@@ -252,7 +252,7 @@ class AttachedVolumes:
         return _Claimed(claim, AttachedVolume(driver, f"claimed by {claim.key}"), plugin)
 
     def _volume(self, name: str, store: Store) -> _Volume | None:
-        """A volume, noted so that a change is seen; None if it is not there."""
+        """A volume, recorded so that its changes are noticed; None if it does not exist."""
         if name not in self._volumes:
             volume = store.of(PersistentVolume).get(name)
             self._volumes[name] = None if volume is None else _volume(volume)
@@ -290,7 +290,7 @@ class AttachedVolumes:
         self._replace_row(row, _Row(frozenset(claims), frozenset(volumes), drivers))
 
     def _attached_to(self, attachments: dict[str, VolumeAttachment], store: Store) -> set[AttachedVolume]:
-        """The CSI volumes that VolumeAttachments say are attached, whether or not a pod uses them."""
+        """The CSI volumes that VolumeAttachments list as attached, whether or not a pod uses them."""
         found = set()
         for attachment in attachments.values():
             driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
@@ -363,7 +363,7 @@ def _attachments_by_node(store: Store) -> dict[str, dict[str, VolumeAttachment]]
 
 
 def _move(index: dict[K, set[int]], row: int, old: frozenset[K], new: frozenset[K]) -> None:
-    """Take a row out of the index where it no longer belongs, and put it in where it now does."""
+    """Move a row in the index from its old keys to its new keys."""
     for key in old - new:
         index[key].discard(row)
         if not index[key]:

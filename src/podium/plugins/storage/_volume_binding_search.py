@@ -1,4 +1,4 @@
-"""VolumeBinding's search: which nodes can have the volumes of a pod's claims, and which volumes those are."""
+"""VolumeBinding's search: which nodes can have the volumes of a pod's claims, and which volumes these are."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """A pod's claims, in the order of its volumes; a claim used twice is there twice."""
+    """A pod's claims in the order of its volumes; a claim used twice is listed twice."""
 
     bound: list[PersistentVolumeClaim] = field(default_factory=list)
     waiting: list[PersistentVolumeClaim] = field(default_factory=list)
-    """Unbound claims that wait for their first pod."""
+    """Unbound claims that wait for their first consumer."""
 
 
 def claims_of(pod: Pod, store: Store) -> PodClaims | Status:
-    """The pod's claims, or why it cannot go anywhere yet."""
+    """The pod's claims, or the status if it cannot go to any node yet."""
     claims = []
     for volume in pod.spec.volumes:
         found = _usable_claim(pod, volume, store)
@@ -65,13 +65,13 @@ def claims_of(pod: Pod, store: Store) -> PodClaims | Status:
         elif not claim.spec.volume_name and waits_for_consumer(claim, store):
             sorted_claims.waiting.append(claim)
         else:
-            # The volume controller should have bound it by now, and will.
+            # The volume controller has not bound it yet, but will.
             return Status.unresolvable(REASON_UNBOUND_IMMEDIATE)
     return sorted_claims
 
 
 def _usable_claim(pod: Pod, volume: Volume, store: Store) -> PersistentVolumeClaim | Status | None:
-    """The claim of a volume; None for a volume without one, a status for one that cannot be used."""
+    """The claim of a volume; None for a volume without a claim, a status if the claim cannot be used."""
     name = claim_name(pod, volume)
     if name is None:
         return None
@@ -107,7 +107,7 @@ FEW_ROWS = 4
 
 
 class Storage:
-    """What VolumeBinding keeps of a cluster's storage."""
+    """The storage data of a cluster that VolumeBinding keeps."""
 
     def __init__(self) -> None:
         self.volumes = BindableVolumes()
@@ -116,17 +116,17 @@ class Storage:
 
 @dataclass(slots=True)
 class FoundVolumes:
-    """What was found for a pod, on every row of the cluster."""
+    """The result of the search for a pod, on every row of the cluster."""
 
     codes: Ints
-    """0 where all claims can be satisfied, otherwise a bit per reason, or ERROR."""
+    """0 if all claims can be satisfied, otherwise one bit per reason, or ERROR."""
     reasons: tuple[str, ...] = REASONS
-    """What each bit says."""
+    """The reason for each bit."""
     error: Status | None = None
     to_match: list[PersistentVolumeClaim] = field(default_factory=list)
     """Claims that may get an existing volume, smallest first."""
     matched: list[Ints] = field(default_factory=list)
-    """Per such claim, the serial of each row's volume; UNMATCHED where one must be provisioned."""
+    """Per claim in `to_match`, the serial of each row's volume; UNMATCHED if a volume must be provisioned."""
     to_provision: list[PersistentVolumeClaim] = field(default_factory=list)
     """Claims for which a node was chosen earlier."""
 
@@ -136,7 +136,7 @@ class FoundVolumes:
         return Status.unresolvable(*(reason for bit, reason in enumerate(self.reasons) if code & (1 << bit)))
 
     def bindings_on(self, row: int, volumes: BindableVolumes) -> list[tuple[PersistentVolumeClaim, BindableVolume]]:
-        """The volume each claim would get on a row, where it would get an existing one."""
+        """The existing volumes that claims would get on a row."""
         return [
             (claim, volumes.by_serial[int(serials[row])])
             for claim, serials in zip(self.to_match, self.matched, strict=True)
@@ -164,7 +164,7 @@ def find_volumes(claims: PodClaims, cluster: Cluster, storage: Storage) -> Found
 
 
 def _check_bound(claims: list[PersistentVolumeClaim], cluster: Cluster, found: FoundVolumes) -> None:
-    """Mark the rows from which a bound volume cannot be used; the first claim that fails a row decides."""
+    """Mark the rows where a bound volume cannot be used; the first claim that fails on a row decides."""
     for claim in claims:
         volume = cluster.store.of(PersistentVolume).get(claim.spec.volume_name)
         if volume is None:
@@ -189,13 +189,13 @@ def _check_bound(claims: list[PersistentVolumeClaim], cluster: Cluster, found: F
 
 
 def _usable(affinity: VolumeNodeAffinity | None, cluster: Cluster) -> Mask | None:
-    """The rows that meet a volume's affinity; None for all."""
+    """The rows that meet a volume's node affinity; None for all."""
     terms = affinity_terms(affinity)
     return None if terms is None else Nodes(cluster).matching(NodeMatcher((), terms))
 
 
 def _migrated_rows(plugin: str, cluster: Cluster) -> list[int]:
-    """The rows whose CSINode says that an in-tree plugin is served by a CSI driver there."""
+    """The rows whose CSINode says that a CSI driver serves an in-tree plugin there."""
     nodes, rows = cluster.store.of(CSINode), cluster.rows
     return [rows[node.name] for node in nodes if node.name in rows and plugin in migrated_plugins(node)]
 
@@ -204,7 +204,7 @@ def _migrated_rows(plugin: str, cluster: Cluster) -> list[int]:
 
 
 def _find_waiting(claims: list[PersistentVolumeClaim], cluster: Cluster, storage: Storage, found: FoundVolumes) -> None:
-    """Match claims with volumes, or see whether volumes can be provisioned for them."""
+    """Match claims with volumes, or check whether volumes can be provisioned for them."""
     open_rows = found.codes != ERROR
     for claim in claims:
         selected = claim.metadata.annotations.get(SELECTED_NODE)
@@ -229,7 +229,7 @@ def _find_waiting(claims: list[PersistentVolumeClaim], cluster: Cluster, storage
 
 
 def _refuse_attributes_classes(found: FoundVolumes, rows: Mask, cluster: Cluster) -> bool:
-    """Fail where a claim names a VolumeAttributesClass in a release that knows the field and has the feature off."""
+    """Fail if a claim names a VolumeAttributesClass, in a release that knows the field and has the feature off."""
     rules = cluster.rules
     if rules.volume_attributes_class or not rules.knows_volume_attributes_class:
         return False
@@ -244,9 +244,9 @@ def _refuse_attributes_classes(found: FoundVolumes, rows: Mask, cluster: Cluster
 
 
 def _match(claim: PersistentVolumeClaim, earlier: list[Ints], cluster: Cluster, volumes: BindableVolumes) -> Ints:
-    """The serial of the volume a claim gets on each row, none that an earlier claim got there; UNMATCHED for none.
+    """The serial of the volume that a claim gets on each row, without volumes of earlier claims; UNMATCHED if none.
 
-    A volume reserved for the claim is the only one it can get; otherwise it is the smallest.
+    A volume reserved for the claim is the only one it can get; otherwise it gets the smallest.
     """
     matching = _Matching(cluster.columns.size, earlier)
     for reserved in volumes.reserved_for(claim):
@@ -254,7 +254,8 @@ def _match(claim: PersistentVolumeClaim, earlier: list[Ints], cluster: Cluster, 
     offered: dict[int, int] = {}
     for available in volumes.available_for(claim) if matching.left else ():
         times = offered[available.reach] = offered.get(available.reach, 0) + 1
-        # Earlier claims can have taken one volume each: what comes after those has nodes that are decided already.
+        # Each earlier claim took at most one volume per row, so after that many volumes of one reach all its rows are
+        # decided.
         if times <= len(earlier) + 1:
             matching.offer(available.serial, volumes.rows(available.reach, cluster))
             if not matching.left:
@@ -264,19 +265,21 @@ def _match(claim: PersistentVolumeClaim, earlier: list[Ints], cluster: Cluster, 
 
 
 class _Matching:
-    """One claim's search on all rows: volumes are offered in order, each row takes the first it can have."""
+    """One claim's search on all rows: volumes are offered in order, and each row takes the first it can have."""
 
     def __init__(self, size: int, earlier: list[Ints]) -> None:
         self.matched: Ints = np.full(size, UNMATCHED, dtype=np.int64)
         self.left = size
-        """How many rows are undecided, apart from offers that are not settled yet."""
+        """How many rows are undecided, without counting offers that are not settled yet."""
         self._undecided: Mask = np.ones(size, dtype=np.bool_)
         self._earlier = earlier
         self._rows: list[int] = []
         self._serials: list[int] = []
 
     def offer_alone(self, serial: int, rows: Ints) -> None:
-        """Offer a volume to some rows and let the others have none, except where an earlier claim took this one."""
+        """Offer a volume as the only choice: these rows get it, all others get none, except rows where an earlier claim
+        took it.
+        """
         free = self._undecided.copy()
         for other in self._earlier:
             free &= other != serial
@@ -287,7 +290,7 @@ class _Matching:
         self.left = int(np.count_nonzero(self._undecided))
 
     def offer(self, serial: int, rows: Ints) -> None:
-        """Offer a volume to some rows; few rows wait to be settled together with those of other volumes."""
+        """Offer a volume to some rows; offers to few rows are collected and settled together."""
         if len(rows) <= FEW_ROWS:
             self._rows += rows.tolist()
             self._serials += [serial] * len(rows)
@@ -296,7 +299,7 @@ class _Matching:
             self._decide(rows, np.full(len(rows), serial))
 
     def settle(self) -> None:
-        """Decide the offers that wait."""
+        """Decide the collected offers."""
         if self._rows:
             self._decide(np.array(self._rows), np.array(self._serials))
             self._rows, self._serials = [], []
@@ -318,7 +321,7 @@ class _Matching:
 def _provision(
     claim: PersistentVolumeClaim, needed: Mask, cluster: Cluster, storage: Storage, found: FoundVolumes
 ) -> Mask:
-    """Mark and return the rows that need a volume provisioned for the claim and cannot have it."""
+    """Mark and return the rows that need a volume provisioned for the claim but cannot have it."""
     if not needed.any():
         return needed
     storage_class = cluster.store.of(StorageClass).get(storage_class_of(claim))
@@ -336,7 +339,7 @@ def _provision(
 
 
 def _allowed(terms: list[TopologySelectorTerm], cluster: Cluster) -> Mask:
-    """The rows in the topologies that a class allows; no terms at all allow every row."""
+    """The rows in the topologies that a class allows; without terms, all rows."""
     nodes = Nodes(cluster)
     allowed = np.full(len(nodes), not terms)
     for term in terms:
@@ -349,7 +352,9 @@ def _allowed(terms: list[TopologySelectorTerm], cluster: Cluster) -> Mask:
 
 
 def checked_size(claim: PersistentVolumeClaim, storage_class: StorageClass, store: Store) -> int | None:
-    """The bytes a driver must have left for a claim; None where the driver reports none, so that nothing is checked."""
+    """The bytes that a driver must have left for a claim; None if the driver reports no capacity, so nothing is
+    checked.
+    """
     size = claim.spec.resources.requests.get(STORAGE)
     driver = store.of(CSIDriver).get(storage_class.provisioner)
     return None if size is None or driver is None or not driver.spec.storage_capacity else value(size)

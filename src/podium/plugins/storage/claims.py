@@ -1,4 +1,4 @@
-"""A pod's claims, and the volumes they may get: PersistentVolumes, smallest first, and what CSI drivers can
+"""A pod's claims, and the volumes they may get: PersistentVolumes, smallest first, or volumes that CSI drivers can
 provision.
 """
 
@@ -44,14 +44,14 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class ForPodsWithVolumes(ForSomePods):
-    """A plugin that has nothing to do with pods without volumes."""
+    """A plugin that does not concern pods without volumes."""
 
     def concerns(self, info: PodInfo, cluster: Cluster) -> bool:
         return bool(info.pod.spec.volumes)
 
 
 class StorageFilter(ForPodsWithVolumes, FilterPlugin):
-    """A filter that looks at volumes, and names the claim, the volume and the rule behind its message."""
+    """A filter for volumes that names the claim, the volume and the rule behind its message."""
 
     def obstacles(self, rejected: RejectedNodes) -> Mapping[str, Sequence[Obstacle]]:
         from podium.plugins.storage.storage_detail import storage_obstacles  # loaded when somebody asks
@@ -60,7 +60,7 @@ class StorageFilter(ForPodsWithVolumes, FilterPlugin):
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The name of the claim a volume stands for; None for a volume without one.
+    """The name of a volume's claim; None for a volume without a claim.
 
     The claim of a generic ephemeral volume is named after the pod and the volume.
     """
@@ -74,24 +74,24 @@ def uses_claims(pod: Pod) -> bool:
 
 
 def names_claim(waiting: WaitingPod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """The hint for claims that the waiting pod names itself, not as a generic ephemeral volume."""
+    """The hint for claims that the waiting pod names itself; generic ephemeral volumes are ignored."""
     return waiting.pod.namespace == new.namespace and new.name in claims_named(waiting.pod)
 
 
 def uses_claim(waiting: WaitingPod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """The hint for claims that the waiting pod uses, also as a generic ephemeral volume."""
+    """The hint for claims that the waiting pod uses, including those of generic ephemeral volumes."""
     pod = waiting.pod
     return pod.namespace == new.namespace and any(claim_name(pod, v) == new.name for v in pod.spec.volumes)
 
 
 def claims_named(pod: Pod) -> set[str]:
-    """The claims that the pod's volumes name; claims of generic ephemeral volumes are left out."""
+    """The claims that the pod's volumes name, without those of generic ephemeral volumes."""
     claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return {claim.claim_name for claim in claims if claim is not None}
 
 
 def not_owned(claim: PersistentVolumeClaim, pod: Pod) -> str:
-    """What is wrong with the claim of an ephemeral volume that is not the pod's own; empty if it is."""
+    """The error if the claim of an ephemeral volume is not owned by the pod; empty if it is."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod.metadata.uid:
         return ""
@@ -99,19 +99,19 @@ def not_owned(claim: PersistentVolumeClaim, pod: Pod) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim names its volume, and the binding is complete from both sides."""
+    """Whether the claim names its volume, and the binding is complete on both sides."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def waits_for_consumer(claim: PersistentVolumeClaim, store: Store) -> bool:
-    """Whether the claim's class binds it only when a pod needs it; a class that is not there does not."""
+    """Whether the claim's class delays binding until a pod needs it; False if the class does not exist."""
     name = storage_class_of(claim)
     storage_class = store.of(StorageClass).get(name) if name else None
     return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is reserved for this very claim; a reservation without uid holds for any of its name."""
+    """Whether the volume is reserved for this claim; a reservation without uid holds for any claim with the name."""
     reference = volume.spec.claim_ref
     if reference is None or (reference.namespace, reference.name) != (claim.namespace, claim.name):
         return False
@@ -132,7 +132,7 @@ def class_not_found(name: str) -> str:
 
 Terms = tuple[NodeTerm, ...]
 Kind = tuple[str, str]
-"""Volume mode and attributes class: a volume and its claim must agree on both."""
+"""Volume mode and attributes class: a volume and its claim must have the same."""
 
 AVAILABLE = "Available"
 
@@ -141,14 +141,14 @@ _size = attrgetter("size")
 
 @lru_cache(maxsize=65_536)
 def nanos(quantity: Quantity) -> int:
-    """An exact amount as an integer, to compare by: no quantity is finer than a billionth."""
+    """The quantity as an integer in billionths, the finest unit, so that it can be compared exactly."""
     return int(parse_quantity(quantity) * 10**9)
 
 
 def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms | None:
-    """The terms a node's labels must meet one of; None for a volume that can be used everywhere.
+    """The terms of which a node's labels must meet one; None for a volume that can be used everywhere.
 
-    A volume looks at labels only: fields of the node are not compared.
+    Volumes match labels only: fields of the node are ignored.
     """
     if affinity is None or affinity.required is None:
         return None
@@ -156,18 +156,18 @@ def affinity_terms(affinity: VolumeNodeAffinity | None) -> Terms | None:
 
 
 class BindableVolume(NamedTuple):
-    """A volume with what matching needs; sorts by size, then by name."""
+    """A volume with the data that matching needs; sorts by size, then by name."""
 
     size: int
     """In billionths of a byte."""
     name: str
     serial: int
-    """Identifies the volume in arrays; a changed volume gets another one."""
+    """Identifies the volume in arrays; a changed volume gets a new serial."""
     volume: PersistentVolume
     kind: Kind
     modes: frozenset[str]
     reach: int
-    """Identifies the nodes it can be used from: equal for equal affinity."""
+    """Identifies the nodes that can use the volume: equal for equal node affinity."""
 
 
 def _kind(spec: PersistentVolumeSpec | PersistentVolumeClaimSpec) -> Kind:
@@ -193,7 +193,7 @@ class BindableVolumes:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def reserved_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
-        """The volumes that are reserved for this claim and fit it, by size and name."""
+        """The volumes that are reserved for this claim and fit it, ordered by size and name."""
         found = self._reserved.get((claim.namespace, claim.name))
         if found:
             wanted_class, size, kind = storage_class_of(claim), claim_size(claim), _kind(claim.spec)
@@ -209,7 +209,7 @@ class BindableVolumes:
                     yield candidate
 
     def available_for(self, claim: PersistentVolumeClaim) -> Iterator[BindableVolume]:
-        """The unreserved volumes that fit the claim on nodes they can be used from, smallest first."""
+        """The unreserved volumes that fit the claim on the nodes that can use them, smallest first."""
         volumes, size = self._unclaimed.get((storage_class_of(claim), AVAILABLE), []), claim_size(claim)
         modes, kind = frozenset(claim.spec.access_modes), _kind(claim.spec)
         selector = EVERYTHING if claim.spec.selector is None else label_selector(claim.spec.selector)
@@ -220,14 +220,14 @@ class BindableVolumes:
                     yield candidate
 
     def _agree(self, volume: Kind, claim: Kind) -> bool:
-        """Whether a volume is of the kind that a claim wants, as far as the release looks."""
+        """Whether the kind of a volume fits the kind of a claim, by the checks of the release."""
         if self._rules.volume_attributes_class:
             return volume == claim
-        # Where the feature is off, no claim gets a volume with a class; earlier releases did not check.
+        # With the feature off, no claim gets a volume with a class; earlier releases did not check.
         return volume[0] == claim[0] and not (self._rules.knows_volume_attributes_class and volume[1])
 
     def rows(self, reach: int, cluster: Cluster) -> Ints:
-        """The rows from which volumes of this reach can be used."""
+        """The rows that can use volumes with this reach."""
         head = cluster.logs[Aspect.LABELS].head
         if head != self._labels_head:
             self._rows.clear()
@@ -290,7 +290,7 @@ def _shelf(volume: PersistentVolume) -> tuple[str, str]:
 
 
 def claim_size(claim: PersistentVolumeClaim) -> int:
-    """What a claim asks for, in billionths of a byte."""
+    """The claim's requested size, in billionths of a byte."""
     return nanos(claim.spec.resources.requests.get(STORAGE, 0))
 
 
@@ -298,7 +298,7 @@ NONE = -1
 
 
 class _Pool(NamedTuple):
-    """One CSIStorageCapacity: how large a volume may be, how much there is in all, and for which nodes; in bytes."""
+    """One CSIStorageCapacity: the largest volume and the total capacity in bytes, and the nodes it is for."""
 
     limit: int
     capacity: int
@@ -306,7 +306,7 @@ class _Pool(NamedTuple):
 
 
 def volume_limit(raw: CSIStorageCapacity) -> int | None:
-    """How large a volume may be, in bytes; None where the object does not say."""
+    """The largest possible volume in bytes; None if the object does not say."""
     limit = raw.capacity if raw.maximum_volume_size is None else raw.maximum_volume_size
     return None if limit is None else value(limit)
 
@@ -333,7 +333,7 @@ class StorageCapacities:
         self._largest: dict[str, Ints] = {}
 
     def largest(self, storage_class: str, cluster: Cluster) -> Ints:
-        """The largest volume each row can get of a class, in bytes; -1 where none."""
+        """The largest volume of a class that each row can get, in bytes; -1 if it can get none."""
         self._catch_up(cluster)
         found = self._largest.get(storage_class)
         if found is None:
@@ -344,7 +344,7 @@ class StorageCapacities:
         return found
 
     def chosen(self, storage_class: str, size: int, cluster: Cluster) -> Ints:
-        """How much there is in all where each row finds room for a volume of `size` bytes; -1 where it does not."""
+        """The total capacity where each row finds room for a volume of `size` bytes; -1 if it finds none."""
         self._catch_up(cluster)
         nodes = Nodes(cluster)
         found, undecided = np.full(len(nodes), NONE, dtype=np.int64), np.ones(len(nodes), dtype=np.bool_)

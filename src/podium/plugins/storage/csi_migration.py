@@ -1,7 +1,7 @@
-"""In-tree volumes as their CSI drivers see them: driver, volume handle and topology.
+"""Translates in-tree volumes to their CSI drivers: driver, volume handle and topology.
 
-Kubernetes replaced its built-in storage plugins by CSI drivers, but objects still name the old ones. Five of them are
-translated by the scheduler; azure-file and vsphere-volume have drivers too, which it never counts.
+Kubernetes replaced its built-in storage plugins by CSI drivers, but objects still name the old ones. The scheduler
+translates five of them; azure-file and vsphere-volume also have drivers, but it never counts their volumes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DRIVERS = {
     CINDER: "cinder.csi.openstack.org",
     PORTWORX: "pxd.portworx.com",
 }
-"""In-tree plugin -> the CSI driver that took over from it."""
+"""In-tree plugin -> the CSI driver that replaced it."""
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 NEVER_COUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
-"""In-tree plugins with a CSI driver that the scheduler does not look for."""
+"""In-tree plugins whose CSI driver the scheduler ignores."""
 
 _TOPOLOGY_KEYS = {
     AWS_EBS: "topology.ebs.csi.aws.com/zone",
@@ -45,7 +45,7 @@ _EBS_VOLUME = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(Exception):
-    """An in-tree volume that its CSI driver could not serve; the text is the scheduler's own."""
+    """An in-tree volume that its CSI driver cannot serve; the text is the scheduler's own."""
 
 
 class AttachedVolume(NamedTuple):
@@ -61,7 +61,7 @@ def migrated_plugins(node: CSINode) -> list[str]:
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
-    """The translated in-tree plugin a volume belongs to, if any."""
+    """The in-tree plugin of a volume, if the scheduler translates it, else None."""
     if source.aws_elastic_block_store is not None:
         return AWS_EBS
     if source.gce_persistent_disk is not None:
@@ -74,13 +74,13 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
 
 
 def inline_volume(volume: Volume) -> AttachedVolume | None:
-    """What an in-tree volume in a pod's spec is to its CSI driver; None for volumes that no driver takes over."""
+    """An in-tree volume of a pod's spec as its CSI driver names it; None for volumes without a replacing driver."""
     plugin = in_tree_plugin(volume)
     return None if plugin is None else AttachedVolume(DRIVERS[plugin], _handle(volume, ""))
 
 
 def persistent_volume(volume: PersistentVolume) -> AttachedVolume | None:
-    """What a PersistentVolume is to its CSI driver; None for one that has none."""
+    """A PersistentVolume as its CSI driver names it; None for a volume without a driver."""
     spec = volume.spec
     if spec.csi is not None:
         return AttachedVolume(spec.csi.driver, spec.csi.volume_handle)
@@ -152,7 +152,7 @@ def _gce_handle(disk: str, zones_label: str) -> str:
 
 
 def _gce_region(zones: Iterable[str]) -> str:
-    """The one region that zones of the form locale-region-zone are in."""
+    """The common region of zones of the form locale-region-zone."""
     regions = set()
     for zone in zones:
         parts = zone.split("-")
@@ -172,7 +172,7 @@ def _gce_region(zones: Iterable[str]) -> str:
 
 
 def _topology_labels(terms: list[NodeSelectorTerm], labels: dict[str, str]) -> tuple[str, str]:
-    """The zone and region labels a volume uses: the current ones, or else the old ones; affinity before labels."""
+    """The zone and region labels that a volume uses: current labels before old ones; affinity before labels."""
     keys = {expression.key for term in terms for expression in term.match_expressions}
     for found in (keys, labels):
         if ZONE in found:
@@ -194,7 +194,7 @@ def _renamed(terms: list[NodeSelectorTerm], old: str, new: str) -> list[NodeSele
 
 
 def _narrowed(terms: list[NodeSelectorTerm], key: str, zones: list[str]) -> list[NodeSelectorTerm]:
-    """Every term, with the zones required besides; blank zones mean nothing."""
+    """Every term, with the zones as an additional requirement; blank zones are ignored."""
     values = sorted({zone.strip() for zone in zones} - {""})
     if not values:
         return terms

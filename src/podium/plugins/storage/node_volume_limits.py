@@ -1,4 +1,4 @@
-"""How many volumes a node takes: NodeVolumeLimits by CSI driver, and EBSLimits and its like for in-tree disks."""
+"""Limits of volumes per node: NodeVolumeLimits by CSI driver, EBSLimits and the like for in-tree disks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ PASSED = PreFilterResult()
 
 
 class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
-    """Reject nodes whose CSINode leaves no room for the pod's volumes; a volume in use there already costs nothing."""
+    """Reject nodes whose CSINode leaves no room for the pod's volumes; volumes in use on the node do not count
+    again.
+    """
 
     name = "NodeVolumeLimits"
     REASON = "node(s) exceed max volume count"
@@ -81,9 +83,9 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
     def _require_drivers(
         self, volumes: tuple[AttachedVolume, ...], rows: Mask, cluster: Cluster, codes: Ints, statuses: list[Status]
     ) -> None:
-        """Reject the rows that lack a driver which says that pods must not go where it is missing."""
+        """Reject the rows that lack a driver which asks that pods avoid nodes without it."""
         drivers, installed = cluster.store.of(CSIDriver), cluster.store.of(CSINode)
-        # Of several missing drivers that of the first volume is named; upstream it is chance which.
+        # If several drivers are missing, that of the first volume is named; upstream the choice is random.
         for name in reversed(dict.fromkeys(volume.driver for volume in volumes)):
             driver = drivers.get(name)
             if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
@@ -95,7 +97,7 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
                     codes[row] = len(statuses)
 
     def _judge(self, volumes: tuple[AttachedVolume, ...], attached: AttachedVolumes, statuses: list[Status]) -> Ints:
-        """A code per row: 0 if the new volumes can be attached, otherwise a place in `statuses`, counted from 1."""
+        """A code per row: 0 if the new volumes can be attached, otherwise an index in `statuses`, counted from 1."""
         codes = np.zeros(len(attached.limited), dtype=np.int64)
         for driver, count in Counter(volume.driver for volume in volumes).items():
             limits = attached.limits(driver)
@@ -106,7 +108,7 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
                     new = np.full(len(codes), count)
                     for rows in users:
                         new[list(rows)] -= 1
-                    # Where nothing is new the limit does not matter, not even one that is exceeded.
+                    # Without new volumes the limit does not matter, even if it is exceeded.
                     over = (new > 0) & (attached.attached(driver) > limits - new)
                 codes[over] = 1
         if volumes:
@@ -139,7 +141,7 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
         return is_placed(old) and attaches
 
     def attaches_like(self, waiting: WaitingPod, old: VolumeAttachment, new: None) -> bool:
-        """Whether the waiting pod may want to attach a volume with the driver that detached one."""
+        """Whether the waiting pod may need to attach a volume with the driver of the deleted VolumeAttachment."""
         for volume in waiting.pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
                 return True
@@ -150,7 +152,7 @@ class NodeVolumeLimits(PreFilterPlugin, StorageFilter):
 
 
 def _limits(node: CSINode) -> dict[str, int]:
-    """How many volumes each driver of a node can attach; 0 where it does not say."""
+    """The limit of each driver of a node; 0 if it has none."""
     return {d.name: (d.allocatable.count or 0) if d.allocatable else 0 for d in node.spec.drivers}
 
 
@@ -159,7 +161,7 @@ INSTANCE_TYPE, STABLE_INSTANCE_TYPE = "beta.kubernetes.io/instance-type", "node.
 
 
 class Disk(NamedTuple):
-    """A kind of disk: how to recognise it, and how many of it a node takes by default."""
+    """A kind of in-tree disk: how to recognise it, and how many a node takes by default."""
 
     provisioner: str
     limit_key: str
@@ -190,9 +192,9 @@ CINDER = Disk("kubernetes.io/cinder", f"{ATTACHABLE_VOLUMES}cinder", 256, _cinde
 
 
 class InTreeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
-    """Reject nodes without a CSINode that would have more disks of a kind than they take.
+    """Reject nodes without a CSINode that would have too many disks of a kind.
 
-    Where there is a CSINode, the disks are those of a CSI driver, and NodeVolumeLimits counts them.
+    On nodes with a CSINode, the disks belong to a CSI driver, and NodeVolumeLimits counts them.
     """
 
     DISK: Disk
@@ -234,7 +236,9 @@ class InTreeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
         return NITRO_LIMIT if self.DISK is EBS and NITRO.search(instance_type) else self.DISK.limit
 
     def _disks(self, pod: Pod, store: Store, *, is_new: bool) -> set[str] | Status:
-        """The pod's disks of this kind, or why they cannot be counted; a missing claim matters to a new pod only."""
+        """The pod's disks of this kind, or the status if they cannot be counted; a missing claim matters for a new pod
+        only.
+        """
         found: set[str] = set()
         for volume in pod.spec.volumes:
             disk, name = self.DISK.identify(volume), claim_name(pod, volume)
@@ -263,7 +267,7 @@ class InTreeVolumeLimits(ForPodsWithVolumes, PreFilterPlugin, FilterPlugin):
         return Status.error(problem) if problem else None
 
     def _behind(self, claim: PersistentVolumeClaim, store: Store) -> str | None:
-        """The disk behind a claim; one that is not known yet counts by what the claim's class provisions."""
+        """The disk of a claim; if it is not known yet, the claim's class determines whether it counts."""
         volume = store.of(PersistentVolume).get(claim.spec.volume_name) if claim.spec.volume_name else None
         if volume is not None:
             return self.DISK.identify(volume.spec)

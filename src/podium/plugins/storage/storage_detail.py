@@ -1,6 +1,4 @@
-"""Why storage rejected a node: the claim, volume and rule behind a plugin's message. Worked out when somebody
-asks.
-"""
+"""Explains why storage rejected a node: the claim, volume and rule behind a plugin's message. Computed on demand."""
 
 from __future__ import annotations
 
@@ -78,7 +76,7 @@ _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
 class BindingDetail:
-    """What VolumeBinding found for one pod, looked at again to say why."""
+    """VolumeBinding's result for one pod, examined again to explain it."""
 
     def __init__(self, cluster: Cluster, pod: Pod) -> None:
         self._cluster, self._storage = cluster, Storage()
@@ -88,7 +86,7 @@ class BindingDetail:
         self._candidates: dict[str, _Candidates] = {}
 
     def on(self, node: str, status: Status) -> str:
-        """What made the plugin give this status to a node."""
+        """Why the plugin gave this status to a node."""
         node_conflict, bind_conflict, not_enough_space, not_there = REASONS
         rules = {
             node_conflict: self._out_of_reach,
@@ -115,7 +113,7 @@ class BindingDetail:
                 yield f"claim {claim.name} is bound to {claim.spec.volume_name}, which is not there"
 
     def _affinity(self, volume: PersistentVolume, node: str) -> VolumeNodeAffinity | None:
-        """Where a volume can be used from, in the words of the driver that serves it on the node."""
+        """The node affinity of a volume, translated for the driver that serves it on the node."""
         plugin, csi_node = in_tree_plugin(volume.spec), self._cluster.store.of(CSINode).get(node)
         if csi_node is None or plugin not in migrated_plugins(csi_node):
             return volume.spec.node_affinity
@@ -158,7 +156,7 @@ class BindingDetail:
             yield claim, self._cluster.store.of(StorageClass).get(storage_class_of(claim))
 
     def _no_volume(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Why none of the existing volumes is right, which alone could be."""
+        """Why none of the existing volumes fits, for a claim that can get no other."""
         of_class = f"of class {storage_class_of(claim)}"
         reserved = list(self._storage.volumes.reserved_for(claim))
         if reserved and SELECTED_NODE not in claim.metadata.annotations:
@@ -188,7 +186,7 @@ class _Candidates:
             self._reaching[storage.volumes.rows(candidate.reach, cluster)] += 1
 
     def others(self, row: int) -> dict[str, int]:
-        """How many volumes a row cannot have, by reason, most first."""
+        """The number of volumes that a row cannot have, by reason, most frequent first."""
         reaching = int(self._reaching[row])
         counts = self._wrong + Counter(
             {"not usable from this node": self._fitting - reaching, "taken by the pod's other claims": reaching}
@@ -197,7 +195,7 @@ class _Candidates:
 
 
 def _wrong(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-    """Why a volume of the right class is not for a claim, whatever the node; empty if it is."""
+    """Why a volume of the right class does not fit a claim, on any node; empty if it does."""
     spec, wanted = volume.spec, claim.spec
     selector = EVERYTHING if wanted.selector is None else label_selector(wanted.selector)
     checks = {
@@ -218,13 +216,13 @@ def _wrong(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
 
 
 def _asking(claim: PersistentVolumeClaim) -> str:
-    """`data (10Gi)`"""
+    """The claim and its size: `data (10Gi)`."""
     size = claim.spec.resources.requests.get(STORAGE)
     return claim.name if size is None else f"{claim.name} ({size})"
 
 
 def _needs(affinity: VolumeNodeAffinity | None) -> str:
-    """`zone in [a, b] and disk exists, or zone in [c]`: the terms of a volume's node affinity."""
+    """The terms of a volume's node affinity: `zone in [a, b] and disk exists, or zone in [c]`."""
     terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else []
     parts = [" and ".join(map(_expression, term.match_expressions)) for term in terms if term.match_expressions]
     return ", or ".join(parts) or "what no node has"
@@ -254,19 +252,21 @@ _DISKS = {"gce": "GCE disk", "ebs": "EBS volume", "iscsi": "iSCSI target", "rbd"
 
 
 def storage_obstacles(plugin: Plugin, rejected: RejectedNodes) -> dict[str, list[Obstacle]]:
-    """A sentence for each node that a storage plugin rejected, as far as there is more to say."""
+    """A sentence for each node that a storage plugin rejected, if there is more to say than its reason."""
     rule = _StorageDetail(rejected.cluster, rejected.pod).rules[type(plugin)]
     sentences = {node: rule(node, status) for node, status in rejected.statuses.items()}
     return {node: [Obstacle("volume", sentence)] for node, sentence in sentences.items() if sentence}
 
 
 def claims_detail(cluster: Cluster, pod: Pod, said: str) -> str:
-    """A sentence about the claim that keeps the pod from every node, given what was said of it; empty if none does."""
+    """A sentence about the claim that keeps the pod from every node, given the plugin's message; empty if no
+    claim does.
+    """
     return next((sentence for tell, sentence in _unusable(pod, cluster) if said and tell in said), "")
 
 
 class _StorageDetail:
-    """One pod on one cluster; what several nodes need is worked out once."""
+    """Explains one pod on one cluster; data that several nodes need is computed once."""
 
     def __init__(self, cluster: Cluster, pod: Pod) -> None:
         self._cluster, self._pod = cluster, pod
@@ -302,7 +302,7 @@ class _StorageDetail:
 
     @cached_property
     def _exclusive_claim(self) -> str:
-        """The claim that only one pod may use, and the pod that does."""
+        """The claim that only one pod may use, and the pod that uses it."""
         shelf, mine = self._cluster.store.of(PersistentVolumeClaim), set()
         for volume in self._pod.spec.volumes:
             name = volume.persistent_volume_claim.claim_name if volume.persistent_volume_claim is not None else ""
@@ -326,7 +326,7 @@ class _StorageDetail:
 
     @cached_property
     def _volumes(self) -> dict[AttachedVolume, str]:
-        """What the pod needs attached, and what each is called."""
+        """The volumes that must be attached for the pod, and the name of each."""
         found: dict[AttachedVolume, str] = {}
         for volume in self._pod.spec.volumes:
             alone = replace(self._pod, spec=replace(self._pod.spec, volumes=[volume]))
@@ -379,7 +379,7 @@ class _StorageDetail:
 
     @cached_property
     def _zones(self) -> list[tuple[str, str, Topology]]:
-        """Claims and their volumes, with each label that says where they are."""
+        """The claims and their volumes, with each zone or region label."""
         found, store = [], self._cluster.store
         for volume in self._pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
@@ -393,7 +393,7 @@ class _StorageDetail:
 
 def _disk(disk: DiskIdentity) -> str:
     kind, *names = disk
-    # A Ceph image goes by a monitor, its pool and its name.
+    # A Ceph image is identified by a monitor, its pool and its name.
     return f"{_DISKS[kind]} {'/'.join(names[1:] or names)}"
 
 
@@ -407,7 +407,7 @@ def _use(disk: DiskIdentity, read_only: bool) -> str:
 
 
 def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """For each claim that is not ready: words by which a plugin tells of it, and what there is to say."""
+    """For each claim that is not ready: the words by which a plugin's message refers to it, and the explanation."""
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is None:
@@ -426,7 +426,7 @@ def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _unbound(claim: PersistentVolumeClaim, cluster: Cluster) -> Mapping[str, str]:
-    """Words that tell of a claim that should be bound by now -> why it is not."""
+    """For a claim that should be bound by now: the words of a plugin's message -> why it is not bound."""
     name = storage_class_of(claim)
     if claim.spec.volume_name:
         return {REASON_UNBOUND_IMMEDIATE: f"names volume {claim.spec.volume_name}, but is not bound to it yet"}

@@ -1,4 +1,4 @@
-"""VolumeBinding: bound claims keep their pod near the volume, waiting ones are bound where the pod goes."""
+"""VolumeBinding: a pod goes where its bound volumes can be used; waiting claims are bound where the pod goes."""
 
 from __future__ import annotations
 
@@ -61,14 +61,16 @@ MAX_UTILIZATION = 100
 
 
 class CapacityScorer:
-    """A shape made ready: the score at each utilization of 0..100 percent."""
+    """A compiled shape: the score at each utilization of 0..100 percent."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
         points = [(point.utilization, point.score * (MAX_NODE_SCORE // 10)) for point in shape]
         self._curve: Ints = np.array([_on_lines(points, at) for at in range(MAX_UTILIZATION + 1)], dtype=np.int64)
 
     def score(self, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool = True) -> Ints:
-        """The mean over storage classes, per row: of matched volumes, or with `provisions` of those to be made."""
+        """The mean score over storage classes, per row: of matched volumes, or with `provisions` of volumes to
+        provision.
+        """
         if not found.to_match and not found.to_provision:
             return np.zeros(cluster.columns.size, dtype=np.int64)  # all claims are bound
         score = self._mean(_matched_amounts(found, storage, cluster.columns.size), cluster.columns.size)
@@ -82,7 +84,7 @@ class CapacityScorer:
     def parts_on(
         self, row: int, found: FoundVolumes, cluster: Cluster, storage: Storage, *, provisions: bool
     ) -> list[tuple[str, int, int, int]]:
-        """Per storage class that counts on a row: bytes asked for, bytes that are there, and the score of that."""
+        """Per storage class that counts on a row: requested bytes, available bytes, and the score."""
         has_match = any(serials[row] != UNMATCHED for serials in found.matched)
         amounts = _matched_amounts(found, storage, cluster.columns.size)
         if not has_match:
@@ -109,7 +111,7 @@ class CapacityScorer:
 
 
 def _on_lines(points: list[tuple[int, int]], at: int) -> int:
-    """The value on the straight lines between points, cut off towards zero; flat outside."""
+    """The value on the straight lines between points, truncated toward zero; constant outside."""
     for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False):
         if at <= x1:
             return y1 if x0 == x1 else y0 + int((y1 - y0) * (at - x0) / (x1 - x0))
@@ -117,7 +119,7 @@ def _on_lines(points: list[tuple[int, int]], at: int) -> int:
 
 
 def _matched_amounts(found: FoundVolumes, storage: Storage, size: int) -> dict[str, tuple[Mask, Ints, Ints]]:
-    """Per class: the rows with matched volumes, what was asked for there and how large the volumes are, in bytes."""
+    """Per class: the rows with matched volumes, the requested bytes there, and the size of the volumes in bytes."""
     amounts: dict[str, tuple[Mask, Ints, Ints]] = {}
     for claim, serials in zip(found.to_match, found.matched, strict=True):
         if claim.spec.storage_class_name is None:
@@ -136,7 +138,7 @@ def _matched_amounts(found: FoundVolumes, storage: Storage, size: int) -> dict[s
 
 
 def _provisioned_amounts(found: FoundVolumes, cluster: Cluster, storage: Storage) -> dict[str, tuple[Mask, Ints, Ints]]:
-    """Per class: the rows where a known capacity would be used, what is asked for and how much there is, in bytes."""
+    """Per class: the rows where a known capacity would be used, the requested bytes, and the available bytes."""
     amounts: dict[str, tuple[Mask, Ints, Ints]] = {}
     needed = [(claim, np.ones(cluster.columns.size, dtype=np.bool_)) for claim in found.to_provision]
     needed += [(c, serials == UNMATCHED) for c, serials in zip(found.to_match, found.matched, strict=True)]
@@ -171,7 +173,7 @@ Stored = PersistentVolume | PersistentVolumeClaim
 
 @dataclass(slots=True)
 class _PodVolumes:
-    """What is known of one pod's volumes in the course of one decision."""
+    """The state of one pod's volumes during one decision."""
 
     claims: PodClaims
     cluster: Cluster
@@ -181,7 +183,7 @@ class _PodVolumes:
 
 
 class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
-    """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes where the pod goes."""
+    """Reject nodes where a claim's volume cannot be used, found or provisioned; reserve volumes on the chosen node."""
 
     name = "VolumeBinding"
     title = "Volume"
@@ -227,14 +229,16 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
     def score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Ints:
         volumes: _PodVolumes | None = state.get(self.name)
         found = None if volumes is None else volumes.found
-        # Bound claims score nothing, and most pods have no others.
+        # Bound claims have no score, and most pods have no others.
         if self._scorer is None or found is None or not (found.to_match or found.to_provision):
             return np.zeros(len(nodes), dtype=np.int64)
         cluster, provisions = nodes.cluster, self.release_rules.scores_storage_capacity
         return nodes.take(self._scorer.score(found, cluster, self._storage.of(cluster), provisions=provisions))
 
     def score_parts(self, state: CycleState, cluster: Cluster, row: int) -> list[tuple[str, int, int, int]]:
-        """What the score of a row is the mean of: per storage class, bytes asked for, bytes there, and the score."""
+        """The parts whose mean is the score of a row: per storage class, requested bytes, available bytes, and
+        the score.
+        """
         volumes: _PodVolumes | None = state.get(self.name)
         if self._scorer is None or volumes is None or volumes.found is None:
             return []
@@ -244,7 +248,9 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
     # -- reserving -------------------------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the next pod see what this one takes: volumes reserved for its claims, a node chosen for the others."""
+        """Make the pod's choice visible to the next pod: volumes reserved for its claims, a node chosen for the
+        others.
+        """
         volumes: _PodVolumes | None = state.get(self.name)
         if volumes is None or volumes.found is None or not volumes.claims.waiting:
             return SUCCESS
@@ -263,17 +269,17 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
         store = volumes.cluster.store
         while volumes.assumed:
             before, after = volumes.assumed.pop()
-            # A later change of the object by somebody else wins.
+            # A later change of the object by somebody else stays.
             if store.of(type(after)).get(after.name, after.namespace) is after:
                 volumes.cluster.update(before)
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Nothing to do: what Reserve changed is in the cluster already, and the rest is the controllers' work."""
+        """Nothing to do: Reserve's changes are in the cluster already, and controllers do the rest."""
         return SUCCESS
 
     @classmethod
     def reserved(cls, state: CycleState) -> list[tuple[Stored, Stored]]:
-        """What Reserve changed for a pod: each object before and after."""
+        """The objects that Reserve changed for a pod, each before and after."""
         volumes: _PodVolumes | None = state.get(cls.name)
         return [] if volumes is None else list(volumes.assumed)
 
@@ -302,7 +308,7 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
         return old is None or old.allowed_topologies != new.allowed_topologies
 
     def migration_changed(self, waiting: WaitingPod, old: CSINode | None, new: CSINode) -> bool:
-        """Whether the node is new or other in-tree volumes are migrated to CSI there."""
+        """Whether the CSINode is new, or other in-tree volumes are migrated to CSI there."""
         if old is None:
             return True
         return old.metadata.annotations.get(MIGRATED_PLUGINS) != new.metadata.annotations.get(MIGRATED_PLUGINS)
@@ -322,7 +328,7 @@ class VolumeBinding(PreFilterPlugin, StorageFilter, PreScorePlugin, ScorePlugin,
 
 
 def _reserved_for(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolume:
-    """The volume with a reference to the claim; marked as the scheduler's doing unless it was reserved before."""
+    """The volume with a reference to the claim; marked as bound by the scheduler unless it was reserved before."""
     metadata = volume.metadata
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
         metadata = replace(metadata, annotations={**metadata.annotations, BOUND_BY_CONTROLLER: "yes"})

@@ -1,5 +1,5 @@
-"""VolumeRestrictions: disks and claims that only one pod may use. VolumeZone: volumes with zone or region labels are
-used only there.
+"""VolumeRestrictions: disks and claims that only one pod may use. VolumeZone: volumes that can be used only in their
+zone or region.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ DiskIdentity = tuple[str, ...]
 
 
 class DiskUse(NamedTuple):
-    """An in-tree disk, and whether it is only read."""
+    """An in-tree disk, and whether it is used read-only."""
 
     disk: DiskIdentity
     read_only: bool
 
 
 def disk_uses(volume: Volume) -> Iterator[DiskUse]:
-    """The disks that a volume shares with others; a Ceph image is the same if it has one monitor in common."""
+    """The disks of a volume that may conflict with other users; Ceph images with a common monitor are the same disk."""
     if (gce := volume.gce_persistent_disk) is not None:
         yield DiskUse(("gce", gce.pd_name), gce.read_only)
     if (ebs := volume.aws_elastic_block_store) is not None:
@@ -56,13 +56,13 @@ def disk_uses(volume: Volume) -> Iterator[DiskUse]:
 
 
 class DisksInUse:
-    """Disks and claims by row. It belongs to one cluster; call `catch_up` before reading."""
+    """The disks and claims in use by row. It belongs to one cluster; call `catch_up` before reading."""
 
     def __init__(self) -> None:
         self._changed_rows = ChangedRows(Aspect.PODS)
         self._rows: dict[int, tuple[dict[DiskIdentity, bool], frozenset[tuple[str, str]]]] = {}
         self._disks: dict[DiskIdentity, dict[int, bool]] = {}
-        """Per disk, the rows that use it, and whether somebody writes there."""
+        """Per disk, the rows that use it, and whether a pod writes there."""
         self._claims: dict[tuple[str, str], set[int]] = {}
 
     def catch_up(self, cluster: Cluster) -> None:
@@ -73,14 +73,14 @@ class DisksInUse:
                 self._note(row, pods)
 
     def conflicts(self, uses: Iterable[DiskUse]) -> Iterator[int]:
-        """The rows where one of these disks is in use and not all users only read it, possibly repeated."""
+        """The rows where one of these disks is in use, unless all users only read it; possibly repeated."""
         for disk, read_only in uses:
             for row, is_written in self._disks.get(disk, {}).items():
                 if is_written or not read_only:
                     yield row
 
     def is_claim_used(self, namespace: str, name: str) -> bool:
-        """Whether a pod on some node uses the claim; claims of ephemeral volumes do not count."""
+        """Whether a pod on some node uses the claim; claims of ephemeral volumes are ignored."""
         return (namespace, name) in self._claims
 
     def _forget(self, row: int) -> None:
@@ -119,7 +119,7 @@ class _FilterState(NamedTuple):
     exclusive: frozenset[str]
     """The pod's claims that only one pod may use."""
     conflicts: int
-    """How many of them are in use, as far as known: pods added and removed since are counted by claim name alone."""
+    """How many of them are in use; pods added or removed since PreFilter are counted by claim name alone."""
 
 
 def _disks(pod: Pod) -> list[DiskUse]:
@@ -181,7 +181,7 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
 
     @property
     def _is_unprepared(self) -> bool:
-        """Whether a profile leaves out PreFilter: then the plugin fails on nodes where no disk is in the way."""
+        """Whether the profile leaves out PreFilter: the plugin then fails on nodes without a disk conflict."""
         return "filter" in self.runs_at and "preFilter" not in self.runs_at
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
@@ -221,18 +221,18 @@ class VolumeRestrictions(PreFilterPlugin, StorageFilter):
 
 
 CURRENT_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
-"""Every label that says where a volume is -> its current name."""
+"""Every zone or region label of a volume -> its current name."""
 
 
 class Topology(NamedTuple):
-    """Where one label of a volume allows it to be used."""
+    """The values that one topology label of a volume allows."""
 
     label: str
     values: frozenset[str]
 
 
 class VolumeZone(PreFilterPlugin, StorageFilter):
-    """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without such labels pass."""
+    """Reject nodes outside the zones and regions of the pod's bound volumes; nodes without zone labels pass."""
 
     name = "VolumeZone"
     REASON = "node(s) had no available volume zone"
@@ -247,7 +247,7 @@ class VolumeZone(PreFilterPlugin, StorageFilter):
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Verdict:
-        # A profile may leave out PreFilter.
+        # The profile may leave out PreFilter.
         topologies: list[Topology] | Status = state.get(self.name) or _topologies(pod, nodes.cluster.store)
         if isinstance(topologies, Status):
             return Verdict.choose(np.ones(len(nodes), dtype=np.int64), (topologies,))
@@ -268,7 +268,7 @@ class VolumeZone(PreFilterPlugin, StorageFilter):
         )
 
     def waits_for_pods(self, waiting: WaitingPod, old: StorageClass | None, new: StorageClass) -> bool:
-        """Whether the storage class provisions volumes where the first pod goes."""
+        """Whether the storage class waits for the first consumer."""
         return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def volume_moved(self, waiting: WaitingPod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
@@ -277,7 +277,7 @@ class VolumeZone(PreFilterPlugin, StorageFilter):
 
 
 def _topologies(pod: Pod, store: Store) -> list[Topology] | Status:
-    """What the volumes of a pod's claims say together, or what is wrong with one of the claims."""
+    """The topologies of all volumes of a pod's claims, or the status if a claim is not usable."""
     topologies: list[Topology] = []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -289,7 +289,7 @@ def _topologies(pod: Pod, store: Store) -> list[Topology] | Status:
 
 
 def _matching(topology: Topology, nodes: Nodes) -> Mask:
-    """Whether each node is where the volume is; a node without an old label goes by its current one."""
+    """Whether each node is where the volume is; a node that lacks an old label is matched by its current label."""
     here = nodes.satisfying(Requirement(topology.label, "In", topology.values))
     current = CURRENT_LABELS[topology.label]
     if current == topology.label:
@@ -298,7 +298,7 @@ def _matching(topology: Topology, nodes: Nodes) -> Mask:
 
 
 def topologies_of(claim_name: str, namespace: str, store: Store) -> list[Topology] | Status:
-    """What the volume behind a claim says; a claim that waits for its first pod says nothing yet."""
+    """The topologies of the volume of a claim; none for a claim that waits for its first consumer."""
     if not claim_name:
         return Status.unresolvable("PersistentVolumeClaim had no name")
     claim = store.of(PersistentVolumeClaim).get(claim_name, namespace)
@@ -329,6 +329,6 @@ def _unbound(claim: PersistentVolumeClaim, store: Store) -> list[Topology] | Sta
 
 
 def _zones(label: str) -> frozenset[str]:
-    """The zones of a label such as `a__b`; none if one of them is empty, which makes the label meaningless."""
+    """The zones in a label value like `a__b`; none if one of them is empty, which makes the label invalid."""
     zones = frozenset(zone.strip() for zone in label.split(ZONE_DELIMITER))
     return frozenset() if "" in zones else zones

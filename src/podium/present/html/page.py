@@ -15,7 +15,7 @@ from podium.present.text import Line, about_domain, amount, share, without_domai
 
 VOID = frozenset({"br", "meta"})
 TEXT = frozenset({"li", "p", "td"})
-"""Elements that hold sentences and lists of names."""
+"""Elements that contain sentences and lists of names."""
 LONGEST_NAME = 40
 _HYPHENATED = re.compile(rf"(?<!\S)(?=\S{{1,{LONGEST_NAME}}}(?!\S))(\S*-\S*)")
 
@@ -27,12 +27,12 @@ class Markup(str):
 
 
 def markup(content: object) -> Markup:
-    """Content as HTML: markup as it is, anything else escaped, with node names as short as text has them."""
+    """Content as HTML: markup as it is, anything else escaped, with shortened node names."""
     return content if isinstance(content, Markup) else Markup(escape(without_domain(str(content))))
 
 
 def prose(content: object) -> Markup:
-    """Content as HTML in which no short name breaks at its hyphens, as browsers do with text."""
+    """Content as HTML in which short names do not break at their hyphens, as browsers would do."""
     if isinstance(content, Markup) or " " not in str(content):
         return markup(content)
     parts = _HYPHENATED.split(without_domain(str(content)))
@@ -40,7 +40,7 @@ def prose(content: object) -> Markup:
 
 
 def element(tag: str, *content: object, **attributes: object) -> Markup:
-    """An element; of the attributes, those that are None or empty are left out, and `class_` is for `class`."""
+    """An element; attributes that are None or empty are left out, and `class_` means `class`."""
     given = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for name, value in attributes.items()
@@ -51,12 +51,12 @@ def element(tag: str, *content: object, **attributes: object) -> Markup:
 
 
 def together(parts: Iterable[object]) -> Markup:
-    """Pieces one after the other."""
+    """Concatenate pieces."""
     return Markup("".join(map(markup, parts)))
 
 
 class Cell(NamedTuple):
-    """A cell of a table with a look of its own."""
+    """A cell of a table with its own style."""
 
     content: object
     style: str = ""
@@ -65,18 +65,18 @@ class Cell(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """What stands above a column; numbers stand to the right."""
+    """The heading of a column; numbers are right-aligned."""
 
     title: str
     right: bool = False
     explained: str = ""
-    """Shown when somebody points at it."""
+    """Shown as a tooltip."""
 
 
 def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], class_: str = "") -> Markup:
-    """A table with a line of headings; a cell may be a `Cell`.
+    """A table with a row of headings; a cell may be a `Cell`.
 
-    One with text in other columns than the first is too wide for a phone: there its cells stand below each other.
+    A table with text in columns other than the first is too wide for a phone, where its cells are stacked.
     """
     columns = [heading if isinstance(heading, Heading) else Heading(heading) for heading in headings]
     stacks = not class_ and len(columns) > 2 and not all(column.right for column in columns[1:])
@@ -84,7 +84,7 @@ def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], c
         element("th", column.title, scope="col", class_="right" if column.right else "", title=column.explained)
         for column in columns
     ]
-    # The first cell names what the others speak of.
+    # The first cell names the thing that the others describe.
     labels = [column.title if stacks and (column.right or column is not columns[0]) else "" for column in columns]
     body = [element("tr", *starmap(_cell, zip(row, columns, labels, strict=True))) for row in rows]
     class_ = "stack" if stacks else class_
@@ -92,7 +92,7 @@ def table(headings: Sequence[Heading | str], rows: Iterable[Sequence[object]], c
 
 
 def _is_name(cell: Cell) -> bool:
-    """Whether the content is one short word, which is better not broken at its hyphens."""
+    """Whether the content is one short word, which should not break at its hyphens."""
     text = without_domain(str(cell.content))
     return not isinstance(cell.content, Markup) and " " not in text and len(text) <= LONGEST_NAME
 
@@ -177,14 +177,14 @@ UNLIMITED = 10_000
 
 
 def page(title: str, words: Sequence[str], *sections: Markup | None, good: bool | None = None) -> str:
-    """A whole file; `good` says how the first sentence is to be taken."""
+    """A whole file; `good` says whether the first sentence is good or bad news."""
     tone = "" if good is None else "good" if good else "bad"
     paragraphs = [element("p", text, class_=f"lead {tone}" if not place else "") for place, text in enumerate(words)]
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # Nothing of a report needs anything but the report.
+        # A report needs no other resource.
         element("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
         element("title", title),
         element("style", Markup(STYLE)),
@@ -196,18 +196,18 @@ def page(title: str, words: Sequence[str], *sections: Markup | None, good: bool 
 
 
 def section(title: str, *content: object, note: str = "") -> Markup:
-    """A part of a report under a heading, with a remark below it."""
+    """A section of a report with a heading, and a remark below it."""
     remark = [element("p", note, class_="note")] if note else []
     return element("section", element("h2", title), *content, *remark)
 
 
 def scrolling(content: Markup) -> Markup:
-    """Something wide, in a box that can be scrolled on a screen."""
+    """Wide content in a box that scrolls horizontally."""
     return element("div", content, class_="wide")
 
 
 def opening(lines: Sequence[Line]) -> list[str]:
-    """The sentences that a text starts with, before its first table."""
+    """The sentences at the beginning of a text, before its first table."""
     texts = [line.text for line in lines]
     return texts[: texts.index("")] if "" in texts else texts
 
@@ -216,14 +216,14 @@ SHOWN = (CPU, MEMORY)
 
 
 def usages(before: Cluster | None, after: Cluster) -> dict[str, Usage]:
-    """Cpu and memory of each node of a cluster, and on another one before; the same if there is none."""
+    """Cpu and memory of each node, with those of another cluster as before; the same if there is none."""
     then, now = _amounts(before or after, "requested"), _amounts(after, "requested")
     offered = _amounts(after, "allocatable")
     return {name: Usage(offered[name], then.get(name, {}), now[name]) for name in now}
 
 
 def bar_section(title: str, nodes: Mapping[str, Usage], resources: Sequence[str] = SHOWN) -> Markup:
-    """A table of bars, a row per node by name; what came and what went is marked where nodes changed."""
+    """A table of bars, one row per node by name; added and removed amounts are marked if nodes changed."""
     rows = [(name, *(bar(usage, resource) for resource in resources)) for name, usage in sorted(nodes.items())]
     changed = any(usage.before != usage.after for usage in nodes.values())
     content = scrolling(table(["Node", *(resource.rpartition("/")[2] for resource in resources)], rows, class_="bars"))
@@ -231,7 +231,7 @@ def bar_section(title: str, nodes: Mapping[str, Usage], resources: Sequence[str]
 
 
 def bar(usage: Usage, resource: str) -> Markup:
-    """How full a node is: what stays, what comes, what goes; nothing where it offers none."""
+    """How full a node is: what stays, what is added, what is removed; empty if it offers none of the resource."""
     of = usage.allocatable.get(resource, 0)
     before, after = usage.before.get(resource, 0), usage.after.get(resource, 0)
     if not of:

@@ -61,7 +61,7 @@ _LEGEND = "Weighted scores. The darker, the more of a plugin's points; each plug
 
 
 def explanation_page(explained: Explained) -> str:
-    """A decision: in words, the heat map, preemption where it was asked for, the rejections."""
+    """A decision: in words, the heat map, preemption if it was asked for, the rejections."""
     decision = explained.decision
     sentences = [*words(decision), *notes(explained)]
     title = f"Where {decision.pod} goes"
@@ -70,7 +70,7 @@ def explanation_page(explained: Explained) -> str:
 
 
 def why_not_page(answer: WhyNot) -> str:
-    """What keeps a pod off a node, what would turn it, and the decision as it is."""
+    """What keeps a pod off a node, which changes would send it there, and the current decision."""
     lines = why_not_lines(answer, width=UNLIMITED)
     return page(
         f"Why {answer.pod} does not go to {answer.node}" if not answer.goes_there else f"{answer.pod} on {answer.node}",
@@ -84,7 +84,7 @@ def why_not_page(answer: WhyNot) -> str:
 
 
 def decision_sections(decision: Decision, obstacles: Obstacles = NO_OBSTACLES) -> list[Markup | None]:
-    """The parts of a report about one decision."""
+    """The sections of a report about one decision."""
     verb = "fits" if len(decision.feasible) == 1 else "fit"
     fits = f"{len(decision.feasible):,} of {counted(decision.node_count, 'node')} {verb}"
     rest = not_looked_at(decision)
@@ -192,7 +192,7 @@ def _totals(simulation: Simulation) -> Markup:
 
 
 def capacity_page(answer: Capacity | None, needed: NodesNeeded | None, *, at_least: int = 1) -> str:
-    """How many more pods fit, where, what stops the next one, and how many nodes the rest needs."""
+    """How many more pods fit, where, why the next one does not, and how many nodes the others need."""
     fits = answer.count >= at_least if answer is not None else needed is not None and not needed.pods
     lines = capacity_text.to_lines(answer, at_least=at_least, width=UNLIMITED) if answer is not None else []
     more = capacity_text.needed_lines(needed, width=UNLIMITED) if needed is not None else []
@@ -208,7 +208,7 @@ def capacity_page(answer: Capacity | None, needed: NodesNeeded | None, *, at_lea
 
 
 def workload_capacity_page(answers: Sequence[Capacity], *, at_least: int = 1) -> str:
-    """A row for each workload: how many more of its pods fit, and what stops the next one."""
+    """One row per workload: how many more of its pods fit, and why the next one does not."""
     rows = [
         (capacity_text.workload_name(fits), f"{fits.count:,}", f"{len(fits.nodes):,}", capacity_text.stopping(answer))
         for answer in answers
@@ -238,7 +238,7 @@ def _where(answer: Capacity) -> Markup:
     totals: Counter[str] = Counter()
     for each in counts.values():
         totals.update(each)
-    # Of one template, the total is all there is.
+    # For a single template, the total is all there is.
     shown = {"Pods": totals, **(counts if len(counts) > 1 else {})}
     rows = [(node, *(f"{each[node]:,}" for each in shown.values())) for node, _ in totals.most_common()]
     return section("Where they fit", table(["Node", *(Heading(name, right=True) for name in shown)], rows))
@@ -256,7 +256,7 @@ def _mixed(mix: NodeMix) -> str:
 
 
 def disruption_page(found: Disruption | WorstCase) -> str:
-    """What becomes of the pods of nodes that go, the budgets, and how full the other nodes get."""
+    """What happens to the pods of lost nodes, the budgets, and how full the other nodes get."""
     if isinstance(found, WorstCase):
         disruption, lines = found.disruption, disruption_text.worst_lines(found, width=UNLIMITED)
     else:
@@ -283,7 +283,7 @@ def _budgets(disruption: Disruption) -> Markup:
 
 
 def _fates(pods: Sequence[Disrupted]) -> Markup:
-    """Pods with trouble first; the sort is stable."""
+    """The pods; those with problems first (the sort is stable)."""
     trouble = ("pending", "blocked", "lost", "returns")
     rows = []
     for pod in sorted(pods, key=lambda pod: pod.fate.value not in trouble):
@@ -349,7 +349,7 @@ def comparison_page(comparison: Comparison) -> str:
 
 
 def tuning_page(tuning: Tuning | TimelineTuning) -> str:
-    """What was found, the settings, what they change, and the configuration itself."""
+    """The result, the settings, what they change, and the configuration itself."""
     changes = (
         comparison_sections(tuning.comparison)
         if isinstance(tuning, Tuning)
@@ -367,7 +367,7 @@ def tuning_page(tuning: Tuning | TimelineTuning) -> str:
 
 
 def comparison_sections(comparison: Comparison) -> list[Markup | None]:
-    """The parts of a report about two ways."""
+    """The sections of a report about two ways."""
     return [
         _measures(comparison),
         _spread(comparison) if comparison.spread else None,
@@ -449,7 +449,7 @@ def _trials(tuning: Tuning | TimelineTuning) -> Markup:
 
 
 def upgrade_page(upgrade: Upgrade) -> str:
-    """The pods that change by cause, workload and node pool, and what of the configuration does."""
+    """The pods that change by cause, workload and node pool, and what changes in the configuration."""
     return page(
         f"Upgrade from {upgrade.before.name} to {upgrade.after.name}",
         opening(to_lines(upgrade, width=UNLIMITED)),
