@@ -1,10 +1,9 @@
-"""Numbers and lists of names in sentences: `1 pod`, `2 pods`, `a, b and 3 more`."""
+"""Numbers, lists of names and foreign text in sentences: `1 pod`, `2 pods`, `a, b and 3 more`."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher, get_close_matches
 from itertools import takewhile
 from operator import eq
 
@@ -26,12 +25,25 @@ def joined(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
+def one_line(text: str, limit: int | None = None) -> str:
+    """The text without line breaks and control characters, so that no input can forge a second line.
+
+    With a limit, at most that many characters.
+    """
+    if limit is not None:
+        text = text[: 4 * limit]
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if limit is None or len(line) <= limit else line[: limit - 3] + "..."
+
+
 NEAR = 0.75
 """How similar two names must be for one to be a likely misspelling of the other."""
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1) -> list[str]:
     """The known names that this name may be a misspelling of, most similar first."""
+    from difflib import SequenceMatcher, get_close_matches  # takes a while to import, and most runs need no suggestion
+
     names = list(known)
     close = get_close_matches(name, names, n=len(names) or 1, cutoff=NEAR)
     # Among equally similar names, those with the same beginning come first.

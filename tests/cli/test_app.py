@@ -52,6 +52,7 @@ def test_help_does_not_wait_for_what_it_does_not_need() -> None:
         "podium.cli.app",
         "podium.cli.output",
         "podium.errors",
+        "podium.wording",
     }
 
 

@@ -16,8 +16,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from podium import __version__
-from podium.cli.output import EXIT_BAD_INPUT, check_files, one_line, warn
+from podium.cli.output import EXIT_BAD_INPUT, check_files, warn
 from podium.errors import ExtenderWarning, PodiumError
+from podium.wording import one_line
 
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141

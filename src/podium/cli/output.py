@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO, TypeVar
 
 import typer
 
+from podium.wording import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -314,8 +316,3 @@ def _print(text: str, style: str, stream: TextIO) -> None:
     from rich.text import Text
 
     Console(file=stream, soft_wrap=True).print(Text(text, style))
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks and control characters, so that no input can forge a second line."""
-    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))

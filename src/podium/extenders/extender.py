@@ -17,6 +17,7 @@ import msgspec
 from podium.errors import ExtenderError
 from podium.model import Node, Object, Pod
 from podium.model.quantity import INT64, int64
+from podium.wording import one_line
 
 if TYPE_CHECKING:
     from podium.config.types import ExtenderConfig
@@ -72,12 +73,6 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
-
-
-def one_line(text: str, limit: int) -> str:
-    """The text on one printable line of at most `limit` characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * limit]).split())
-    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def member(value: object, name: str) -> object:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import httpx2
 
 from podium.errors import ConfigError, ExtenderError
-from podium.extenders.extender import one_line
+from podium.wording import one_line
 
 if TYPE_CHECKING:
     from podium.config.types import ExtenderConfig, TLSConfig
