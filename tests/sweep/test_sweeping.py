@@ -96,9 +96,33 @@ def test_measures_of_the_users_own_are_columns(tmp_path: Path) -> None:
     assert result.rows[0].numbers == {"placed": 4, "pending": 0, "one": 1, "names": 4, "two": 2.5}
 
 
-def test_a_goal_that_no_run_measures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pods"):
-        swept(tmp_path, minimize="joy")
+def test_a_goal_that_no_run_measures_is_refused_and_may_be_corrected(tmp_path: Path) -> None:
+    write_module(tmp_path, "def glee(result): return 3\n")
+    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pending, glee"):
+        swept(tmp_path, measures="own_study:glee", minimize="joy", axes=None)
+    assert swept(tmp_path, measures="own_study:glee", minimize="glee", axes=None).best is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("float('inf')", "measure own_study:joy gave inf for joy; it must give a number"),
+        ("10**400", "; it must give a number"),
+        ("'much'", "gave 'much' for joy; it must give a number"),
+        ("{'seed': 1}", "a measure is named 'seed', as another column is; give it another name"),
+    ],
+)
+def test_a_measure_that_cannot_be_used_is_a_run_that_failed(tmp_path: Path, answer: str, message: str) -> None:
+    write_module(tmp_path, f"def joy(result): return {answer}\n")
+    result = swept(tmp_path, measures="own_study:joy", minimize="placed", axes={"seed": [1]})
+    assert message in result.rows[0].error
+    assert len(result.rows[0].error) < 100
+
+
+def test_results_do_not_go_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(InputError, match="out: is not a directory"):
+        swept(tmp_path)
 
 
 def test_optuna_finds_the_best_and_the_same_again(tmp_path: Path) -> None:

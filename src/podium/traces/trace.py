@@ -106,6 +106,8 @@ STEP = 1000
 """After how many rows progress is told."""
 MOST = 10**15
 """The largest number a field may have: more than any machine of the world offers."""
+MOST_COLUMNS = 20
+"""How many names of columns are shown."""
 LONGEST_SHOWN = 60
 """How many characters of a field that is wrong are shown."""
 
@@ -221,7 +223,8 @@ def _rows(
         columns = list(header) if header is not None else next(table, [])
         missing = [column for column in needed if column not in columns]
         if missing:
-            raise InputError(f"has no column {missing[0]!r}; its columns are {', '.join(columns) or 'none'}", path)
+            shown = ", ".join(name[:LONGEST_SHOWN] for name in columns[:MOST_COLUMNS]) or "none"
+            raise InputError(f"has no column {missing[0]!r}; its columns are {shown}", path)
         for number, values in enumerate(table, 1):
             if not values:
                 continue
