@@ -119,6 +119,28 @@ def test_a_measure_that_cannot_be_used_is_a_run_that_failed(tmp_path: Path, answ
     assert len(result.rows[0].error) < 100
 
 
+def test_a_plugin_of_the_users_own_that_raises_is_a_run_that_failed(tmp_path: Path) -> None:
+    write_module(tmp_path, RAISING)
+    plugins = {"multiPoint": {"enabled": [{"name": "Raising", "weight": 1}]}}
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "profiles": [{"plugins": plugins}]}
+    result = swept(tmp_path, plugins=["own_study:Raising"], config=config, axes=None)
+    assert result.rows[0].error == "pod default/p2: plugin 'Raising' failed: RuntimeError: no luck"
+
+
+RAISING = """
+import numpy as np
+from podium import ScorePlugin
+
+class Raising(ScorePlugin):
+    name = "Raising"
+
+    def score(self, state, pod, nodes):
+        if pod.name == "p2":
+            raise RuntimeError("no luck")
+        return np.zeros(len(nodes.names), dtype=np.int64)
+"""
+
+
 def test_results_do_not_go_into_a_file(tmp_path: Path) -> None:
     (tmp_path / "out").touch()
     with pytest.raises(InputError, match="out: is not a directory"):

@@ -24,6 +24,7 @@ from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.located import is_number
+from podium.plugins import IN_TREE
 from podium.sweep._inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
@@ -126,7 +127,11 @@ class SharedInputs(NamedTuple):
             groups = self.inputs.node_groups.get(point.get("nodeGroups", FIXED))
             with closing(scaled(Timeline(objects, events, **options), groups)) as timeline:
                 return timeline.run(spec.until)
-        return simulate(self._cluster(cluster, trace, seed), messages=False, **options)
+        simulation = simulate(self._cluster(cluster, trace, seed), messages=False, **options)
+        for placement in simulation.pending:
+            if placement.failed_plugin and placement.failed_plugin not in IN_TREE:
+                raise InputError(f"pod {placement.pod.key}: {placement.message}")
+        return simulation
 
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
         if not self.spec.prepare:
