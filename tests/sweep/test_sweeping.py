@@ -15,7 +15,7 @@ from cli.running import node, run, written
 from cli.running import pod as pod_of
 from podium.errors import InputError
 from podium.present.tuning import sweep_document
-from podium.sweep import Row, SweepResult, in_process, load_inputs, read_sweep, sweep
+from podium.sweep import Row, SweepResult, in_process, load_inputs, local_processes, read_sweep, sweep
 from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
 
 
@@ -234,6 +234,15 @@ def test_workers_that_cannot_be_had_are_one_line(
     done = run("sweep", write_sweep(tmp_path), "--out", tmp_path / "o", *arguments)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
+
+
+def test_processes_that_do_not_start_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**options: Any) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", fail)
+    with pytest.raises(InputError, match="^2 processes could not be started: Nanny failed"):
+        local_processes(2).__enter__()
 
 
 def test_the_fields_of_the_document_are_documented(tmp_path: Path) -> None:

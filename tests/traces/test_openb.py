@@ -57,6 +57,7 @@ def test_tasks_that_were_never_scheduled_are_told(tmp_path: Path) -> None:
     [
         pytest.param("sn,cpu_milli\n", PODS, "nodes.csv: has no column 'memory_mib'", id="a column is missing"),
         pytest.param("", PODS, "nodes.csv: has no column 'sn'; its columns are none", id="an empty file"),
+        pytest.param("x" * 90 + ",b", PODS, f"its columns are {'x' * 60}, b", id="no table"),
         pytest.param(NODES.splitlines()[0], PODS, "nodes.csv: has no nodes", id="no nodes"),
         pytest.param(
             NODES.replace("96000", "many"), PODS, "nodes.csv line 2: cpu_milli 'many' is not a number", id="a word"
