@@ -241,7 +241,7 @@ def test_processes_that_do_not_start_are_one_line(tmp_path: Path, monkeypatch: p
         raise RuntimeError("Nanny failed to start.")
 
     monkeypatch.setattr("distributed.LocalCluster", fail)
-    with pytest.raises(InputError, match="^2 processes could not be started: Nanny failed"):
+    with pytest.raises(InputError, match="2 processes could not be started: Nanny failed"):
         local_processes(2).__enter__()
 
 
