@@ -51,7 +51,15 @@ LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"val
         ({"groups": [group(pricePerHour=-1)]}, "groups.0.pricePerHour: is -1; it needs 0 or more"),
         ({"groups": [group(size=3)]}, "groups.0.size: is not a field here; there are minSize, maxSize"),
         ({"groups": [{"name": "a", "maxSize": 1}]}, "groups.0.template: needs status.allocatable"),
-        ({"groups": [group(template={"status": {"allocatable": {"cpu": "x"}}})]}, "groups.0.template: "),
+        (
+            {"groups": [group(template={"status": {"allocatable": {"cpu": "x"}}})]},
+            "groups.0.template: status.allocatable['cpu']: 'x' is not a quantity",
+        ),
+        (
+            {"groups": [group(template={"spec": {"taint": []}})]},
+            "groups.0.template: spec.taint: unknown field; did you mean taints?",
+        ),
+        ({"groups": [group(pricePerHour=1e308)]}, "groups.0.pricePerHour: is 1e+308; 1,000,000,000 is the most"),
         ({"groups": "many"}, "groups: is 'many'; it needs a list"),
         ({"expander": "luck"}, "expander: is 'luck'; use least-waste, price, priority, most-pods, least-nodes, random"),
         ({"strategy": "hope"}, "strategy: is 'hope'; use cluster-autoscaler, karpenter"),
@@ -84,7 +92,7 @@ LOTS = {"driver": "gpu", "devices": [{"name": "d0", "capacity": {"memory": {"val
             {"groups": [group(resourceSlices="gpus")]},
             "groups.0.resourceSlices: needs a list of specs of ResourceSlices",
         ),
-        ({"groups": [group(resourceSlices=[LOTS])]}, "groups.0.resourceSlices: 'lots' is not a quantity"),
+        ({"groups": [group(resourceSlices=[LOTS])]}, "value: 'lots' is not a quantity"),
         ({"groups": [group(bootTime=1e300)]}, "it needs a duration such as 10m or 90s, up to ten years"),
         ({"scaleDownUnneededTime": "-5m"}, "scaleDownUnneededTime: is '-5m'; it needs a duration"),
         ({"scaleDownUtilizationThreshold": "half"}, "scaleDownUtilizationThreshold: is 'half'; it needs a number"),
@@ -110,6 +118,18 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path, fields: dict[str, Any], 
     assert str(caught.value).startswith(f"{file} line ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_directory_is_no_file_of_groups(tmp_path: Path) -> None:
+    written(tmp_path)
+    with pytest.raises(InputError, match="is a directory"):
+        read_node_groups(str(tmp_path))
+
+
+@pytest.mark.parametrize(("strategy", "shrinks"), [("cluster-autoscaler", True), ("karpenter", False)])
+def test_never_to_consolidate_is_for_karpenter_alone(tmp_path: Path, strategy: str, shrinks: bool) -> None:
+    file = written(tmp_path, strategy=strategy, consolidateAfter="Never")
+    assert read_node_groups(file).settings.scale_down_enabled == shrinks
 
 
 @pytest.mark.parametrize(

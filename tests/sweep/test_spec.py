@@ -40,6 +40,14 @@ def test_a_space_with_few_points_has_no_more(tmp_path: Path) -> None:
     assert sorted(point["weight.NodeResourcesFit"] for point in spec.space.drawn(50, 0)) == ["1", "2"]
 
 
+def test_all_points_of_a_small_space_are_drawn_without_going_on(tmp_path: Path) -> None:
+    search = {"method": "random", "trials": 1_000_000}
+    axes = {WEIGHT: {"from": 1, "to": 3, "log": True}}
+    spec = read_sweep(write_sweep(tmp_path, axes=axes, search=search))
+    # A hundred million draws would take minutes.
+    assert sorted(point[WEIGHT] for point in spec.space.drawn(1_000_000, 0)) == ["1", "2", "3"]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -64,7 +72,12 @@ def test_a_space_with_few_points_has_no_more(tmp_path: Path) -> None:
         pytest.param(
             {"axes": {"args.X.y": {"from": 0, "to": 1, "log": True}}}, "from: is 0; on a logarithmic", id="logarithm"
         ),
-        pytest.param({"axes": {WEIGHT: {"from": 1, "to": 2, "step": 1e-300}}}, "runs; 1,000,000 are", id="tiny steps"),
+        pytest.param({"axes": {WEIGHT: {"from": 1, "to": 2, "step": 1e-300}}}, "far too many runs; 1", id="tiny steps"),
+        pytest.param(
+            {"axes": {"seed": {"from": 0, "to": 1e308, "step": 1e-300}}}, "to: is 1e+308; that is too far", id="range"
+        ),
+        pytest.param({"search": {"method": "random", "trials": 1e300}}, "search.trials: is 1e+300; 1,0", id="trials"),
+        pytest.param({"minimize": "joy"}, "line 2: minimize: no run has a measure 'joy'; they have", id="no measure"),
         pytest.param({"axes": {"seed": {"from": 0, "to": 10**7}}}, "come to 10,000,001 runs", id="too many"),
         pytest.param(
             {"axes": {"cluster": ["cluster.json"]}}, "line 1: cluster: is an axis as well", id="fixed, varied"

@@ -15,7 +15,7 @@ from cli.running import node, run, written
 from cli.running import pod as pod_of
 from podium.errors import InputError
 from podium.present.tuning import sweep_document
-from podium.sweep import Row, SweepResult, in_process, load_inputs, read_sweep, sweep
+from podium.sweep import Row, SweepResult, in_process, load_inputs, local_processes, read_sweep, sweep
 from sweep.sweep_files import STRATEGY, WEIGHT, write_module, write_sweep
 
 
@@ -96,9 +96,55 @@ def test_measures_of_the_users_own_are_columns(tmp_path: Path) -> None:
     assert result.rows[0].numbers == {"placed": 4, "pending": 0, "one": 1, "names": 4, "two": 2.5}
 
 
-def test_a_goal_that_no_run_measures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pods"):
-        swept(tmp_path, minimize="joy")
+def test_a_goal_that_no_run_measures_is_refused_and_may_be_corrected(tmp_path: Path) -> None:
+    write_module(tmp_path, "def glee(result): return 3\n")
+    with pytest.raises(InputError, match="minimize: no run has a measure 'joy'; they have placed, pending, glee"):
+        swept(tmp_path, measures="own_study:glee", minimize="joy", axes=None)
+    assert swept(tmp_path, measures="own_study:glee", minimize="glee", axes=None).best is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("float('inf')", "measure own_study:joy gave inf for joy; it must give a number"),
+        ("10**400", "; it must give a number"),
+        ("'much'", "gave 'much' for joy; it must give a number"),
+        ("{'seed': 1}", "a measure is named 'seed', as another column is; give it another name"),
+    ],
+)
+def test_a_measure_that_cannot_be_used_is_a_run_that_failed(tmp_path: Path, answer: str, message: str) -> None:
+    write_module(tmp_path, f"def joy(result): return {answer}\n")
+    result = swept(tmp_path, measures="own_study:joy", minimize="placed", axes={"seed": [1]})
+    assert message in result.rows[0].error
+    assert len(result.rows[0].error) < 100
+
+
+def test_a_plugin_of_the_users_own_that_raises_is_a_run_that_failed(tmp_path: Path) -> None:
+    write_module(tmp_path, RAISING)
+    plugins = {"multiPoint": {"enabled": [{"name": "Raising", "weight": 1}]}}
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "profiles": [{"plugins": plugins}]}
+    result = swept(tmp_path, plugins=["own_study:Raising"], config=config, axes=None)
+    assert result.rows[0].error == "pod default/p2: plugin 'Raising' failed: RuntimeError: no luck"
+
+
+RAISING = """
+import numpy as np
+from podium import ScorePlugin
+
+class Raising(ScorePlugin):
+    name = "Raising"
+
+    def score(self, state, pod, nodes):
+        if pod.name == "p2":
+            raise RuntimeError("no luck")
+        return np.zeros(len(nodes.names), dtype=np.int64)
+"""
+
+
+def test_results_do_not_go_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(InputError, match="out: is not a directory"):
+        swept(tmp_path)
 
 
 def test_optuna_finds_the_best_and_the_same_again(tmp_path: Path) -> None:
@@ -188,6 +234,15 @@ def test_workers_that_cannot_be_had_are_one_line(
     done = run("sweep", write_sweep(tmp_path), "--out", tmp_path / "o", *arguments)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
+
+
+def test_processes_that_do_not_start_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**options: Any) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", fail)
+    with pytest.raises(InputError, match="2 processes could not be started: Nanny failed"):
+        local_processes(2).__enter__()
 
 
 def test_the_fields_of_the_document_are_documented(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import yaml
 from cli.running import node, pod
 from podium import Timeline, load
 from podium.errors import InputError
+from podium.manifests import expand_workloads
+from podium.model import Pod
 from podium.timeline import TimelineResult
 from podium.traces import Trace, read_trace, write_trace
 
@@ -43,7 +45,7 @@ def test_alibaba_tasks_are_pods_for_each_instance(tmp_path: Path) -> None:
         "default/j-1-m1-1": (100, 160),
         "default/j-1-r2-1-0": (160, 170),
     }
-    assert "left out: 1 tasks without plan_cpu or start_time" in trace.assumed
+    assert "left out: 1 task without plan_cpu or start_time" in trace.assumed
     assert [(item["metadata"]["name"], item["status"]["allocatable"]["memory"]) for item in trace.beginning] == [
         ("m-1", "102400Mi"),
         ("m-2", "51200Mi"),
@@ -82,7 +84,7 @@ def test_google_instances_run_from_schedule_to_end(tmp_path: Path) -> None:
         "default/c-9-0": (700, 760),
         "default/c-9-1": (800, 900),
     }
-    assert trace.assumed[-1] == "1 instances have no end: they run on"
+    assert trace.assumed[-1] == "1 instance without an end: taken to run on"
 
 
 def test_google_instances_that_end_after_the_trace_run_on(tmp_path: Path) -> None:
@@ -133,6 +135,37 @@ def test_simkube_objects_are_applied_and_their_pods_live_as_long_as_they_did(tmp
         (10, 30, 15),
         (10, 30, 15),
     ]
+
+
+def test_all_that_makes_pods_in_a_simkube_trace_is_pending_once(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = [
+        {"ts": 100, "applied_objs": [node("n1")]},
+        {"ts": 110, "applied_objs": [deployment(2)]},
+        {"ts": 115, "deleted_objs": [deployment(2)]},
+        {"ts": 120, "applied_objs": [deployment(2)]},
+    ]
+    path = tmp_path / "trace"
+    path.write_bytes(msgspec.msgpack.encode({"version": 3, "events": events, "index": {}}))
+    write_trace(read_trace("simkube", [str(path)]), str(tmp_path))
+    assert [each["kind"] for each in msgspec.json.decode((tmp_path / "pods.json").read_bytes())["items"]] == [
+        "Deployment"
+    ]
+    assert len(expand_workloads(read_trace("simkube", [str(path)]).objects()).of(Pod)) == 2
+
+
+def test_a_recorded_pod_that_comes_back_is_pending_once_and_workloads_are_not(tmp_path: Path) -> None:
+    documents = [
+        node("n1"),
+        patch(5, "create", "web-0", pod("web-0")),
+        patch(9, "delete", "web-0"),
+        patch(10, "create", "web-0", pod("web-0")),
+        {**patch(11, "create", "web", deployment(1)), "resource": {"version": "v1", "resource": "deployments"}},
+    ]
+    path = tmp_path / "record.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    trace = read_trace("kwok-record", [str(path)])
+    assert len([*trace.events]) == 4
+    assert [item.metadata.name for item in trace.objects()] == ["n1", "web-0"]
 
 
 def patch(time: int, method: str, name: str, template: dict[str, Any] | None = None) -> dict[str, Any]:

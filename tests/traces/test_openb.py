@@ -40,9 +40,16 @@ def test_tables_without_times_say_so(tmp_path: Path) -> None:
     trace = read_trace("openb", write_tables(tmp_path, pods="name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n"))
     assert [(each.time, each.lifetime) for each in trace.events] == [(0, None)]
     assert trace.assumed[-2:] == [
-        "1 tasks have no creation_time: they come at second 0",
-        "1 tasks have no deletion_time: they run on",
+        "1 task without creation_time: taken to come at second 0",
+        "1 task without deletion_time: taken to run on",
     ]
+
+
+def test_tasks_that_were_never_scheduled_are_told(tmp_path: Path) -> None:
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
+    trace = read_trace("openb", write_tables(tmp_path, pods=f"{header}a,1,1,0,0,10,70,\nb,1,1,0,0,10,70,20\n"))
+    assert [each.lifetime for each in trace.events] == [60, 50]
+    assert trace.assumed[-1] == "1 task without scheduled_time: taken to run from creation_time on"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +57,7 @@ def test_tables_without_times_say_so(tmp_path: Path) -> None:
     [
         pytest.param("sn,cpu_milli\n", PODS, "nodes.csv: has no column 'memory_mib'", id="a column is missing"),
         pytest.param("", PODS, "nodes.csv: has no column 'sn'; its columns are none", id="an empty file"),
+        pytest.param("x" * 90 + ",b", PODS, f"its columns are {'x' * 60}, b", id="no table"),
         pytest.param(NODES.splitlines()[0], PODS, "nodes.csv: has no nodes", id="no nodes"),
         pytest.param(
             NODES.replace("96000", "many"), PODS, "nodes.csv line 2: cpu_milli 'many' is not a number", id="a word"

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from podium.config.fields import SECOND, parse_duration
 from podium.errors import InputError
 from podium.manifests import load
+from podium.manifests.decode import unknown_fields
 from podium.manifests.located import LocatedDocument, Section
-from podium.model import Node, ResourceSlice
+from podium.model import Node, Object, ResourceSlice
 from podium.model.devices import ResourcePool
 from podium.model.meta import dns_subdomain_errors, label_value_errors, qualified_name_errors
 from podium.model.objects import HOSTNAME, NODE_GROUP, PRICE_PER_HOUR
@@ -32,6 +33,7 @@ NEVER = "Never"
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 SHORTEST_SCAN = 0.1
 """Seconds."""
+HIGHEST_PRICE = 1_000_000_000
 MOST_NODES = 100_000
 """Of one group at the beginning."""
 
@@ -160,13 +162,14 @@ def _settings(top: Section) -> AutoscalingSettings:
     if interval < SHORTEST_SCAN:
         top.refuse("scanInterval", f"is {interval:g} s; it needs {SHORTEST_SCAN:g} or more")
     is_never = top.raw("consolidateAfter") == NEVER
+    consolidates = strategy == KARPENTER
     return AutoscalingSettings(
         strategy=strategy,
-        expanders=_expanders(top, "price" if strategy == KARPENTER else "least-waste"),
+        expanders=_expanders(top, "price" if consolidates else "least-waste"),
         seed=top.whole("seed", 0),
         scan_interval=interval,
         new_pod_scale_up_delay=_duration(top, "newPodScaleUpDelay", 0.0),
-        scale_down_enabled=top.truth("scaleDownEnabled", default=True) and not is_never,
+        scale_down_enabled=top.truth("scaleDownEnabled", default=True) and not (consolidates and is_never),
         scale_down_delay_after_add=_duration(top, "scaleDownDelayAfterAdd", 600.0),
         scale_down_delay_after_delete=_duration(top, "scaleDownDelayAfterDelete", interval),
         scale_down_unneeded_time=_duration(top, "scaleDownUnneededTime", 600.0),
@@ -221,12 +224,19 @@ def _group(given: Section) -> NodeGroup:
         min_size=least,
         max_size=most,
         boot_time=_duration(given, "bootTime", 60.0),
-        price_per_hour=given.number("pricePerHour", 0.0, least=0),
+        price_per_hour=_price(given),
         priority=given.whole("priority", 0),
         slices=_slices(given),
     )
     given.done()
     return group
+
+
+def _price(given: Section) -> float:
+    price = given.number("pricePerHour", 0.0, least=0)
+    if price > HIGHEST_PRICE:
+        given.refuse("pricePerHour", f"is {price:g}; {HIGHEST_PRICE:,} is the most")
+    return price
 
 
 def _name(given: Section) -> str:
@@ -245,10 +255,10 @@ def _template(given: Section) -> Node:
     metadata = {**section.inner("metadata").fields, "name": given.text("name")}
     parts = {name: section.raw(name) for name in ("spec", "status") if name in section}
     section.done()
-    try:
-        (node,) = load([{"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}])
-    except InputError as error:
-        given.refuse("template", error.message)
+    manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}
+    for problem in unknown_fields("Node", manifest):
+        given.refuse("template", problem)
+    node = _loaded(given, "template", manifest)
     if not isinstance(node, Node) or not node.status.allocatable:
         given.refuse("template", "needs status.allocatable: what a node of the group offers")
     if not node.allocatable.get("pods"):
@@ -282,13 +292,19 @@ def _slices(given: Section) -> tuple[ResourceSlice, ...]:
             "metadata": {"name": f"{given.text('name')}-{number}"},
             "spec": {**spec, "nodeName": "node", "pool": pool},
         }
-        try:
-            (found,) = load([document])
-        except InputError as error:
-            given.refuse("resourceSlices", error.message)
+        found = _loaded(given, "resourceSlices", document)
         assert isinstance(found, ResourceSlice)
         slices.append(found)
     return tuple(slices)
+
+
+def _loaded(given: Section, field: str, manifest: dict[str, Any]) -> Object:
+    """The object of a manifest that a field has; what is wrong with it is told without its made-up name."""
+    try:
+        (found,) = load([manifest])
+    except InputError as error:
+        given.refuse(field, str(error).removeprefix(f"input: {manifest['kind']} {manifest['metadata']['name']}: "))
+    return found
 
 
 def _duration(given: Section, field: str, default: float) -> float:

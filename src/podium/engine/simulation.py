@@ -100,6 +100,8 @@ class Placement(NamedTuple):
     pod: Pod
     node: str | None
     message: str = ""
+    failed_plugin: str = ""
+    """The plugin that failed on the pod, which is why it went nowhere."""
 
     @property
     def workload(self) -> str:
@@ -210,7 +212,9 @@ def _decide(pod: Pod, scheduler: Scheduler, *, messages: bool) -> Placement:
     """Place the pod if it fits somewhere; with `messages`, say why if it does not."""
     try:
         node = scheduler.schedule(pod)
-    except (InputError, PluginError, ExtenderError) as error:
+    except PluginError as error:
+        return Placement(pod, None, str(error), error.plugin)
+    except (InputError, ExtenderError) as error:
         return Placement(pod, None, str(error))
     return Placement(pod, node, scheduler.message(pod) if node is None and messages else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -19,6 +20,8 @@ class LocatedDocument:
     """One document of a file, and the line of every value in it."""
 
     def __init__(self, file: str) -> None:
+        if os.path.isdir(file):
+            raise InputError("is a directory", file)
         documents = list(load_documents(file))
         if len(documents) != 1:
             raise InputError(f"has {len(documents)} documents; it needs one", file)

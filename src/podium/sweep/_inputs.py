@@ -7,8 +7,8 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from importlib.abc import ExecutionLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, spec_from_loader
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from podium import __version__
+from podium.answers.compare import ALWAYS, WITH_GROUPS
+from podium.answers.measures import Measures
 from podium.answers.trials import function_named
 from podium.autoscaling import NodeGroups, read_node_groups
 from podium.cluster import Cluster
@@ -294,9 +296,10 @@ def registry_of(spec: SweepSpec) -> Registry:
 
 def _check(spec: SweepSpec, inputs: Inputs) -> None:
     """Refuse functions, plugins and configurations that cannot be used, before anything runs."""
+    _check_goal(spec)
     import_from(spec.folder.resolve(), inputs.sources)
-    fields = [("prepare", spec.prepare)] if spec.prepare else []
-    for field_name, name in (*fields, *(("measures", each) for each in spec.measures)):
+    prepare = [("prepare", spec.prepare)] if spec.prepare else []
+    for field_name, name in (*prepare, *(("measures", each) for each in spec.measures)):
         try:
             function_named(name)
         except InputError as error:
@@ -317,6 +320,23 @@ def _check(spec: SweepSpec, inputs: Inputs) -> None:
             release_of(release).set_up(document, registry=registry)
         except (ConfigError, InputError) as error:
             raise spec.document.error(where, str(error)) from None
+
+
+def _check_goal(spec: SweepSpec) -> None:
+    """Refuse a measure that no run has; what functions of the user's own measure is known after the first run."""
+    if spec.measures:
+        return
+    has_groups = "nodeGroups" in spec.fixed or "nodeGroups" in spec.space.names
+    of_timeline = (*ALWAYS, *(WITH_GROUPS if has_groups else ()))
+    check_goal(spec, of_timeline if spec.is_timeline else ("placed", *(each.name for each in fields(Measures))))
+
+
+def check_goal(spec: SweepSpec, measures: Iterable[str]) -> None:
+    """Refuse a goal that is none of these measures."""
+    known, goal = [*measures], spec.goal.measure
+    if goal not in known:
+        field_name = "maximize" if spec.goal.is_highest else "minimize"
+        spec.document.refuse((field_name,), f"no run has a measure {goal!r}; they have {', '.join(known)}")
 
 
 def _one_at_a_time(spec: SweepSpec) -> Iterator[tuple[tuple[str | int, ...], Point]]:

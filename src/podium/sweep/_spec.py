@@ -53,6 +53,11 @@ class Axis:
         """The labels that have to be fine for all others to be."""
         return list(self.values)
 
+    @property
+    def drawable(self) -> float:
+        """How many different labels may be drawn."""
+        return len(self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class RangeAxis:
@@ -104,6 +109,13 @@ class RangeAxis:
         """The labels that have to be fine for all others to be."""
         return [self.label(self.low), self.label(self.high)]
 
+    @property
+    def drawable(self) -> float:
+        """How many different labels may be drawn."""
+        if self.step is not None and not self.log:
+            return self.size
+        return int(self.high) - int(self.low) + 1 if self.whole else math.inf
+
 
 AnyAxis = Axis | RangeAxis
 
@@ -136,6 +148,7 @@ class Space:
     def drawn(self, number: int, seed: int) -> Iterator[Point]:
         """So many different combinations drawn at random, each with all seeds; fewer if there are no more."""
         rng, seen = random.Random(seed), set()
+        number = int(min(number, math.prod(axis.drawable for axis in self.searched)))
         for _ in range(100 * number):
             labels = tuple(axis.drawn(rng) for axis in self.searched)
             if labels not in seen:
@@ -307,6 +320,8 @@ def _range(given: Section, name: str) -> RangeAxis:
         given.refuse("to", f"is {high:g}, less than `from`")
     if step is not None and step <= 0:
         given.refuse("step", f"is {step:g}; it needs more than 0")
+    if not math.isfinite((high - low) / (step or 1)):
+        given.refuse("to", f"is {high:g}; that is too far from `from`")
     log = given.truth("log", default=False)
     if log and low <= 0:
         given.refuse("from", f"is {low:g}; on a logarithmic scale it needs more than 0")
@@ -323,6 +338,8 @@ def _search(top: Section, space: Space) -> PointSearch:
         inner = top.inner("search")
         method = inner.one_of("method", METHODS)
         trials, seed = inner.whole("trials", 100, least=1), inner.whole("seed", 0)
+        if trials > MOST_RUNS:
+            inner.refuse("trials", f"is {trials:g}; {MOST_RUNS:,} are the most")
         inner.done()
     axes = space.axes if method == "grid" else [axis for axis in space.axes if axis.name == SEED]
     for axis in axes:
@@ -330,7 +347,8 @@ def _search(top: Section, space: Space) -> PointSearch:
             top.document.refuse(("axes", axis.name), "needs a `step` for a grid, or `search: random`")
     runs = grid_size(axes) * (1 if method == "grid" else trials)
     if runs > MOST_RUNS:
-        top.refuse("axes", f"come to {runs:,} runs; {MOST_RUNS:,} are the most")
+        amount = f"{runs:,}" if runs < 10**15 else "far too many"
+        top.refuse("axes", f"come to {amount} runs; {MOST_RUNS:,} are the most")
     if method == "grid":
         return PointSearch("grid", trials, seed)
     return PointSearch("random" if method == "random" else "optuna", trials, seed)

@@ -16,7 +16,7 @@ import msgspec
 
 from podium.answers.search_space import load_optuna
 from podium.errors import InputError, os_problem
-from podium.sweep._inputs import Inputs
+from podium.sweep._inputs import Inputs, check_goal
 from podium.sweep._spec import SEED, Goal, Point, SweepSpec, grid_size
 from podium.sweep.running import Numbers, RunOutcome, SharedInputs, Workers
 
@@ -34,23 +34,26 @@ class Journal:
         """InputError if the folder has the runs of a sweep with other inputs."""
         self._path = folder / NAME
         self._done: dict[tuple[str, ...], RunOutcome] = {}
+        if folder.exists() and not folder.is_dir():
+            raise InputError("is not a directory", str(folder))
         try:
             folder.mkdir(parents=True, exist_ok=True)
             kept = self._read(digest) if self._path.exists() else b""
-            if kept is not None:
-                # What an interruption left of a line is no line.
-                self._path.write_bytes(kept or msgspec.json.encode({"digest": digest}) + b"\n")
+            # What an interruption left of a line is no line.
+            self._path.write_bytes(kept or msgspec.json.encode({"digest": digest}) + b"\n")
             self._file = open(self._path, "ab")  # noqa: SIM115 - closed by `close`
         except OSError as error:
             raise InputError(os_problem(error), str(self._path)) from None
 
     def _read(self, digest: str) -> bytes:
-        """The whole lines of the file."""
+        """The whole lines of the file; none where it has no runs."""
         lines = self._path.read_bytes().split(b"\n")[:-1]
         if not lines:
             return b""
         try:
             first, *records = [msgspec.json.decode(line) for line in lines]
+            if first["digest"] != digest and not records:
+                return b""
             if first["digest"] != digest:
                 raise InputError(
                     "has runs of a sweep with other inputs; choose another --out, or delete it", str(self._path)
@@ -280,18 +283,12 @@ class _Sweeping:
         for number, found in done:
             place = missing[number]
             outcome = found if isinstance(found, RunOutcome) else RunOutcome({}, _lost(found))
-            self._check_goal(outcome)
+            if not outcome.error:
+                check_goal(self._job.spec, outcome.numbers)
             self._journal.add(points[place], outcome)
             outcomes[place] = outcome
             self._on_done(_row(first + place, points[place], outcome))
         return [_row(first + place, points[place], found) for place, found in enumerate(outcomes) if found is not None]
-
-    def _check_goal(self, outcome: RunOutcome) -> None:
-        goal = self._job.spec.goal.measure
-        if not outcome.error and goal not in outcome.numbers:
-            field = "maximize" if self._job.spec.goal.is_highest else "minimize"
-            known = ", ".join(outcome.numbers)
-            raise self._job.spec.document.error((field,), f"no run has a measure {goal!r}; they have {known}")
 
     def searched(self, spec: SweepSpec) -> Iterator[Row]:
         """The rows of the points that Optuna suggests, in batches."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import pickle
+import reprlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -22,11 +24,14 @@ from podium.engine.release import CURRENT
 from podium.errors import InputError, PodiumError
 from podium.manifests import Objects, expand_workloads
 from podium.manifests.located import is_number
+from podium.plugins import IN_TREE
 from podium.sweep._inputs import FIXED, Inputs, document_of, registry_of, setting
 from podium.sweep._spec import SEED, Point, SweepSpec
 from podium.timeline import Timeline, TimelineResult
 
 Numbers = dict[str, float]
+OWN_COLUMNS = ("run", "error")
+"""Of the rows, besides axes and measures."""
 
 
 def measured(result: Simulation | TimelineResult, functions: Sequence[str]) -> Numbers:
@@ -57,9 +62,18 @@ def _asked(name: str, result: Simulation | TimelineResult) -> Numbers:
         raise InputError(f"measure {name} failed: {type(error).__name__}: {error}") from error
     numbers = answer if isinstance(answer, Mapping) else {name.partition(":")[2]: answer}
     for column, value in numbers.items():
-        if not is_number(_plain(value)):
-            raise InputError(f"measure {name} gave {value!r} for {column}; it must give a number")
+        if not _is_finite(_plain(value)):
+            raise InputError(f"measure {name} gave {_shown(value)} for {column}; it must give a number")
     return {str(column): _plain(value) for column, value in numbers.items()}
+
+
+def _is_finite(value: object) -> bool:
+    return is_number(value) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
+
+
+def _shown(value: object) -> str:
+    """A value in a message, which need not be short."""
+    return reprlib.repr(value)
 
 
 def _plain(value: Any) -> Any:
@@ -87,7 +101,11 @@ class SharedInputs(NamedTuple):
     def run(self, point: Point) -> RunOutcome:
         """Do one run; a failure is an outcome too, so that it does not stop the others."""
         try:
-            return RunOutcome(measured(self._result(point), self.spec.measures))
+            numbers = measured(self._result(point), self.spec.measures)
+            for name in (*OWN_COLUMNS, *point):
+                if name in numbers:
+                    raise InputError(f"a measure is named {name!r}, as another column is; give it another name")
+            return RunOutcome(numbers)
         except PodiumError as error:
             return RunOutcome({}, str(error))
         except Exception as error:  # a plugin of the user's may fail in any way
@@ -109,7 +127,11 @@ class SharedInputs(NamedTuple):
             groups = self.inputs.node_groups.get(point.get("nodeGroups", FIXED))
             with closing(scaled(Timeline(objects, events, **options), groups)) as timeline:
                 return timeline.run(spec.until)
-        return simulate(self._cluster(cluster, trace, seed), messages=False, **options)
+        simulation = simulate(self._cluster(cluster, trace, seed), messages=False, **options)
+        for placement in simulation.pending:
+            if placement.failed_plugin and placement.failed_plugin not in IN_TREE:
+                raise InputError(f"pod {placement.pod.key}: {placement.message}")
+        return simulation
 
     def _cluster(self, cluster: str, trace: str, seed: int) -> Cluster:
         if not self.spec.prepare:
@@ -201,15 +223,18 @@ def in_process() -> AbstractContextManager[Workers]:
 def local_processes(number: int) -> Iterator[Workers]:
     """So many processes of this machine."""
     distributed = _distributed()
-    with interrupts_held_back():
-        cluster = distributed.LocalCluster(
-            n_workers=number,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
-            silence_logs=logging.CRITICAL + 1,  # what it was doing when an interrupt came is no news
-        )
+    try:
+        with interrupts_held_back():
+            cluster = distributed.LocalCluster(
+                n_workers=number,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                host="127.0.0.1",
+                silence_logs=logging.CRITICAL + 1,  # what it was doing when an interrupt came is no news
+            )
+    except RuntimeError as error:
+        raise InputError(f"{number} processes could not be started: {error} Start again, or use --jobs 1") from None
     with cluster, distributed.Client(cluster) as client:
         yield DaskWorkers(client)
 

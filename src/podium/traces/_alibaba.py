@@ -29,6 +29,7 @@ from podium.traces.trace import (
     rows,
     valid_name,
 )
+from podium.wording import counted
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 """The resource: thousandths of GPUs; a node has 1000 for each of its GPUs."""
@@ -69,7 +70,7 @@ def _openb_node(row: TableRow, lines: dict[str, str]) -> Manifest:
 
 
 def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEvent]:
-    untimed = unended = 0
+    untimed = unscheduled = unended = 0
     lines: dict[str, str] = {}
     for row in rows(file, OPENB_POD_COLUMNS, advance):
         time, lifetime = row.number("creation_time", 0), None
@@ -77,14 +78,17 @@ def _openb_tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[Tr
         if "deletion_time" in row:
             # Its lifetime counts from when it is scheduled, which may be another time in a simulation.
             since = row.number("scheduled_time", time)
+            unscheduled += "scheduled_time" not in row
             lifetime = max(row.number("deletion_time") - since, 0)
         else:
             unended += 1
         yield TraceEvent(time, _openb_pod(row, lines), lifetime)
     if untimed:
-        assumed.append(f"{untimed} tasks have no creation_time: they come at second 0")
+        assumed.append(f"{counted(untimed, 'task')} without creation_time: taken to come at second 0")
+    if unscheduled:
+        assumed.append(f"{counted(unscheduled, 'task')} without scheduled_time: taken to run from creation_time on")
     if unended:
-        assumed.append(f"{unended} tasks have no deletion_time: they run on")
+        assumed.append(f"{counted(unended, 'task')} without deletion_time: taken to run on")
 
 
 def _model(text: str, field: str, row: TableRow) -> str:
@@ -181,6 +185,6 @@ def _tasks(file: str, advance: Advance, assumed: list[str]) -> Iterator[TraceEve
             name = valid_name(f"{row.name('job_name')}-{row.name('task_name')}-{number}")
             yield TraceEvent(start, pod(name, requests, labels=labels, spec={}), None if end < start else end - start)
     if unplanned:
-        assumed.append(f"left out: {unplanned} tasks without plan_cpu or start_time")
+        assumed.append(f"left out: {counted(unplanned, 'task')} without plan_cpu or start_time")
     if unended:
-        assumed.append(f"{unended} tasks have no end_time: they run on")
+        assumed.append(f"{counted(unended, 'task')} without end_time after start_time: taken to run on")

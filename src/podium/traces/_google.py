@@ -15,6 +15,7 @@ import msgspec
 
 from podium.errors import InputError
 from podium.traces.trace import LONGEST_SHOWN, STEP, Advance, Manifest, Trace, TraceEvent, node, opened, pod
+from podium.wording import counted
 
 CPUS, MEMORY_MIB = 64_000, 262_144
 """What is taken for one normalised unit: milli-cpu and MiB of the largest machine."""
@@ -121,9 +122,9 @@ def _all_events(machines: list[TraceEvent], file: str, advance: Advance, assumed
     for submitted, manifest, _ in waiting.values():
         yield TraceEvent(submitted, manifest)
     if waiting:
-        assumed.append(f"{len(waiting)} instances have no end: they run on")
+        assumed.append(f"{counted(len(waiting), 'instance')} without an end: taken to run on")
     if vague:
-        assumed.append(f"left out: {vague} instances that do not say what they request")
+        assumed.append(f"left out: {counted(vague, 'instance')} without resource_request")
 
 
 def _pod(key: tuple[int, int], time: int, line: Mapping[str, Any], where: str) -> Manifest:

@@ -84,6 +84,7 @@ def _decoded(file: str, advance: Advance) -> Mapping[str, Any]:
 
 def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float], file: str) -> Iterator[TraceEvent]:
     seen: set[Key] = set()
+    ever: set[Key] = set()
     for number, event in enumerate(events, 1):
         where = f"{file} event {number}"
         if not isinstance(event, Mapping) or not is_number(event.get("ts")):
@@ -95,9 +96,13 @@ def _simkube_events(events: list[Any], lifetimes: Mapping[tuple[str, str], float
             key = _key(item, where)
             lifetime = lifetimes.get((key.kind, f"{key.namespace}/{key.name}" if key.namespace else key.name))
             yield TraceEvent(
-                time, _with_lifetime(_read(item, where), lifetime), event="update" if key in seen else "add"
+                time,
+                _with_lifetime(_read(item, where), lifetime),
+                event="update" if key in seen else "add",
+                is_first=key not in ever,
             )
             seen.add(key)
+            ever.add(key)
         for item in _listed(event, "deleted_objs", where):
             seen.discard(_key(item, where))
             yield TraceEvent(time, item, event="delete")
@@ -206,6 +211,7 @@ def read_kwok_record(files: Sequence[str], advance: Advance) -> Trace:
 
 
 def _kwok_events(actions: Sequence[tuple[str, Mapping[str, Any]]], there: dict[Key, Manifest]) -> Iterator[TraceEvent]:
+    ever = set(there)
     for where, action in actions:
         time, key = _time(action, where), _target(action, where)
         known = there.get(key)
@@ -214,7 +220,9 @@ def _kwok_events(actions: Sequence[tuple[str, Mapping[str, Any]]], there: dict[K
                 template = _template(action, where)
                 _key(template, where)
                 there[key] = _read(_unbound(template), where)
-                yield TraceEvent(time, there[key], event="update" if known is not None else "add")
+                event = "update" if known is not None else "add"
+                yield TraceEvent(time, there[key], event=event, is_first=key not in ever)
+                ever.add(key)
             case "patch" if known is not None:
                 there[key] = _read(_merged(known, _unbound(_template(action, where))), where)
                 yield TraceEvent(time, there[key], event="update")

@@ -22,6 +22,7 @@ from podium.errors import InputError, os_problem
 from podium.manifests import Objects, load
 from podium.model.meta import dns_subdomain_errors
 from podium.model.objects import HOSTNAME
+from podium.timeline.controllers import WORKLOADS
 
 Manifest = Mapping[str, Any]
 """An object as it stands in a manifest."""
@@ -35,10 +36,8 @@ class TraceEvent(NamedTuple):
     lifetime: float | None = None
     event: str = "add"
     """`add`, `update` or `delete`."""
-
-    @property
-    def is_new_pod(self) -> bool:
-        return self.event == "add" and self.object.get("kind") == "Pod"
+    is_first: bool = True
+    """Whether there was no object of that name before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,16 @@ class Trace:
 
     def objects(self) -> Objects:
         """What is there from the beginning, and the pods that come, as if all of them were pending, in their order."""
-        return load([*self.beginning, *(event.object for event in self.events if event.is_new_pod)])
+        return load([*self.beginning, *(event.object for event in self.events if self.is_pending(event))])
+
+    def is_pending(self, event: TraceEvent) -> bool:
+        """Whether an event brings a pod, a workload that makes pods, or something else that pods need."""
+        kind = event.object.get("kind")
+        is_made = self.is_record and kind in MAKES_PODS
+        return event.event == "add" and event.is_first and kind != "Node" and not is_made
+
+
+MAKES_PODS = frozenset(kind.__name__ for kind in WORKLOADS)
 
 
 def event_line(event: TraceEvent, *, is_record: bool = False) -> dict[str, Any]:
@@ -106,6 +114,8 @@ STEP = 1000
 """After how many rows progress is told."""
 MOST = 10**15
 """The largest number a field may have: more than any machine of the world offers."""
+MOST_COLUMNS = 20
+"""How many names of columns are shown."""
 LONGEST_SHOWN = 60
 """How many characters of a field that is wrong are shown."""
 
@@ -221,7 +231,8 @@ def _rows(
         columns = list(header) if header is not None else next(table, [])
         missing = [column for column in needed if column not in columns]
         if missing:
-            raise InputError(f"has no column {missing[0]!r}; its columns are {', '.join(columns) or 'none'}", path)
+            shown = ", ".join(name[:LONGEST_SHOWN] for name in columns[:MOST_COLUMNS]) or "none"
+            raise InputError(f"has no column {missing[0]!r}; its columns are {shown}", path)
         for number, values in enumerate(table, 1):
             if not values:
                 continue
@@ -251,7 +262,7 @@ class Written(NamedTuple):
 
 
 def write_trace(trace: Trace, directory: str) -> Written:
-    """Write what is there at the beginning, the new pods as if all were pending, and all events, each into a file.
+    """Write what is there at the beginning, what comes as if all pods were pending, and all events, each into a file.
 
     Events are written one at a time: a trace need not fit into memory. If something is wrong with the trace, no file
     is written at all.
@@ -271,15 +282,16 @@ def write_trace(trace: Trace, directory: str) -> Written:
 def _write(trace: Trace, folder: Path) -> Written:
     beginning = list(trace.beginning)
     (folder / CLUSTER).write_bytes(_encode({"apiVersion": "v1", "kind": "List", "items": beginning}))
-    happened = new = 0
+    happened = written = new = 0
     with open(folder / PODS, "wb") as pods, open(folder / EVENTS, "wb") as events:
         pods.write(b'{"apiVersion":"v1","kind":"List","items":[')
         for event in trace.events:
             happened += 1
             events.write(_encode(event_line(event, is_record=trace.is_record)) + b"\n")
-            if event.is_new_pod:
-                pods.write((b",\n" if new else b"\n") + _encode(event.object))
-                new += 1
+            if trace.is_pending(event):
+                pods.write((b",\n" if written else b"\n") + _encode(event.object))
+                written += 1
+                new += event.object["kind"] == "Pod"
         pods.write(b"\n]}\n")
     nodes = sum(1 for item in beginning if item["kind"] == "Node")
     return Written(nodes, new, happened)
