@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import yaml
 
@@ -148,7 +148,8 @@ class Section:
                 self.refuse(field, f"is not a field here; there are {', '.join(dict.fromkeys(self._known))}")
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether the value is a number other than NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 

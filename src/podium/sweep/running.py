@@ -63,17 +63,12 @@ def _asked(name: str, result: Simulation | TimelineResult) -> Numbers:
     numbers = answer if isinstance(answer, Mapping) else {name.partition(":")[2]: answer}
     for column, value in numbers.items():
         if not _is_finite(_plain(value)):
-            raise InputError(f"measure {name} gave {_shown(value)} for {column}; it must give a number")
+            raise InputError(f"measure {name} gave {reprlib.repr(value)} for {column}; it must give a number")
     return {str(column): _plain(value) for column, value in numbers.items()}
 
 
 def _is_finite(value: object) -> bool:
-    return is_number(value) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
-
-
-def _shown(value: object) -> str:
-    """A value in a message, which need not be short."""
-    return reprlib.repr(value)
+    return is_number(value) and abs(value) <= sys.float_info.max
 
 
 def _plain(value: Any) -> Any:
