@@ -74,9 +74,9 @@ def test_those_before_a_position_are_rejected_together(pods: list[tuple[int, flo
     } | {numbers_of(one) for one in given_pods if one not in before}
 
     assert group.keys_before(limit) == [one.key for one in before]
-    news = group.reject(REJECTED, limit, NOW)
+    changed = group.reject(REJECTED, limit, NOW)
 
-    assert {one.key for _, one in news} == {
+    assert {one.key for _, one in changed} == {
         one.key for one, known in zip(given_pods, pods, strict=True) if one in before and not known[2]
     }
     assert group.woken_count == len(pods) - len(before)

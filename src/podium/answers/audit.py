@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Unpack
 
-import numpy as np
 from msgspec.structs import replace
 
 from podium.answers._replicas import put_back
 from podium.answers.compare import points_of
 from podium.cluster import Cluster
-from podium.cluster.columns import Ints
 from podium.engine import Decision, Scheduler
 from podium.engine.decision import why
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
+from podium.engine.select import Preferred
 from podium.errors import ExtenderError, InputError, PluginError
 from podium.manifests import workload_of
 from podium.model import Pod
@@ -114,22 +113,6 @@ NAMES = ("pods", "agreement", *(finding.value for finding in Finding))
 """The names that conditions on an audit may use."""
 
 
-class _Staying:
-    """Chooses the pod's own row if it is among the best, else the smallest name."""
-
-    def __init__(self) -> None:
-        self.row = -1
-
-    def choose(self, rows: Ints, cluster: Cluster) -> int:
-        return self.row if self.row in rows else int(rows[np.argmin(cluster.name_order()[rows])])
-
-    def save(self) -> None:
-        """Nothing to save: choices do not depend on earlier ones."""
-
-    def restore(self, saved: Any) -> None:
-        """Nothing to restore."""
-
-
 def _fitting_if_best(scheduler: Scheduler, pod: Pod, node: str) -> int:
     """How many nodes fit the pod if this node is the best of them; else 0. Fast: no reasons are collected."""
     try:
@@ -151,23 +134,24 @@ def audit(
     A DaemonSet's pod has no other node to go to: only whether it fits is checked. `on_decided` is called after each
     pod; `keywords` are the fields of `SchedulerOptions`.
     """
-    staying = _Staying()
+    # A pod stays where it is if no node is better.
+    preferred = Preferred()
     cluster = cluster.fork()
     found = []
     options = SchedulerOptions.of(config, **keywords)
-    with closing(Scheduler(cluster, options, tie_break=staying)) as scheduler:
+    with closing(Scheduler(cluster, options, tie_break=preferred)) as scheduler:
         for pod, node in list(cluster.placed()):
-            found.append(_audited(scheduler, staying, pod, node))
+            found.append(_audited(scheduler, preferred, pod, node))
             on_decided()
     return Audit(tuple(found))
 
 
-def _audited(scheduler: Scheduler, staying: _Staying, pod: Pod, node: str) -> Audited:
+def _audited(scheduler: Scheduler, preferred: Preferred, pod: Pod, node: str) -> Audited:
     """Decide one pod again; afterwards it is back on its node."""
     if is_static(pod):
         return Audited(pod.key, workload_of(pod), node, Finding.SKIPPED, reason=STATIC)
     cluster = scheduler.cluster
-    staying.row = cluster.rows[node]
+    preferred.node = node
     unbound = replace(pod, spec=replace(pod.spec, node_name=""))
     held = cluster.end(pod)
     try:

@@ -22,6 +22,7 @@ from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapeP
 from podium.engine import Scheduler
 from podium.engine.release import CURRENT, AnyRelease, Release, release_of
 from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
+from podium.engine.select import Stateless, smallest_name
 from podium.errors import ConfigError, InputError
 from podium.framework import Registry
 from podium.manifests import workload_of
@@ -359,7 +360,7 @@ class _Side(NamedTuple):
     config: Config
 
 
-class _AllBest:
+class _AllBest(Stateless):
     """Records all rows that share the highest score, and chooses the smallest name."""
 
     def __init__(self) -> None:
@@ -367,13 +368,7 @@ class _AllBest:
 
     def choose(self, rows: Ints, cluster: Cluster) -> int:
         self.rows = rows.tolist()
-        return int(rows[cluster.name_order()[rows].argmin()])
-
-    def save(self) -> None:
-        """Nothing to save: choices do not depend on earlier ones."""
-
-    def restore(self, saved: Any) -> None:
-        """Nothing to restore."""
+        return smallest_name(rows, cluster)
 
 
 class _Trial:

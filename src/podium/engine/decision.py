@@ -297,6 +297,11 @@ class Diagnosis(NamedTuple):
     is_error: bool = False
     """Whether an error occurred, as opposed to a pod that fits nowhere."""
 
+    @property
+    def rejectors(self) -> tuple[str, ...]:
+        """The plugins that rejected the pod or asked it to wait, sorted."""
+        return tuple(sorted(self.unschedulable_plugins | self.pending_plugins))
+
     @classmethod
     def of(cls, decision: Decision) -> Diagnosis:
         """The diagnosis of a pod that got no node, from its decision with PostFilter."""

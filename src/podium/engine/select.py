@@ -107,17 +107,37 @@ class TieBreak(Protocol):
     def restore(self, saved: Any) -> None: ...
 
 
-class First:
-    """Chooses the smallest node name."""
-
-    def choose(self, rows: Ints, cluster: Cluster) -> int:
-        return int(rows[cluster.name_order()[rows].argmin()])
+class Stateless:
+    """The state of a tie-break whose choices do not depend on earlier ones: none."""
 
     def save(self) -> Any:
         return None
 
     def restore(self, saved: Any) -> None:
-        """Nothing to restore: the choice depends on names only."""
+        """Nothing to restore."""
+
+
+def smallest_name(rows: Ints, cluster: Cluster) -> int:
+    """The row whose node has the smallest name."""
+    return int(rows[cluster.name_order()[rows].argmin()])
+
+
+class First(Stateless):
+    """Chooses the smallest node name."""
+
+    def choose(self, rows: Ints, cluster: Cluster) -> int:
+        return smallest_name(rows, cluster)
+
+
+class Preferred(Stateless):
+    """Chooses the preferred node if it is among the best, else the smallest name."""
+
+    def __init__(self, node: str = "") -> None:
+        self.node = node
+
+    def choose(self, rows: Ints, cluster: Cluster) -> int:
+        row = cluster.rows.get(self.node, -1)
+        return row if row in rows else smallest_name(rows, cluster)
 
 
 class Random:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from podium.cluster import Cluster
-from podium.cluster.columns import Ints
 from podium.engine import Scheduler
+from podium.engine.select import Preferred
 from podium.loop import Event, SchedulerLoop
 from podium.loop.queued_pod import Assumed
 from podium.model import Node, Object, Pod
@@ -129,27 +128,11 @@ class DecisionHistory:
                 cluster.remove(change.after)
             else:
                 cluster.update(change.before)
-        scheduler = Scheduler(cluster, self._loop.scheduler.options, tie_break=_Taken(found.decided.node))
+        scheduler = Scheduler(cluster, self._loop.scheduler.options, tie_break=Preferred(found.decided.node))
         for pod, node in found.nominated:
             if pod in cluster.pending:
                 scheduler.nominations.nominate(cluster.pending[pod], node)
         return scheduler, found.pod
-
-
-class _Taken:
-    """Chooses the node that was chosen before; the first one if that is not among the best."""
-
-    def __init__(self, node: str) -> None:
-        self._node = node
-
-    def choose(self, rows: Ints, cluster: Cluster) -> int:
-        return next((row for row in rows.tolist() if cluster.names[row] == self._node), int(rows[0]))
-
-    def save(self) -> Any:
-        return None
-
-    def restore(self, saved: Any) -> None:
-        """Nothing to restore: the choice was made before."""
 
 
 def _on(pod: Pod, node: str) -> Pod:

@@ -24,7 +24,7 @@ from podium.live._metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, Plugi
 from podium.live.reflector import Reflectors
 from podium.live.writes import EventRecorder, PodStatuses, Preemptions, UnscheduledCondition, VolumeWrites
 from podium.loop import Bind, Event, EventType, Evict, Instruction, Nominate, SchedulerLoop, Unschedulable, Wait
-from podium.loop.cycle import answer_of, in_words
+from podium.loop.cycle import answer_of, with_plugin
 from podium.loop.queued_pod import Assumed
 from podium.memory import collector_paused
 from podium.model import Pod
@@ -336,9 +336,9 @@ class LiveScheduler:
         for plugin in self.loop.scheduler.framework_of(assumed.pod).pre_bind:
             match plugin:
                 case VolumeBinding():
-                    status = in_words(await self._written(self._bind_volumes(plugin, assumed)), plugin, "PreBind")
+                    status = with_plugin(await self._written(self._bind_volumes(plugin, assumed)), plugin, "PreBind")
                 case DynamicResources():
-                    status = in_words(await self._written(self._bind_devices(assumed)), plugin, "PreBind")
+                    status = with_plugin(await self._written(self._bind_devices(assumed)), plugin, "PreBind")
                 case _:
                     status = await self._in_thread(answer_of, plugin, "PreBind", plugin.pre_bind, assumed)
             if status != SUCCESS:
@@ -382,7 +382,7 @@ class LiveScheduler:
         status = SKIP
         for plugin in self.loop.scheduler.framework_of(assumed.pod).bind:
             if type(plugin) is DefaultBinder:
-                status = in_words(await self._bind_by_default(assumed.pod, assumed.node), plugin, "Bind")
+                status = with_plugin(await self._bind_by_default(assumed.pod, assumed.node), plugin, "Bind")
             else:
                 assumed.state[BINDER] = self._binder
                 status = await self._in_thread(answer_of, plugin, "Bind", plugin.bind, assumed)

@@ -41,12 +41,12 @@ from podium.plugins.queue_and_bind import DefaultPreemption
 def answer_of(plugin: Plugin, point: str, ask: Callable[[CycleState, Pod, str], Status], assumed: Assumed) -> Status:
     """A plugin's status at an extension point of the binding cycle."""
     try:
-        return in_words(ask(assumed.state, assumed.pod, assumed.node), plugin, point)
+        return with_plugin(ask(assumed.state, assumed.pod, assumed.node), plugin, point)
     except Exception as error:
-        return in_words(raised(error), plugin, point)
+        return with_plugin(raised(error), plugin, point)
 
 
-def in_words(status: Status, plugin: Plugin, point: str) -> Status:
+def with_plugin(status: Status, plugin: Plugin, point: str) -> Status:
     """A plugin's status with its name; an error is worded as kube-scheduler does."""
     if status.code is Code.ERROR:
         status = Status.error(f'running {point} plugin "{plugin.name}": {status.message}')
@@ -316,8 +316,7 @@ class SchedulerLoop:
                 diagnosis = self.scheduler.known_diagnosis(pod)
                 if diagnosis is None or not diagnosis.unschedulable_plugins:
                     break
-                plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
-                found = known[kind] = diagnosis, plugins
+                found = known[kind] = diagnosis, diagnosis.rejectors
             queue.reject_first(found[0], now)
             instructions.append(Unschedulable(pod, found[0].message, found[1], False))
             instructions += self._fail_woken(now)
@@ -340,15 +339,15 @@ class SchedulerLoop:
             limit = first[0]
         else:
             first = None
-        news: list[tuple[Position, Instruction]] = []
+        failed: list[tuple[Position, Instruction]] = []
         for group, diagnosis in known:
             if diagnosis is not None and diagnosis.unschedulable_plugins:
-                plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
+                plugins = diagnosis.rejectors
                 for position, queued in self.queue.reject_woken(group, diagnosis, limit, now):
-                    news.append((position, Unschedulable(queued.pod, diagnosis.message, plugins, False)))
+                    failed.append((position, Unschedulable(queued.pod, diagnosis.message, plugins, False)))
         if first is not None:
             self.queue.bring_first(first[1], now)
-        return [instruction for _, instruction in sorted(news, key=itemgetter(0))]
+        return [instruction for _, instruction in sorted(failed, key=itemgetter(0))]
 
     def _scheduling_cycle(self, queued: QueuedPod, now: float) -> list[Instruction]:
         if queued.pod.terminating:
@@ -383,7 +382,7 @@ class SchedulerLoop:
                 status, patience = plugin.permit(assumed.state, assumed.pod, assumed.node)
             except Exception as error:
                 status, patience = raised(error), 0.0
-            status = in_words(status, plugin, "Permit")
+            status = with_plugin(status, plugin, "Permit")
             if status.code is Code.WAIT:
                 patience = min(patience, LONGEST)
                 deadlines[plugin.name] = now + patience, patience
@@ -502,8 +501,8 @@ class SchedulerLoop:
         )
         queued.gating_plugin, queued.message = "", diagnosis.message
         self.queue.put_back(queued, now)
-        plugins = tuple(sorted(diagnosis.unschedulable_plugins | diagnosis.pending_plugins))
-        instructions: list[Instruction] = [Unschedulable(pod, diagnosis.message, plugins, diagnosis.is_error)]
+        failed = Unschedulable(pod, diagnosis.message, diagnosis.rejectors, diagnosis.is_error)
+        instructions: list[Instruction] = [failed]
         instructions += [ChangeObject(pod, *change) for change in diagnosis.changes]
         return instructions + self._nominate(pod, diagnosis) + self._evict(pod, diagnosis)
 

@@ -330,7 +330,7 @@ class SchedulingQueue:
             return group.reject(diagnosis, before, now)
         # The rejecting plugins changed, so these pods belong to another group from now on.
         keys = set(group.keys_before(before))
-        news = group.reject(diagnosis, before, now)
+        changed = group.reject(diagnosis, before, now)
         for queued in [each for each in group.pods if each.key in keys]:
             self.unschedulable.remove(queued.key)
             queued.unschedulable_plugins, queued.pending_plugins = (
@@ -338,7 +338,7 @@ class SchedulingQueue:
                 diagnosis.pending_plugins,
             )
             self.unschedulable.put(queued)
-        return news
+        return changed
 
     def _bring(self, key: str, now: float) -> None:
         """Move a woken pod to where `pop` finds it."""

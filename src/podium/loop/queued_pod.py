@@ -461,9 +461,9 @@ class PodGroup:
         if not len(places):
             return []
         code = self._messages.setdefault(diagnosis.message, len(self._messages))
-        news = places[self._said[places] != code]
-        found = [(self._position(place), self.pods[place]) for place in news.tolist()]
-        self._said[news] = code
+        changed = places[self._said[places] != code]
+        found = [(self._position(place), self.pods[place]) for place in changed.tolist()]
+        self._said[changed] = code
         self._attempts[places] += 1
         self._failures[places] += 1
         self._timestamps[places], self._flushed[places] = now, NEVER

@@ -323,12 +323,12 @@ def _lines_by_reason(decision: Decision, obstacles: Obstacles, width: int) -> li
 
 def _lines_per_node(decision: Decision, obstacles: Obstacles, width: int) -> list[Line]:
     reasons = [why(status) for status in decision.rejected.values()]
-    remarks = [in_words(obstacles.get(node, ())) for node in decision.rejected]
+    remarks = [obstacle_text(obstacles.get(node, ())) for node in decision.rejected]
     nodes = Column("NODE", list(decision.rejected), right=False)
     return table_with_text([nodes], "REJECTED BECAUSE", reasons, width, remarks=remarks)
 
 
-def in_words(obstacles: Sequence[Obstacle]) -> str:
+def obstacle_text(obstacles: Sequence[Obstacle]) -> str:
     """The obstacles on one node."""
     return "; ".join(obstacle.text for obstacle in obstacles)
 
@@ -338,14 +338,14 @@ def summarized(nodes: Sequence[str], obstacles: Obstacles) -> list[str]:
     by_text: dict[str, list[str]] = {}
     for node in nodes:
         if obstacles.get(node):
-            by_text.setdefault(in_words(obstacles[node]), []).append(node)
+            by_text.setdefault(obstacle_text(obstacles[node]), []).append(node)
     order = sorted(by_text, key=lambda text: -len(by_text[text]))
     if order and len(by_text[order[0]]) == len(nodes):
         return order
     if len(order) > MOST_DIFFERENT and all(one.missing for node in nodes for one in obstacles.get(node, ())):
         named = [node for node in nodes if obstacles.get(node)]
         closest = min(named, key=lambda node: [one.missing for one in obstacles[node]])
-        return [f"closest is {closest}: {in_words(obstacles[closest])}"]
+        return [f"closest is {closest}: {obstacle_text(obstacles[closest])}"]
     shown = order if len(order) == MOST_DIFFERENT + 1 else order[:MOST_DIFFERENT]
     sentences = [f"{_these(by_text[text])}: {text}" for text in shown]
     rest = sum(len(by_text[text]) for text in order[len(shown) :])

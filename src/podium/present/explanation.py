@@ -13,7 +13,7 @@ from podium.errors import InputError
 from podium.framework.suggested_change import Obstacle, RejectedNodes
 from podium.model import Pod
 from podium.plugins.storage.storage_detail import claims_detail
-from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, in_words, preemption_document, words
+from podium.present.decision_text import NO_OBSTACLES, WIDTH, explain, obstacle_text, preemption_document, words
 from podium.present.text import API_VERSION, Column, Line, styled, table, to_csv, wrapped
 from podium.wording import counted
 
@@ -34,7 +34,7 @@ class Explained(NamedTuple):
     @property
     def details(self) -> dict[str, str]:
         """Per rejected node with obstacles, the obstacles in words."""
-        return {node: in_words(obstacles) for node, obstacles in self.obstacles.items()}
+        return {node: obstacle_text(obstacles) for node, obstacles in self.obstacles.items()}
 
 
 def explain_pod(scheduler: Scheduler, pod: Pod, profile: str | None = None, *, preempt: bool = False) -> Explained:
@@ -219,7 +219,7 @@ def why_not_lines(answer: WhyNot, *, width: int = WIDTH) -> list[Line]:
         for status in answer.blockers:
             lines += wrapped(why(status), width, first="  ", then="    ")
             if obstacles := answer.obstacles.get(status.plugin):
-                lines += wrapped(in_words(obstacles), width, first="    ", then="      ")
+                lines += wrapped(obstacle_text(obstacles), width, first="    ", then="      ")
     elif answer.behind_by_plugin:
         lines += [Line(""), *_score_lines(answer)]
     if not answer.goes_there:

@@ -17,12 +17,9 @@ from podium.framework import CycleState, ScorePlugin
 from podium.framework.plugin import PodView
 from podium.model import Container, Pod, PodSpec, ResourceList
 from podium.model.quantity import milli_value, parse_quantity, value
-from podium.model.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
+from podium.model.resources import CPU, DEFAULT_REQUESTS, EPHEMERAL_STORAGE, HUGE_PAGES, MEMORY, is_scalar_resource
 from podium.plugins.score_columns import round_half_away
 from podium.releases.rules import OfRelease, Rules
-
-NON_ZERO = {CPU: 100, MEMORY: 200 * 1024 * 1024}
-"""The default requests for scoring of a container without requests: 100m of cpu, 200Mi of memory."""
 
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -95,7 +92,7 @@ def _largest(containers: Iterable[Container], init: Iterable[Container], resourc
 
 def _non_zero(requests: ResourceList, resource: str) -> int:
     if resource not in requests:
-        return NON_ZERO.get(resource, 0)
+        return DEFAULT_AMOUNTS.get(resource, 0)
     return amount_of(resource, requests)
 
 
@@ -105,6 +102,10 @@ def amount_of(resource: str, resources: ResourceList) -> int:
         return 0
     amount = parse_quantity(resources[resource])
     return milli_value(amount) if resource == CPU else value(amount)
+
+
+DEFAULT_AMOUNTS = {CPU: milli_value(DEFAULT_REQUESTS[CPU]), MEMORY: value(DEFAULT_REQUESTS[MEMORY])}
+"""`DEFAULT_REQUESTS` in milli-cpu and bytes."""
 
 
 def _amounts(resources: ResourceList, rules: Rules) -> Amounts:

@@ -301,7 +301,7 @@ _ATTRIBUTE_IS = re.compile(r'\s*device\.attributes\["[^"]*"\]\.(\w+)\s*==\s*("[^
 _LONGEST = 60
 
 
-def in_words(shortage: Shortage, node: str) -> str:
+def shortage_text(shortage: Shortage, node: str) -> str:
     """`r0 wants 2 of class gpu with model h100: 8 devices on gpu-b1, 5 in use, 2 other model, 1 left`."""
     if shortage.is_together:
         wanted = ", ".join(_wants(tally.option) for tally in shortage.tallies)

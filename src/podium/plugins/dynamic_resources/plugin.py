@@ -57,9 +57,9 @@ from podium.plugins.dynamic_resources._device_search import TIMED_OUT
 from podium.plugins.dynamic_resources._search_results import (
     DeviceTally,
     KnownSearches,
-    in_words,
     is_of_class,
     shortage_on,
+    shortage_text,
     tallies_of,
 )
 from podium.plugins.dynamic_resources.extended_resources import asks_for_backed
@@ -492,7 +492,7 @@ class DynamicResources(
             if self.REASON_NOT_AVAILABLE in status.reasons:
                 found[node] = _elsewhere(devices, node)
             elif shapes := devices.shapes_on(node):
-                found[node] = in_words(shortage_on(cluster, rules, shapes, cluster.rows[node]), node)
+                found[node] = shortage_text(shortage_on(cluster, rules, shapes, cluster.rows[node]), node)
         return {node: [Obstacle("device", sentence)] for node, sentence in found.items() if sentence}
 
     def fixes(self, rejected: RejectedPod) -> Iterator[Change]:

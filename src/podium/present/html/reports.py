@@ -35,7 +35,7 @@ from podium.present import disruption as disruption_text
 from podium.present import simulation as simulation_text
 from podium.present import tuning as tuning_text
 from podium.present.comparison import because, measures_shown
-from podium.present.decision_text import NO_OBSTACLES, Obstacles, in_words, silent_plugins, words
+from podium.present.decision_text import NO_OBSTACLES, Obstacles, obstacle_text, silent_plugins, words
 from podium.present.explanation import Explained, notes, why_not_lines
 from podium.present.html.page import (
     UNLIMITED,
@@ -125,7 +125,7 @@ def _candidates(decision: Decision) -> Markup:
 def _blockers(answer: WhyNot) -> Markup | None:
     if not answer.blockers:
         return None
-    words = [(why(status), in_words(answer.obstacles.get(status.plugin, ()))) for status in answer.blockers]
+    words = [(why(status), obstacle_text(answer.obstacles.get(status.plugin, ()))) for status in answer.blockers]
     items = [element("li", ": ".join(filter(None, said))) for said in words]
     return section(f"What keeps it off {answer.node}", element("ol", *items))
 
