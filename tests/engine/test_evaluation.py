@@ -168,4 +168,4 @@ def test_a_sample_is_what_is_kept_of_the_feasible_rows() -> None:
 def test_reasons_of_two_filters_are_joined(one: Code, other: Code, code: Code) -> None:
     found = joined(Status(one, ("full",), "Fit"), Status(other, ("tainted",), "Taint"))
 
-    assert found == Status(code, ("full", "tainted"), "Fit, Taint")
+    assert found == Status(code, ("full", "tainted"), "Fit, Taint", ("Fit", "Taint"))

@@ -402,7 +402,8 @@ class Evaluation:
 def joined(one: Status, other: Status) -> Status:
     """Join two filters' reasons against one node; the result is unresolvable if either status is."""
     code = other.code if one.code is Code.UNSCHEDULABLE else one.code
-    return Status(code, one.reasons + other.reasons, f"{one.plugin}, {other.plugin}")
+    plugins = one.plugins + other.plugins
+    return Status(code, one.reasons + other.reasons, ", ".join(plugins), plugins)
 
 
 def _unsatisfied(plugins: Sequence[str]) -> str:

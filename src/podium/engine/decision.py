@@ -75,7 +75,8 @@ class Decision:
     ties: tuple[str, ...] = ()
     """The nodes that share the highest total."""
     node_count: int = 0
-    pre_filter_message: str = ""
+    pre_filter_status: Status | None = None
+    """Why PreFilter rejected the pod for all nodes."""
     post_filter_message: str = ""
     """The message of the PostFilter plugins, preemption included, when they ran and could not help."""
     nominated: str | None = None
@@ -115,8 +116,8 @@ class Decision:
         if not self.node_count:
             return "no nodes available to schedule pods"
         parts = [self.fit_error.head.format(nodes=self.node_count)]
-        if self.pre_filter_message:
-            parts.append(f"{self.pre_filter_message}.")
+        if self.pre_filter_status is not None and self.pre_filter_status.message:
+            parts.append(f"{self.pre_filter_status.message}.")
         elif reasons := self.reasons():
             each = self.fit_error.reason
             said = sorted(each.format(count=count, reason=reason) for reason, count in reasons.items())

@@ -329,7 +329,7 @@ class Scheduler:
             "dropped": extended.dropped,
             "unasked": extended.unasked,
             "scored_as_returned_by": extended.returned_by,
-            "pre_filter_message": evaluation.pre_filter_status.message if evaluation.pre_filter_status else "",
+            "pre_filter_status": evaluation.pre_filter_status,
         }
         if not feasible and preempt:
             found |= self._post_filter(evaluation, rejected, absent).fields()

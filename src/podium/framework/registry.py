@@ -160,8 +160,7 @@ class Framework:
         """
         by_plugin: dict[str, dict[str, Status]] = {}
         for node, status in rejected.statuses.items():
-            # Old releases collect the reasons of all plugins that reject a node.
-            for name in status.plugin.split(", "):
+            for name in status.plugins:
                 by_plugin.setdefault(name, {})[node] = status
         found: dict[str, tuple[Obstacle, ...]] = {}
         for name, statuses in by_plugin.items():

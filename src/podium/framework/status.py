@@ -36,6 +36,13 @@ class Status(NamedTuple):
     code: Code = Code.SUCCESS
     reasons: Reasons = ()
     plugin: str = ""
+    collected_from: tuple[str, ...] = ()
+    """The plugins whose reasons were collected, in releases that do so; `plugin` names all of them."""
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The plugins that gave the reasons; none if it was an extender."""
+        return self.collected_from or ((self.plugin,) if self.plugin else ())
 
     @property
     def message(self) -> str:

@@ -60,7 +60,7 @@ def _in_detail(scheduler: Scheduler, pod: Pod, runs_on: str, *, preempt: bool) -
         return Explained(decision, runs_on)
     framework = scheduler.framework_of(pod)
     obstacles = framework.obstacles(RejectedNodes(pod, decision.rejected, cluster))
-    about_claims = claims_detail(cluster, pod, decision.pre_filter_message) or devices_given(decision.details)
+    about_claims = claims_detail(cluster, pod, decision.pre_filter_status) or devices_given(decision.details)
     return Explained(decision, runs_on, obstacles, about_claims)
 
 

@@ -343,6 +343,6 @@ def legacy_dict(decision: _Decision) -> dict[str, Any]:
     if decision.rejected and "error" not in shape:
         shape["failed"] = {node: list(status.reasons) for node, status in decision.rejected.items()}
         shape["failed_predicates"] = {
-            node: status.plugin.split(", ") for node, status in decision.rejected.items() if status.plugin
+            node: list(status.plugins) for node, status in decision.rejected.items() if status.plugins
         }
     return shape

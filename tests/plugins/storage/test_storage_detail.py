@@ -268,4 +268,4 @@ UNUSABLE: dict[str, tuple[Pod, list[Object], str]] = {
 def test_names_the_claim_that_keeps_the_pod_from_every_node(pod: Pod, objects: list[Object], sentence: str) -> None:
     cluster = Cluster.from_objects([NODE, *objects])
 
-    assert claims_detail(cluster, pod, Scheduler(cluster).decide(pod).pre_filter_message) == sentence
+    assert claims_detail(cluster, pod, Scheduler(cluster).decide(pod).pre_filter_status) == sentence

@@ -16,6 +16,7 @@ from podium.model.quantity import value
 from podium.model.selectors import NodeMatcher, Requirement
 from podium.plugins.storage.claims import (
     NO_PROVISIONER,
+    REASON_UNBOUND_IMMEDIATE,
     SELECTED_NODE,
     STORAGE,
     BindableVolume,
@@ -25,6 +26,7 @@ from podium.plugins.storage.claims import (
     claim_name,
     claim_not_found,
     claim_size,
+    ephemeral_claim_not_found,
     is_fully_bound,
     not_owned,
     waits_for_consumer,
@@ -36,8 +38,6 @@ from podium.plugins.storage.csi_migration import (
     migrated_plugins,
     translate_affinity,
 )
-
-REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ def _usable_claim(pod: Pod, volume: Volume, store: Store) -> PersistentVolumeCla
     claim = store.of(PersistentVolumeClaim).get(name, pod.namespace)
     if claim is None:
         if is_ephemeral:
-            missing = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-            return Status.unresolvable(missing)
+            return Status.unresolvable(ephemeral_claim_not_found(name))
         return Status.unresolvable(claim_not_found(name))
     if claim.status.phase == "Lost":
         lost = f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'

@@ -122,12 +122,21 @@ def claim_not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
+def ephemeral_claim_not_found(name: str) -> str:
+    return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+
+
 def volume_not_found(name: str) -> str:
     return f'persistentvolume "{name}" not found'
 
 
 def class_not_found(name: str) -> str:
     return f'storageclass.storage.k8s.io "{name}" not found'
+
+
+REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+REASON_NO_CLASS_NAME = "PersistentVolumeClaim had no pv name and storageClass name"
+REASON_NO_VOLUME_NAME = "PersistentVolume had no name"
 
 
 Terms = tuple[NodeTerm, ...]

@@ -28,7 +28,6 @@ from podium.model.quantity import format_quantity
 from podium.model.selectors import EVERYTHING, NodeMatcher, label_selector
 from podium.plugins.storage._attached_volumes import NO_LIMIT, AttachedVolumes, UncountableError
 from podium.plugins.storage._volume_binding_search import (
-    REASON_UNBOUND_IMMEDIATE,
     REASONS,
     PodClaims,
     Storage,
@@ -39,6 +38,9 @@ from podium.plugins.storage._volume_binding_search import (
 from podium.plugins.storage.claims import (
     AVAILABLE,
     NO_PROVISIONER,
+    REASON_NO_CLASS_NAME,
+    REASON_NO_VOLUME_NAME,
+    REASON_UNBOUND_IMMEDIATE,
     SELECTED_NODE,
     STORAGE,
     affinity_terms,
@@ -46,6 +48,7 @@ from podium.plugins.storage.claims import (
     claim_not_found,
     claim_size,
     class_not_found,
+    ephemeral_claim_not_found,
     is_bound_to,
     is_fully_bound,
     nanos,
@@ -258,11 +261,11 @@ def storage_obstacles(plugin: Plugin, rejected: RejectedNodes) -> dict[str, list
     return {node: [Obstacle("volume", sentence)] for node, sentence in sentences.items() if sentence}
 
 
-def claims_detail(cluster: Cluster, pod: Pod, said: str) -> str:
-    """A sentence about the claim that keeps the pod from every node, given the plugin's message; empty if no
-    claim does.
-    """
-    return next((sentence for tell, sentence in _unusable(pod, cluster) if said and tell in said), "")
+def claims_detail(cluster: Cluster, pod: Pod, status: Status | None) -> str:
+    """A sentence about the claim for which PreFilter gave the pod this status; empty if it was not for a claim."""
+    if status is None:
+        return ""
+    return next((sentence for reason, sentence in _unusable(pod, cluster) if reason in status.reasons), "")
 
 
 class _StorageDetail:
@@ -407,7 +410,7 @@ def _use(disk: DiskIdentity, read_only: bool) -> str:
 
 
 def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """For each claim that is not ready: the words by which a plugin's message refers to it, and the explanation."""
+    """For each claim that is not ready: the reason that a plugin gives for it, and the explanation."""
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is None:
@@ -416,28 +419,28 @@ def _unusable(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, str]]:
         if claim is None:
             sentence = f"Volume {volume.name} uses claim {name}, which is not there."
             yield claim_not_found(name), sentence
-            yield f'create the persistentvolumeclaim "{name}"', sentence
+            yield ephemeral_claim_not_found(name), sentence
         elif claim.spec.volume_name and cluster.store.of(PersistentVolume).get(claim.spec.volume_name) is None:
             sentence = f"Claim {name} is bound to volume {claim.spec.volume_name}, which is not there."
             yield volume_not_found(claim.spec.volume_name), sentence
         if claim is not None and not is_fully_bound(claim):
-            for tell, why in _unbound(claim, cluster).items():
-                yield tell, f"Claim {name} {why}."
+            for reason, why in _unbound(claim, cluster).items():
+                yield reason, f"Claim {name} {why}."
 
 
 def _unbound(claim: PersistentVolumeClaim, cluster: Cluster) -> Mapping[str, str]:
-    """For a claim that should be bound by now: the words of a plugin's message -> why it is not bound."""
+    """For a claim that should be bound by now: the reason that a plugin gives -> why it is not bound."""
     name = storage_class_of(claim)
     if claim.spec.volume_name:
         return {REASON_UNBOUND_IMMEDIATE: f"names volume {claim.spec.volume_name}, but is not bound to it yet"}
     if not name:
         why = "is not bound and has no storage class, so that nothing binds it with a pod"
-        return {REASON_UNBOUND_IMMEDIATE: why, "had no pv name and storageClass name": why}
+        return {REASON_UNBOUND_IMMEDIATE: why, REASON_NO_CLASS_NAME: why}
     storage_class = cluster.store.of(StorageClass).get(name)
     if storage_class is None:
         why = f"is not bound, and its class {name} is not there"
         return {REASON_UNBOUND_IMMEDIATE: why, class_not_found(name): why}
     if storage_class.volume_binding_mode == "Immediate":
         why = f"is not bound, and class {name} binds at once: it gets a volume before its pod gets a node"
-        return {REASON_UNBOUND_IMMEDIATE: why, "PersistentVolume had no name": why}
+        return {REASON_UNBOUND_IMMEDIATE: why, REASON_NO_VOLUME_NAME: why}
     return {}

@@ -21,6 +21,8 @@ from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE, storage_c
 from podium.model.selectors import Requirement
 from podium.plugins.score_columns import ChangedRows, PerCluster
 from podium.plugins.storage.claims import (
+    REASON_NO_CLASS_NAME,
+    REASON_NO_VOLUME_NAME,
     WAIT_FOR_FIRST_CONSUMER,
     StorageFilter,
     claim_not_found,
@@ -319,13 +321,13 @@ def topologies_of(claim_name: str, namespace: str, store: Store) -> list[Topolog
 def _unbound(claim: PersistentVolumeClaim, store: Store) -> list[Topology] | Status:
     name = storage_class_of(claim)
     if not name:
-        return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+        return Status.unresolvable(REASON_NO_CLASS_NAME)
     storage_class = store.of(StorageClass).get(name)
     if storage_class is None:
         return Status.unresolvable(class_not_found(name))
     if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return []
-    return Status.unresolvable("PersistentVolume had no name")
+    return Status.unresolvable(REASON_NO_VOLUME_NAME)
 
 
 def _zones(label: str) -> frozenset[str]:
