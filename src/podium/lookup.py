@@ -298,7 +298,7 @@ def _one_at_once(spec: JobSpec) -> JobSpec:
     return replace(spec, parallelism=1, completions=1, suspend=False)
 
 
-def brought_along(objects: Objects, others: Objects) -> list[Object]:
+def added_objects(objects: Objects, others: Objects) -> list[Object]:
     """The objects that a file of workloads adds or replaces.
 
     Its pods and nodes are left out, and so are claims and volumes that exist already, as they may be bound.
@@ -307,14 +307,14 @@ def brought_along(objects: Objects, others: Objects) -> list[Object]:
     return [obj for obj in others if not isinstance(obj, Pod | Node) and obj.identity not in taken]
 
 
-def with_those_of(objects: Objects, others: Objects) -> Objects:
+def with_added_objects(objects: Objects, others: Objects) -> Objects:
     """The objects together with those that a file of workloads adds."""
-    new = brought_along(objects, others)
+    new = added_objects(objects, others)
     replaced = {obj.identity for obj in new}
     return objects.replaced([*(obj for obj in objects if obj.identity not in replaced), *new], ())
 
 
-def as_more_of(pod: Pod, objects: Objects, profile: str | None) -> Pod:
+def with_priority_and_profile(pod: Pod, objects: Objects, profile: str | None) -> Pod:
     """The pod with its class's priority among the objects, and the profile that is to decide it."""
     priorities = Priorities(objects)
     if pod.spec.priority_class_name in priorities.classes:

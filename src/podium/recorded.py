@@ -22,12 +22,11 @@ from podium.engine.release import CURRENT, DEFAULT_PROVIDER, AnyRelease, Options
 from podium.errors import InputError, PodiumError, os_problem
 from podium.framework import Registry
 from podium.manifests import load
-from podium.manifests.files import stdin
+from podium.manifests.files import STDIN, stdin
 from podium.model import Pod
 from podium.model.meta import JsonObject
 from podium.plugins import IN_TREE
 
-STDIN = "-"
 MOST_BYTES = 256 << 20
 """The maximum size of one case, in bytes of JSON."""
 HEAD = 4096

@@ -90,8 +90,8 @@ def test_decisions_are_as_they_were(seed: int) -> None:
 
 
 def test_what_is_too_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_history, "MOST_CHANGES", 4)
-    monkeypatch.setattr(decision_history, "MOST_DECISIONS", 3)
+    monkeypatch.setattr(decision_history, "MOST_UNDOABLE_CHANGES", 4)
+    monkeypatch.setattr(decision_history, "MOST_REMEMBERED_DECISIONS", 3)
     story = Story(0)
     for number in range(4):
         story.pod_comes(number)

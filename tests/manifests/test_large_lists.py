@@ -59,7 +59,7 @@ def compared(text: str | bytes, path: Path) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "LARGE", large)
             patch.setattr(module, "_MAPPED_FROM", huge)
-            patch.setattr(module, "AT_ONCE", 1000)
+            patch.setattr(module, "PART_SIZE", 1000)
             found.append(outcome(path))
     assert found[0] == found[1] == found[2]
     return found[0]
@@ -77,7 +77,7 @@ def of_text(text: str) -> LargeList | None:
 
 
 def test_pods_are_decoded_some_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "AT_ONCE", 1500)
+    monkeypatch.setattr(module, "PART_SIZE", 1500)
     accepted = [pod | {"metadata": {**pod["metadata"], "uid": f"u{place}"}} for place, pod in enumerate(PODS)]
     text = printed([NODE, *accepted, OTHER])
     listed = whole(text)
@@ -161,7 +161,7 @@ def test_an_item_may_be_larger_than_what_is_decoded_at_a_time(tmp_path: Path) ->
 
 
 def test_a_list_printed_in_another_way_is_read_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "MOST_AT_ONCE", 2000)
+    monkeypatch.setattr(module, "LARGEST_PART", 2000)
     one_line = printed(PODS).replace("        },\n        {", "        } ,\n        {")
     listed = whole(one_line)
     assert listed is not None

@@ -18,7 +18,7 @@ from podium.present.explanation import explain_pod
 from podium.web import _questions as questions
 from podium.web._questions import ScoreSettings
 from podium.web._views import Views
-from podium.web.what_if import Subject, served_subject, turned
+from podium.web.what_if import Subject, served_subject, with_settings
 from storage_objects import make_claim, make_class, make_volume, pod_with, uses
 from web.calling import Caller
 
@@ -103,7 +103,7 @@ def test_moved_pods_are_those_that_a_scheduler_with_that_configuration_moves(
             break
     assert found["sample"] > 200
     today = Scheduler(views.subject.cluster, tie_break="first")
-    config = parse_config(turned(views.subject, settings), IN_TREE.points)
+    config = parse_config(with_settings(views.subject, settings), IN_TREE.points)
     other = Scheduler(views.subject.cluster, config, tie_break="first")
     named = {move["pod"] for move in found["moves"]}
     for pod, _ in list(views.subject.cluster.placed())[150:400:7]:
@@ -120,7 +120,7 @@ def test_a_turned_configuration_is_one_that_can_be_used(fleet_subject: Subject) 
         strategy="RequestedToCapacityRatio",
         disabled=["PodTopologySpread"],
     )
-    config = parse_config(turned(fleet_subject, settings), IN_TREE.points)
+    config = parse_config(with_settings(fleet_subject, settings), IN_TREE.points)
     weights = {ref.name: ref.weight for ref in config.profiles[0].points["score"]}
     assert weights["NodeResourcesFit"] == 7
     assert "ImageLocality" not in weights

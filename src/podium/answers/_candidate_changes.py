@@ -139,9 +139,9 @@ class Situation:
             self.cluster.update(claim)
 
 
-MOST_EVICTED = 4
+MOST_EVICTED_FOR_SCORE = 4
 """The maximum number of pods evicted one by one to improve a node's score."""
-MOST_SINGLE = 5
+MOST_EVICTED_ALONE = 5
 """The maximum number of pods evicted one by one if no plugin names a pod in the way."""
 MOST_CORDONED = 2
 HIGHEST_WEIGHT = 100
@@ -178,7 +178,7 @@ def _filter_changes(situation: Situation, decision: Decision, rejected: Rejected
     plugins = situation.framework.plugins
     found = [change for name in names if name in plugins for change in plugins[name].fixes(rejected)]
     if not found and rejected.status.code is Code.UNSCHEDULABLE:
-        found = [evict([pod]) for pod in evictable(rejected.cluster, rejected.node)[:MOST_SINGLE]]
+        found = [evict([pod]) for pod in evictable(rejected.cluster, rejected.node)[:MOST_EVICTED_ALONE]]
     return found
 
 
@@ -188,7 +188,7 @@ def _score_changes(situation: Situation, decision: Decision, node: str) -> Itera
     yield from _weights(decision, node, pod.spec.scheduler_name)
     for plugin, _ in situation.framework.score:
         yield from plugin.score_fixes(pod, node, cluster)
-    for each in evictable(cluster, node)[:MOST_EVICTED]:
+    for each in evictable(cluster, node)[:MOST_EVICTED_FOR_SCORE]:
         yield evict([each])
     own = decision.totals.get(node, 0)
     rivals = [name for name, total in decision.totals.items() if name != node and total >= own]

@@ -24,11 +24,13 @@ from podium.framework.suggested_change import Change, Obstacle, RejectedNodes
 from podium.lookup import find_node
 from podium.model import Pod
 
-MOST_CHANGES = 4
+MOST_SUGGESTIONS = 5
+"""The default number of suggestions."""
+MOST_CHANGES_TOGETHER = 4
 """The maximum number of changes in a suggestion."""
 MOST_MORE = 1
 """How many changes more than the smallest suggestion another suggestion may have."""
-MOST_DECISIONS = 150
+MOST_SEARCH_DECISIONS = 150
 """The maximum number of decisions of one search."""
 
 
@@ -74,7 +76,7 @@ class Suggestion:
 
 
 def suggestions(
-    situation: Situation, node: str, *, most: int = 5, most_decisions: int = MOST_DECISIONS
+    situation: Situation, node: str, *, most: int = MOST_SUGGESTIONS, most_decisions: int = MOST_SEARCH_DECISIONS
 ) -> Iterator[Suggestion]:
     """The smallest sets of changes that send the pod to the node, smallest first; no set contains another."""
     waiting: list[tuple[int, int, tuple[Change, ...]]] = [(0, 0, ())]
@@ -95,7 +97,7 @@ def suggestions(
             continue
         for change in more:
             together = frozenset((*changes, change))
-            if change not in changes and together not in seen and len(together) <= MOST_CHANGES:
+            if change not in changes and together not in seen and len(together) <= MOST_CHANGES_TOGETHER:
                 seen.add(together)
                 heappush(waiting, (sum(each.cost for each in together), next(order), (*changes, change)))
 
@@ -104,7 +106,7 @@ def _look(situation: Situation, node: str, changes: tuple[Change, ...]) -> tuple
     """The decision with some changes, and the further changes that might help."""
     with situation.with_changes(changes):
         decision = situation.decide()
-        if wins(decision, node) or len(changes) >= MOST_CHANGES:
+        if wins(decision, node) or len(changes) >= MOST_CHANGES_TOGETHER:
             return decision, []
         return decision, candidate_changes(situation, decision, node)
 
@@ -122,10 +124,6 @@ def _checked(situation: Situation, node: str, changes: tuple[Change, ...]) -> Su
         decision = fresh.decide()
     fresh.close()
     return Suggestion(changes, decision) if wins(decision, node) else None
-
-
-MOST = 5
-"""The default number of suggestions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ def why_not(
     config: Config | SchedulerOptions = None,
     *,
     profile: str | None = None,
-    most: int = MOST,
+    most: int = MOST_SUGGESTIONS,
     **keywords: Unpack[SchedulerKeywords],
 ) -> WhyNot:
     """Why the pod does not go to the node, and up to `most` suggestions; the cluster stays as it is.

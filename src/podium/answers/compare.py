@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from podium.timeline import TimelineEvents, TimelineResult
 
 
-def telling_differences(one: Release, other: Release) -> list[Difference]:
+def placement_differences(one: Release, other: Release) -> list[Difference]:
     """The differences that may change where a pod goes, without those about messages or the time of an attempt."""
     return [each for each in differences(one.rules, other.rules) if each.area not in (MESSAGES, QUEUE)]
 
@@ -50,7 +50,7 @@ class RuleTrials:
     def __init__(self, scheduler: Scheduler, release: Release, of: Release) -> None:
         """`scheduler` belongs to `release`: its cluster, configuration and tie-break are used."""
         self._scheduler, self._release, self._of = scheduler, release, of
-        self._differences = telling_differences(release, of)
+        self._differences = placement_differences(release, of)
         self._made: dict[str, Scheduler] = {}
 
     def causes(self, pod: Pod, node: str | None) -> Iterator[Difference]:

@@ -24,11 +24,11 @@ from podium.engine.select import TieBreak
 from podium.errors import InputError
 from podium.lookup import SHORT_KEYS
 from podium.manifests import workload_of
-from podium.model import Node, Pod, Taint
+from podium.model import Node, Pod
 from podium.model.pod import belongs_to_node, is_static
 from podium.model.resources import CPU, MEMORY
+from podium.model.selectors import CORDONED
 
-UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NO_CONTROLLER = "no controller makes it again"
 IGNORE_DAEMON_SETS, DELETE_EMPTY_DIR_DATA, FORCE = "--ignore-daemonsets", "--delete-emptydir-data", "--force"
 OF_DAEMON = "its DaemonSet makes it again on the same node once there is room"
@@ -321,8 +321,8 @@ class Impact:
 
 def cordon(cluster: Cluster, name: str) -> None:
     node = cluster.node(name)
-    taints = [taint for taint in node.spec.taints if taint != UNSCHEDULABLE]
-    cluster.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, UNSCHEDULABLE])))
+    taints = [taint for taint in node.spec.taints if taint != CORDONED]
+    cluster.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, CORDONED])))
 
 
 def _evictable(cluster: Cluster, node: str) -> list[tuple[Pod, str]]:

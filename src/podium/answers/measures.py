@@ -271,7 +271,7 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-LONGEST = 200
+LONGEST_CONDITION = 200
 _PERCENTAGE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 SHARES = frozenset(
     (
@@ -307,8 +307,8 @@ class Condition:
     @classmethod
     def parse(cls, text: str, names: Collection[str]) -> Condition:
         """Parse a condition on values with these names; InputError with the problem if it is invalid."""
-        if len(text) > LONGEST:
-            raise InputError(f"condition {text[:40]!r}... is longer than {LONGEST} characters")
+        if len(text) > LONGEST_CONDITION:
+            raise InputError(f"condition {text[:40]!r}... is longer than {LONGEST_CONDITION} characters")
         such = f"write one such as '{next(iter(names), 'pending')} > 0'"
         try:
             expression = ast.parse(_PERCENTAGE.sub(r"(\1 / 100)", text.strip()), mode="eval").body

@@ -26,6 +26,7 @@ from podium.manifests.apply import Applied
 from podium.manifests.expansion import Expansion
 from podium.manifests.replacement import ROLLED_OUT, is_ready, kept_on_purpose, newest_time, with_changes_carried_out
 from podium.model import DaemonSet, Deployment, Object, Pod, StatefulSet
+from podium.rules import is_at_least
 
 SEVERAL_AT_ONCE_FROM = "v1.37"
 """From this release on, StatefulSets use maxUnavailable without a feature gate."""
@@ -201,7 +202,7 @@ def rollout(
     options = SchedulerOptions.of(config, **keywords)
     with closing(Scheduler(cluster, options)) as scheduler:
         stage = RolloutStage(start, scheduler)
-        several = release_of(options.release).name == SEVERAL_AT_ONCE_FROM
+        several = is_at_least(release_of(options.release).name, SEVERAL_AT_ONCE_FROM)
         controllers = [_controller(applied, stage, several_at_once=several) for applied in rolled_out]
         steps = stage.run(controllers)
         placements = stage.placements()

@@ -208,7 +208,7 @@ class PolicySpace:
         """The Policy with these settings."""
         document = deepcopy(self._document)
         if settings != self.today:
-            document["priorities"] = [self._turned(entry, settings) for entry in self._entries]
+            document["priorities"] = [self._tuned(entry, settings) for entry in self._entries]
         return document
 
     def config(self, settings: TunedSettings) -> Document:
@@ -246,18 +246,18 @@ class PolicySpace:
             return str(entry["name"])
         return str(next(each["name"] for each in self._entries if _kind(each) == kind))
 
-    def _turned(self, entry: Document, settings: TunedSettings) -> Document:
+    def _tuned(self, entry: Document, settings: TunedSettings) -> Document:
         if entry["name"] in LEFT_ALONE:
             return entry
         weight = settings.weights[self._weight_name(entry)]
         if settings.strategy is None or not _strategy(entry) or (settings.strategy, settings.shape) == self._scaling:
             return {**entry, "weight": weight}
-        turned: Document = {"name": settings.strategy, "weight": weight}
+        tuned: Document = {"name": settings.strategy, "weight": weight}
         if has_shape(settings.strategy):
             resources = ((entry.get("argument") or {}).get(RATIO_ARGUMENT) or {}).get("resources")
             given = {"resources": resources} if resources else {}
-            turned["argument"] = {RATIO_ARGUMENT: {"shape": settings.points, **given}}
-        return turned
+            tuned["argument"] = {RATIO_ARGUMENT: {"shape": settings.points, **given}}
+        return tuned
 
     @property
     def _scaling(self) -> tuple[str | None, tuple[tuple[int, int], ...] | None]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Unpack
 from msgspec.structs import replace
 
 from podium.answers._replicas import put_back
-from podium.answers.compare import Comparison, Way, compare, node_of, telling_differences, with_one_rule
+from podium.answers.compare import Comparison, Way, compare, node_of, placement_differences, with_one_rule
 from podium.cluster import Cluster
 from podium.cluster.columns import Ints
 from podium.config import KubeSchedulerConfiguration, Profile, UtilizationShapePoint
@@ -452,7 +452,7 @@ def _find_causes(
     """
     old, new = sides
     found: dict[str, tuple[list[Difference], bool]] = {key: ([], False) for key in changed}
-    telling = telling_differences(old.release, new.release)
+    telling = placement_differences(old.release, new.release)
     for alone in (True, False):
         base, other = (old, new) if alone else (new, old)
         for difference in telling:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from podium.model import Pod
 
 CLUSTER_CAPACITY = "cluster-capacity"
-MOST_PODS = 1_000_000
+MOST_PLACED_PODS = 1_000_000
 """The maximum number of pods that `--nodes-needed` places; each takes time."""
 OUTPUTS = (*Format, CLUSTER_CAPACITY)
 
@@ -31,7 +31,7 @@ def _output(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class CapacityOptions:
     """The question, as given by the options."""
 
     pods: Annotated[
@@ -78,9 +78,9 @@ class Wanted:
         templates, objects = read_templates((*self.pods, *self.podspec), objects, self.profile)
         nodes = [read_node(text) for text in self.nodes]
         excluded = [name for text in self.exclude for name in text.split(",") if name]
-        if nodes and self.at_least > MOST_PODS:
+        if nodes and self.at_least > MOST_PLACED_PODS:
             raise InputError(
-                f"--at-least {self.at_least:,} is more than the {MOST_PODS:,} pods that --nodes-needed can place"
+                f"--at-least {self.at_least:,} is more than the {MOST_PLACED_PODS:,} pods that --nodes-needed can place"
             )
         if templates and nodes and self.at_least == 1:
             raise InputError("--nodes-needed must know for how many pods: say --at-least N")
@@ -91,7 +91,7 @@ class Wanted:
 
 def capacity(
     source: options.Source = options.Source(),
-    wanted: Wanted = Wanted(),
+    wanted: CapacityOptions = CapacityOptions(),
     output: Annotated[
         str,
         typer.Option("-o", "--output", parser=_output, metavar="|".join(OUTPUTS), help="What to write to stdout."),

@@ -10,6 +10,7 @@ import typer
 
 from podium.cli import options, simulate
 from podium.cli.output import Format, Output, fail_if
+from podium.rules import NEWEST
 
 if TYPE_CHECKING:
     from podium.answers import Comparison, Condition, Upgrade, Way
@@ -42,9 +43,7 @@ Configs = Annotated[
 Clusters = Annotated[list[str], typer.Option("--cluster", metavar="FILE", help="Twice, for two clusters to compare.")]
 ManyReleases = Annotated[
     list[str],
-    typer.Option(
-        "--release", metavar="RELEASE", help=f"A release such as v1.33; one is compared with {options.CURRENT}."
-    ),
+    typer.Option("--release", metavar="RELEASE", help=f"A release such as v1.33; one is compared with {NEWEST}."),
 ]
 ManyNodeGroups = Annotated[
     list[str],
@@ -308,7 +307,7 @@ UpgradeFailIf = Annotated[list[str], fail_if("unfit > 0", UPGRADE_MEASURES)]
 
 def upgrade(
     source: options.Source = options.Source(),
-    to: Annotated[str, typer.Option("--to", metavar="RELEASE", help="The release to upgrade to.")] = options.CURRENT,
+    to: Annotated[str, typer.Option("--to", metavar="RELEASE", help="The release to upgrade to.")] = NEWEST,
     from_: Annotated[
         str, typer.Option("--from", metavar="RELEASE", help="The release that runs now; `auto` is that of the nodes.")
     ] = options.AUTO,

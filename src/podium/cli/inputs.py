@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from podium.cli.options import AUTO, Deciding, Source, WhichRelease
 from podium.cli.output import NODE_DOMAIN, remark, warn
 from podium.errors import InputError
-from podium.lookup import as_more_of, find_pod, first_pods, named_after, with_those_of
+from podium.lookup import find_pod, first_pods, named_after, with_added_objects, with_priority_and_profile
 from podium.manifests import Objects, load
 from podium.model import Node, Object, Pod
 from podium.model.quantity import parse_quantity
@@ -73,8 +73,8 @@ def read_templates(names: Iterable[str], objects: Objects, profile: str | None =
             objects_of_file = load(name, strict=READING.get().strict)
             _warn_of(objects_of_file.unknown)
             found += first_pods(objects_of_file, name)
-            objects = with_those_of(objects, objects_of_file)
-    return Templates([as_more_of(pod, objects, profile) for pod in found], objects)
+            objects = with_added_objects(objects, objects_of_file)
+    return Templates([with_priority_and_profile(pod, objects, profile) for pod in found], objects)
 
 
 def read_node(text: str) -> NodeTemplate:

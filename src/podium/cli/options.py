@@ -111,8 +111,6 @@ Sampled = Annotated[
 ]
 
 
-CURRENT = NEWEST
-"""The release that is used by default."""
 AUTO = "auto"
 """Means the release of the nodes."""
 Releases = Annotated[
@@ -176,7 +174,7 @@ class Source(ClusterSource):
 class WhichRelease:
     """The release that decides."""
 
-    release: Releases = CURRENT
+    release: Releases = NEWEST
     feature_gates: FeatureGates = None
 
 

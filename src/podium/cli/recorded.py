@@ -14,6 +14,7 @@ import typer
 
 from podium.cli import options
 from podium.cli.output import progress
+from podium.rules import NEWEST
 
 if TYPE_CHECKING:
     from podium.engine.release import Release
@@ -28,10 +29,10 @@ class OfCases(options.WithPlugins):
         typer.Option(
             "--release",
             metavar="RELEASE",
-            help=f"Which release of kube-scheduler to be, v1.29 to {options.CURRENT}; for v1.8, v1.14 and v1.18 a "
+            help=f"Which release of kube-scheduler to be, v1.29 to {NEWEST}; for v1.8, v1.14 and v1.18 a "
             "`config` is a Policy.",
         ),
-    ] = options.CURRENT
+    ] = NEWEST
     cache: options.EquivalenceCache = True
 
     def choose(self) -> Release:
@@ -191,7 +192,7 @@ def demo(deciding: options.WhichRelease = options.WhichRelease()) -> None:
     chosen = choose_release(deciding, objects)
     scheduler = Scheduler(cluster, release=chosen)
     print(f"An example cluster of {cluster.node_count} nodes has two pending pods. Where do they go, and why?")
-    extra = "" if deciding.release == options.CURRENT else f" --release {chosen.name}"
+    extra = "" if deciding.release == NEWEST else f" --release {chosen.name}"
     for key in (PLACED, STUCK):
         print_lines([Line(""), Line(f"$ podium explain {key} -f example.yaml{extra}", "bold")])
         print_lines(to_lines(explain_pod(scheduler, pods[key]), width=text_width()))

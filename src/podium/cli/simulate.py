@@ -62,13 +62,13 @@ def simulate(
     from podium.cli.inputs import read_objects, registry_with, scheduler_options
     from podium.cli.output import write_report
 
-    wishes = Wishes(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
-    if any(wishes):
+    chosen = TimelineOptions(events, until, log, samples, plot, snapshot_at, snapshot, resume, node_groups)
+    if any(chosen):
         unwanted = {"--html": html is not None, "--rollout": stepwise, "--hpa": hpa is not None}
         for option in (*(name for name, given in unwanted.items() if given), *([] if deciding.cache else [NO_CACHE])):
             more = "; --plot draws one" if option == "--html" else ""
             raise typer.BadParameter(f"cannot be used with --timeline{more}", param_hint=option)
-        return simulate_timeline(wishes, source, deciding, output)
+        return simulate_timeline(chosen, source, deciding, output)
     registry = registry_with(deciding.plugins)
     objects = _scaled(read_objects(source, carry_out=False), hpa)
     settings = scheduler_options(deciding, objects, registry)
@@ -200,7 +200,7 @@ NodeGroupsFile = Annotated[
 ]
 
 
-class Wishes(NamedTuple):
+class TimelineOptions(NamedTuple):
     """The command line's options for a simulation over time."""
 
     events: str | None = None
@@ -215,47 +215,47 @@ class Wishes(NamedTuple):
 
 
 def simulate_timeline(
-    wishes: Wishes, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
+    chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay, output: Format
 ) -> int:
     """Run the timeline and write the requested output; 1 if pods still wait at the end."""
     from podium.cli.output import warn
 
-    _check(wishes, source.files)
-    timeline = _timeline(wishes, source, deciding)
-    times = [seconds(time) for time in (wishes.until, wishes.snapshot_at) if time is not None]
+    _check(chosen, source.files)
+    timeline = _timeline(chosen, source, deciding)
+    times = [seconds(time) for time in (chosen.until, chosen.snapshot_at) if time is not None]
     try:
         result = timeline.run(min(times, default=None))
     finally:
         timeline.close()
-    if wishes.snapshot is not None:
+    if chosen.snapshot is not None:
         from podium.cli.output import write_bytes
         from podium.timeline import save_timeline
 
-        write_bytes(wishes.snapshot, save_timeline(timeline))
-    _write_files(wishes, result)
+        write_bytes(chosen.snapshot, save_timeline(timeline))
+    _write_files(chosen, result)
     for warning in result.warnings:
         warn(warning)
     _timeline_show(result, output)
     return 1 if result.unplaced else 0
 
 
-def _check(wishes: Wishes, files: Sequence[str]) -> None:
+def _check(chosen: TimelineOptions, files: Sequence[str]) -> None:
     from podium.errors import InputError
 
-    if wishes.events is None:
-        given = next(name for name, value in wishes._asdict().items() if value)
+    if chosen.events is None:
+        given = next(name for name, value in chosen._asdict().items() if value)
         raise InputError(f"--{given.replace('_', '-')} needs --timeline EVENTS")
-    if wishes.snapshot_at is not None and wishes.snapshot is None:
+    if chosen.snapshot_at is not None and chosen.snapshot is None:
         raise InputError("--snapshot-at needs --snapshot FILE to write to")
-    if wishes.events == "-" and "-" in files:
+    if chosen.events == "-" and "-" in files:
         raise InputError("--timeline and -f cannot both read stdin; put one of them into a file")
-    if wishes.resume is not None and files:
+    if chosen.resume is not None and files:
         raise InputError("--resume has the cluster already: leave out -f")
-    if wishes.node_groups is not None and (wishes.resume is not None or wishes.snapshot is not None):
+    if chosen.node_groups is not None and (chosen.resume is not None or chosen.snapshot is not None):
         raise InputError("--node-groups cannot be used with --snapshot or --resume: groups are not part of a snapshot")
 
 
-def _timeline(wishes: Wishes, source: options.Source, deciding: options.DecidingInEveryWay) -> Timeline:
+def _timeline(chosen: TimelineOptions, source: options.Source, deciding: options.DecidingInEveryWay) -> Timeline:
     from podium.cli.inputs import mention, mention_ignored, registry_with, scheduler_options
     from podium.manifests import Objects, load
     from podium.manifests.files import read_bytes
@@ -264,19 +264,19 @@ def _timeline(wishes: Wishes, source: options.Source, deciding: options.Deciding
     from podium.wording import counted
 
     registry = registry_with(deciding.plugins)
-    events = read_timeline(wishes.events or "-")
+    events = read_timeline(chosen.events or "-")
     if source.verbose:
         mention_ignored(f"{counted(len(events.events), 'event')} read", events.ignored)
     objects = with_changes_carried_out(load(*dict.fromkeys(source.files))) if source.files else Objects()
     mention(objects, verbose=source.verbose, assume_volumes=deciding.assume_volumes)
     settings = scheduler_options(deciding, objects, registry)
-    if wishes.resume is not None:
-        return resume_timeline(read_bytes(wishes.resume), events, settings, where=wishes.resume)
+    if chosen.resume is not None:
+        return resume_timeline(read_bytes(chosen.resume), events, settings, where=chosen.resume)
     groups = None
-    if wishes.node_groups is not None:
+    if chosen.node_groups is not None:
         from podium.autoscaling import Autoscaler, read_node_groups
 
-        groups = read_node_groups(wishes.node_groups)
+        groups = read_node_groups(chosen.node_groups)
     timeline = Timeline(objects, events, settings)
     if groups is not None:
         Autoscaler(timeline, groups)
@@ -301,21 +301,21 @@ def seconds(text: str) -> float:
     return time
 
 
-def _write_files(wishes: Wishes, result: TimelineResult) -> None:
+def _write_files(chosen: TimelineOptions, result: TimelineResult) -> None:
     import msgspec
 
     from podium.cli.output import write_bytes
 
     # The plot is written first: if its name is invalid or a library is missing, nothing is written at all.
-    if wishes.plot is not None:
+    if chosen.plot is not None:
         from podium.present.plot import write_plot
 
-        write_plot(result, wishes.plot)
-    if wishes.log is not None:
-        write_bytes(wishes.log, result.log_lines())
-    if wishes.samples is not None:
-        is_json = wishes.samples.endswith(".json")
-        write_bytes(wishes.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
+        write_plot(result, chosen.plot)
+    if chosen.log is not None:
+        write_bytes(chosen.log, result.log_lines())
+    if chosen.samples is not None:
+        is_json = chosen.samples.endswith(".json")
+        write_bytes(chosen.samples, msgspec.json.encode(result.to_dict()) if is_json else result.samples_csv().encode())
 
 
 def _timeline_show(result: TimelineResult, output: Format) -> None:

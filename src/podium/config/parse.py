@@ -21,6 +21,7 @@ from podium.config.profiles import (
     read_profiles,
 )
 from podium.config.types import (
+    DEFAULT_EXTENDER_TIMEOUT,
     ClientConnection,
     ExtenderConfig,
     KnownPlugins,
@@ -33,8 +34,6 @@ from podium.config.types import (
 from podium.errors import ConfigError
 from podium.model.meta import extended_resource_errors
 from podium.rules import NEWEST_RULES, Rules
-
-DEFAULT_TIMEOUT = 5 * SECOND
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _CERTIFICATE = re.compile(rb"^-----BEGIN CERTIFICATE-----\s*$", re.MULTILINE)
@@ -56,7 +55,7 @@ def read_extender(fields: Fields) -> ExtenderConfig:
             weight=fields.integer("weight", bits=64),
             enable_https=fields.boolean("enableHTTPS"),
             tls_config=None if tls is None else _read_tls(tls),
-            http_timeout=(timeout or DEFAULT_TIMEOUT) / SECOND,
+            http_timeout=timeout / SECOND if timeout else DEFAULT_EXTENDER_TIMEOUT,
             node_cache_capable=fields.boolean("nodeCacheCapable"),
             managed_resources=tuple(_read_managed_resource(item) for item in fields.children("managedResources")),
             ignorable=fields.boolean("ignorable"),

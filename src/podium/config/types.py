@@ -21,6 +21,9 @@ EXTENSION_POINTS = (
     "postBind",
 )
 
+DEFAULT_EXTENDER_TIMEOUT = 5.0
+"""Seconds, when the configuration has no httpTimeout."""
+
 KnownPlugins = Mapping[str, frozenset[str]]
 """The available plugins, each with the extension points it implements."""
 
@@ -65,7 +68,7 @@ class ExtenderConfig:
     weight: int = 0
     enable_https: bool = False
     tls_config: TLSConfig | None = None
-    http_timeout: float = 5.0
+    http_timeout: float = DEFAULT_EXTENDER_TIMEOUT
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False

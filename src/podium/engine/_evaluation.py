@@ -57,13 +57,13 @@ class Evaluation:
         """The rows that the filters check; None for all."""
         self.feasible = FeasibleRows(plan, cluster)
         """The rows where the pod fits."""
-        self.overruled: dict[int, Status] = {}
-        """By row, why rows are rejected that the filters may pass on the cluster as it is now."""
+        self.rejected_by_nominated: dict[int, Status] = {}
+        """By row, why the filters reject it once the pods nominated to it are counted."""
         self.skipped = plan.outline.skipped
         """The plugins that skip Filter for this pod."""
         self.skipped_scores: set[str] = set()
         """The plugins that skip Score for this pod."""
-        self.stood_in_for = False
+        self.scores_given_nodes = False
         """Whether other nodes are scored in place of the feasible ones."""
         self._nodes: Nodes | None = None
         self.fresh = plan.fresh
@@ -204,12 +204,14 @@ class Evaluation:
             for row in rows.tolist():
                 found[row] = joined(found[row], status) if row in found else status
         looked_at = None if self.looked_at is None else set(self.looked_at.tolist())
-        found.update({row: why for row, why in self.overruled.items() if looked_at is None or row in looked_at})
+        found.update(
+            {row: why for row, why in self.rejected_by_nominated.items() if looked_at is None or row in looked_at}
+        )
         return found
 
     def node_statuses(self) -> NodeStatuses | None:
         """The same as `statuses`, by node name; None where the status of a row has to be joined from several."""
-        if self.overruled or self.plan.behaviour.collects_all_reasons:
+        if self.rejected_by_nominated or self.plan.behaviour.collects_all_reasons:
             return None
         kept = self.plan.rejections(self.skipped) if self.looked_at is None else None
         if kept is not None:
@@ -249,9 +251,9 @@ class Evaluation:
             if not collects:
                 undecided = undecided[~is_rejected]
 
-    def overrule(self, statuses: dict[int, Status]) -> None:
-        """Reject rows, even if the filters pass them on the cluster as it is now."""
-        self.overruled = statuses
+    def reject_by_nominated(self, statuses: dict[int, Status]) -> None:
+        """Reject the rows that the filters pass only while the pods nominated to them are not counted."""
+        self.rejected_by_nominated = statuses
         rows = self.feasible.rows
         self.feasible.keep(rows[~np.isin(rows, list(statuses))])
 
@@ -269,7 +271,7 @@ class Evaluation:
 
     def narrow_to(self, row: int) -> None:
         """Continue as if the node of this feasible row were the only node."""
-        self.absent, self.overruled, self.narrowed_by = None, {}, ()
+        self.absent, self.rejected_by_nominated, self.narrowed_by = None, {}, ()
         self.looked_at = np.array([row], dtype=np.int64)
         self.feasible = FeasibleRows(self.plan, self.cluster)
         self.feasible.keep(self.looked_at)
@@ -279,8 +281,8 @@ class Evaluation:
     def rank(self) -> Ranking:
         """The ranking that `select` chooses from. A score that is the same on every feasible node is left out."""
         plan, feasible = self.plan, self.feasible
-        if self.stood_in_for:
-            return self._rank_stand_ins()
+        if self.scores_given_nodes:
+            return self._rank_given_nodes()
         if plan.may_be_invalid:
             for results in plan.final_scores():
                 results.catch_up()
@@ -302,9 +304,9 @@ class Evaluation:
 
     def score_instead(self, nodes: Nodes) -> None:
         """Make `rank` score these nodes in place of the feasible ones; they use the same rows."""
-        self._nodes, self.stood_in_for = nodes, True
+        self._nodes, self.scores_given_nodes = nodes, True
 
-    def _rank_stand_ins(self) -> Ranking:
+    def _rank_given_nodes(self) -> Ranking:
         """The ranking of the substitute nodes. No kept results exist for them: every plugin scores them now."""
         self._run_pre_score(self.plan.outline.pre_score)
         plugins = [each for each in self.plan.outline.score if each.plugin.name not in self.skipped_scores]
@@ -391,7 +393,7 @@ class Evaluation:
             if plugin.name in self.plan.outline.zero_scores:
                 zeros = np.zeros(self.feasible.count, dtype=np.int64)
                 yield RowScores(plugin.name, weight, zeros, zeros)
-            elif results is not None and not plugin.normalizes and not self.stood_in_for:
+            elif results is not None and not plugin.normalizes and not self.scores_given_nodes:
                 results.catch_up()
                 raw = results.values[rows]
                 yield RowScores(plugin.name, weight, raw, raw)
@@ -515,7 +517,7 @@ class ExtenderRound:
             values = values + scores
         return Ranking(rows, ranking.scores, values)
 
-    def stand_ins(self, evaluation: Evaluation) -> Nodes | None:
+    def nodes_to_score(self, evaluation: Evaluation) -> Nodes | None:
         """The nodes to score in place of the plan's kept results; None to use the kept results.
 
         These are the Node objects that extenders sent back, without pods. If extenders sent none but passed nodes that

@@ -143,7 +143,7 @@ class FailedKinds:
     """
 
     MOST_KINDS = 1 << 12
-    MOST_CELLS = 1 << 20
+    MOST_KEPT_STATUSES = 1 << 20
     """Bounds memory: kinds times nodes."""
 
     def __init__(
@@ -159,7 +159,7 @@ class FailedKinds:
         self._cluster, self._nominations, self._extenders = cluster, nominations, extenders
         self._frameworks, self._plan_of, self._changes = frameworks, plan_of, changes
         self._profiles = {name for name, framework in frameworks.items() if _goes_by_kind(framework)}
-        most = min(max(self.MOST_CELLS // max(cluster.columns.size, 1), 64), self.MOST_KINDS)
+        most = min(max(self.MOST_KEPT_STATUSES // max(cluster.columns.size, 1), 64), self.MOST_KINDS)
         self._known: RecentlyUsed[FailedKind] = RecentlyUsed(most)
         self._priorities = LowestPriorities(cluster, changes)
         self.are_any = False

@@ -427,7 +427,7 @@ class NominatedPodsCheck:
             for row in self._rows(evaluation, everywhere):
                 rejected |= self._rejected(recheck, [row])
         if rejected:
-            evaluation.overrule(rejected)
+            evaluation.reject_by_nominated(rejected)
 
     def _rows(self, evaluation: Evaluation, everywhere: bool) -> list[int]:
         """The rows to check one by one."""

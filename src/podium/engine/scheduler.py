@@ -455,9 +455,9 @@ class Scheduler:
     def _rank(self, evaluation: Evaluation, extended: ExtenderRound) -> Ranking:
         if not self.extenders:
             return evaluation.rank()
-        stand_ins = extended.stand_ins(evaluation)
-        if stand_ins is not None:
-            evaluation.score_instead(stand_ins)
+        nodes_to_score = extended.nodes_to_score(evaluation)
+        if nodes_to_score is not None:
+            evaluation.score_instead(nodes_to_score)
         ranking = evaluation.rank()
         extended.prioritize(evaluation)
         return extended.add_scores(ranking, evaluation)

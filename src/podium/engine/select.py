@@ -17,8 +17,8 @@ from podium.extenders import Extender
 from podium.framework import Framework
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-FEWEST_NODES = 100
-FEWEST_PERCENT = 5
+MIN_FEASIBLE_NODES_TO_FIND = 100
+MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
 
 
 class Sampling:
@@ -71,11 +71,11 @@ class Sampling:
         if percentage == 0 and not self._adaptive:
             return None
         nodes = evaluation.cluster.node_count if evaluation.looked_at is None else len(evaluation.looked_at)
-        if nodes < FEWEST_NODES:
+        if nodes < MIN_FEASIBLE_NODES_TO_FIND:
             return None
         if percentage == 0:
-            percentage = max(50 - nodes // 125, FEWEST_PERCENT)
-        return max(nodes * percentage // 100, FEWEST_NODES)
+            percentage = max(50 - nodes // 125, MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND)
+        return max(nodes * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)
 
     def _node_order(self, cluster: Cluster) -> Ints:
         """All rows, taking one node of each zone in turn."""

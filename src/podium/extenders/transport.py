@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import httpx2
 
+from podium.config.types import DEFAULT_EXTENDER_TIMEOUT
 from podium.errors import ConfigError, ExtenderError
 from podium.wording import one_line
 
@@ -96,9 +97,6 @@ def _data_or_file(data: bytes, file: str, field: str, where: str) -> bytes:
         raise ConfigError([f"{field} {file!r} cannot be read: {error.strerror}"], where) from None
 
 
-DEFAULT_TIMEOUT = 5.0
-"""Seconds, when the configuration has no httpTimeout."""
-
 MAX_BODY = 64 << 20
 """The maximum size of an answer in bytes."""
 
@@ -114,7 +112,7 @@ class Transport:
         self._prefix = config.url_prefix.rstrip("/")
         self._secrets = _userinfo(config.url_prefix)
         # As in Go: zero means the default, less than zero means no limit.
-        timeout = config.http_timeout or DEFAULT_TIMEOUT
+        timeout = config.http_timeout or DEFAULT_EXTENDER_TIMEOUT
         self._timeout = timeout if timeout > 0 else None
         server_name = config.tls_config.server_name if config.tls_config is not None else ""
         self._extensions: dict[str, Any] = {"sni_hostname": server_name} if server_name else {}

@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Object)
 
 EACH = 10
 """The fixed cost of every change: two small changes cost more than a large one."""
-MOST_EVICTED = 3
+MOST_EVICTED_TOGETHER = 3
 """The maximum number of pods that one change evicts, where all of them have to go."""
 MOST_VALUES = 3
 """How many values of a missing label are suggested."""
@@ -214,7 +214,7 @@ def evict(pods: Sequence[Pod]) -> Change:
 
 def evict_few(pods: Sequence[Pod]) -> Iterator[Change]:
     """Evict all of these pods, if they are few and none of them keeps the cluster running."""
-    if 0 < len(pods) <= MOST_EVICTED and all(pod.priority < NEVER_EVICTED for pod in pods):
+    if 0 < len(pods) <= MOST_EVICTED_TOGETHER and all(pod.priority < NEVER_EVICTED for pod in pods):
         yield evict(sorted(pods, key=lambda pod: (pod.priority, pod.key)))
 
 

@@ -18,8 +18,8 @@ from podium.plugins.dynamic_resources import DynamicResources
 from podium.plugins.dynamic_resources.pod_devices import PodDevices
 from podium.plugins.storage.volume_binding import VolumeBinding
 
-MOST_DECISIONS = 1000
-MOST_CHANGES = 20_000
+MOST_REMEMBERED_DECISIONS = 1000
+MOST_UNDOABLE_CHANGES = 20_000
 """The number of cluster changes that can be undone; earlier decisions are forgotten."""
 
 
@@ -57,7 +57,7 @@ class DecisionHistory:
 
     def __init__(self, loop: SchedulerLoop) -> None:
         self._loop = loop
-        self._changes: deque[_Change] = deque(maxlen=MOST_CHANGES)
+        self._changes: deque[_Change] = deque(maxlen=MOST_UNDOABLE_CHANGES)
         self._count = 0
         """The number of changes so far, including forgotten ones."""
         self._decisions: dict[str, _Remembered] = {}
@@ -89,7 +89,7 @@ class DecisionHistory:
         nominated = [(each.key, node) for node in nominations.nodes() for each in nominations.on(node)]
         self._decisions.pop(pod.key, None)
         self._decisions[pod.key] = _Remembered(pod, decided, self._count, nominated)
-        if len(self._decisions) > MOST_DECISIONS:
+        if len(self._decisions) > MOST_REMEMBERED_DECISIONS:
             del self._decisions[next(iter(self._decisions))]
 
     def _note(self, before: Object | None, after: Object) -> None:

@@ -76,9 +76,9 @@ def _is_named(request: str, names: Sequence[str]) -> bool:
 logger = logging.getLogger("podium.live")
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-MOST_TRIES = 5
+MOST_CLAIM_WRITES = 5
 """How often a claim is written again if somebody else changes it meanwhile, as in kube-scheduler."""
-LOOKS_EVERY = 1.0
+DEVICE_CHECK_INTERVAL = 1.0
 """Seconds between two checks whether devices are ready."""
 CONFLICT = 409
 
@@ -178,7 +178,7 @@ class DeviceWrites:
         if assumed.pod.key not in loop.assumed:
             raise DevicesError("pod does not exist any more")
         has_conditions = _plugin(assumed, loop).release_rules.device_binding_conditions
-        for number in range(MOST_TRIES):
+        for number in range(MOST_CLAIM_WRITES):
             found = _parts(await self._client.request("GET", _path(claim)))
             if found["metadata"]["uid"] != claim.metadata.uid or "deletionTimestamp" in found["metadata"]:
                 raise DevicesError(f"claim {claim.key} got deleted in the meantime")
@@ -195,7 +195,7 @@ class DeviceWrites:
                 path, doing = f"{_path(claim)}/status", f"add {what} to claim {claim.key}"
                 return self._took(await self._put(path, found, doing))
             except ApiError as error:
-                if error.code != CONFLICT or number == MOST_TRIES - 1:
+                if error.code != CONFLICT or number == MOST_CLAIM_WRITES - 1:
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -271,7 +271,7 @@ class DeviceWrites:
         while not all(_is_ready(self._known(key, loop)) for key in keys):
             if time.monotonic() >= until:
                 raise DevicesError("device binding timeout: context deadline exceeded")
-            await asyncio.sleep(LOOKS_EVERY)
+            await asyncio.sleep(DEVICE_CHECK_INTERVAL)
 
     @staticmethod
     def _known(key: str, loop: SchedulerLoop) -> ResourceClaim:

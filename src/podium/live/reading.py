@@ -92,7 +92,7 @@ class ObjectDecoder:
         return default_object(found)
 
 
-AT_ONCE = 4
+CONCURRENT_LISTS = 4
 """How many kinds are listed at the same time."""
 INDISPENSABLE = (Node, Pod)
 
@@ -105,7 +105,7 @@ class Lists:
 
     def __init__(self, client: ApiClient, on_page: OnPage = lambda count: None) -> None:
         self._client, self._on_page = client, on_page
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(CONCURRENT_LISTS)
         self.warnings: list[str] = []
         self.counts: Counter[str] = Counter()
 

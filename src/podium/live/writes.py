@@ -33,7 +33,7 @@ from podium.plugins.storage.volume_binding import Stored, VolumeBinding
 logger = logging.getLogger("podium.live")
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
-MOST_TRIES = 5
+MOST_STATUS_WRITES = 5
 BIND_TIMEOUT = 30.0
 """After this many seconds the result of a binding counts as unknown, and is looked up."""
 WRITERS = 8
@@ -180,7 +180,7 @@ class PodStatuses:
                     await patch_status(self._client, pod, status)
                     continue
                 except ApiError as error:
-                    if error.code in (404, 409, 422) or tries >= MOST_TRIES:
+                    if error.code in (404, 409, 422) or tries >= MOST_STATUS_WRITES:
                         logger.debug("status of pod %s not written: %s", key, error)
                         self._written.pop(key, None)
                         continue
@@ -213,7 +213,7 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-LOOKS_EVERY = 1.0
+VOLUME_CHECK_INTERVAL = 1.0
 """Seconds, as in kube-scheduler."""
 
 
@@ -237,7 +237,7 @@ class VolumeWrites:
         while not self._are_bound(assumed, written):
             if time.monotonic() >= until:
                 raise VolumesError("binding volumes: context deadline exceeded")
-            await asyncio.sleep(LOOKS_EVERY)
+            await asyncio.sleep(VOLUME_CHECK_INTERVAL)
 
     async def _write(self, after: Stored) -> int:
         """Change one object if nobody else changed it since it was read; returns its new resourceVersion."""

@@ -33,7 +33,15 @@ from podium.loop.events import (
     pod_changes,
 )
 from podium.loop.queue import SchedulingQueue
-from podium.loop.queued_pod import LONGEST, WAITING_PODS, Assumed, PodAtPermit, Position, QueuedPod, WaitingPods
+from podium.loop.queued_pod import (
+    MAX_PERMIT_TIMEOUT,
+    WAITING_PODS,
+    Assumed,
+    PodAtPermit,
+    Position,
+    QueuedPod,
+    WaitingPods,
+)
 from podium.model import Node, Object, Pod
 from podium.plugins.queue_and_bind import DefaultPreemption
 
@@ -384,7 +392,7 @@ class SchedulerLoop:
                 status, patience = raised(error), 0.0
             status = with_plugin(status, plugin, "Permit")
             if status.code is Code.WAIT:
-                patience = min(patience, LONGEST)
+                patience = min(patience, MAX_PERMIT_TIMEOUT)
                 deadlines[plugin.name] = now + patience, patience
             elif status != SUCCESS:
                 return self._undo(queued, assumed, status, now)

@@ -360,7 +360,7 @@ class SchedulingQueue:
         """
         self._count_failure(queued, is_rejected=bool(queued.rejectors))
         queued.timestamp = now
-        queued.flushed_at = float("-inf")
+        queued.flushed_at = NEVER
         strategy = self._strategy_for_returning(queued)
         self.in_flight.done(queued.key)
         self._requeue(queued, strategy, now, FAILED)

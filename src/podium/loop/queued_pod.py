@@ -246,7 +246,7 @@ class Heap:
 WAITING_PODS = "WaitingPods"
 """The cycle state's key for the waiting pods, for Permit plugins that allow or reject them."""
 
-LONGEST = 15 * 60.0
+MAX_PERMIT_TIMEOUT = 15 * 60.0
 """The maximum time, in seconds, that a plugin can let a pod wait."""
 
 

@@ -14,14 +14,12 @@ from podium.engine.scheduler import Config, SchedulerKeywords, SchedulerOptions
 from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.queue import SchedulingQueue
-from podium.loop.queued_pod import QueuedPod
+from podium.loop.queued_pod import NEVER, QueuedPod
 from podium.model import KINDS, Node, Object, ObjectMeta, Pod
 
 VERSION = 1
 DEAD = "dead-row-"
 """The prefix of placeholder nodes that occupy dead rows while a cluster is rebuilt."""
-
-NEVER = float("-inf")
 
 
 class SavedPod(msgspec.Struct, frozen=True):

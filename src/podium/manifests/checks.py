@@ -100,7 +100,7 @@ _NAME_ERRORS = {
 }
 
 
-def doubt_about_name(obj: Object) -> InputError | None:
+def invalid_name(obj: Object) -> InputError | None:
     """What is wrong with the object's name or namespace, in the syntax of its kind."""
     kind, metadata = type(obj).__name__, obj.metadata
     try:
@@ -111,7 +111,7 @@ def doubt_about_name(obj: Object) -> InputError | None:
     return None
 
 
-def doubt_metadata(metadata: ObjectMeta) -> None:
+def validate_metadata(metadata: ObjectMeta) -> None:
     _check_labels(metadata.labels, "labels")
 
 
@@ -143,11 +143,11 @@ def check_pod_affinity_term(term: PodAffinityTerm) -> None:
     _require(term.topology_key, "topologyKey")
 
 
-def doubt_topology_key(term: PodAffinityTerm | TopologySpreadConstraint) -> None:
+def validate_topology_key(term: PodAffinityTerm | TopologySpreadConstraint) -> None:
     _refuse(term.topology_key, qualified_name_errors, "topologyKey")
 
 
-def doubt_node_spec(spec: NodeSpec) -> None:
+def validate_node_spec(spec: NodeSpec) -> None:
     """Check that no two taints have the same key and effect."""
     seen = [(taint.key, taint.effect) for taint in spec.taints]
     for position, taint in enumerate(seen):
@@ -162,7 +162,7 @@ def check_taint(taint: Taint) -> None:
     _check_effect(taint.effect, _DEVICE_EFFECTS if isinstance(taint, DeviceTaint) else _EFFECTS)
 
 
-def doubt_taint(taint: Taint) -> None:
+def validate_taint(taint: Taint) -> None:
     """Check that the taint's key and value are valid for a label."""
     _refuse(taint.key, qualified_name_errors, "key")
     _refuse(taint.value, label_value_errors, "value")
@@ -187,7 +187,7 @@ def check_container(container: Container) -> None:
     _check_resources(container.resources)
 
 
-def doubt_container(container: Container) -> None:
+def validate_container(container: Container) -> None:
     """Check the container's name, resource names, and the limits of resources that cannot be overcommitted."""
     _refuse(container.name, dns_label_errors, "name")
     limits, requests = container.resources.limits, container.resources.requests
@@ -232,7 +232,7 @@ def check_pod_spec(spec: PodSpec) -> None:
             raise InputError("is there twice" if name else "is required", f"schedulingGates[{position}].name")
 
 
-def doubt_pod_spec(spec: PodSpec) -> None:
+def validate_pod_spec(spec: PodSpec) -> None:
     _check_labels(spec.node_selector or {}, "nodeSelector")
 
 
@@ -330,7 +330,7 @@ _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 
 
 Check = Callable[[Any], None]
-Depth = Literal["any", "manifest", "doubt"]
+Depth = Literal["any", "manifest", "api-server"]
 
 
 def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
@@ -344,11 +344,11 @@ def check(struct: msgspec.Struct, *, manifest: bool = False) -> None:
         check_struct(struct)
 
 
-def doubt(struct: msgspec.Struct) -> InputError | None:
+def refused_by_api_server(struct: msgspec.Struct) -> InputError | None:
     """The first name, label or limit that the API server would refuse although it does not affect the scheduler."""
     try:
-        if (doubt_struct := _struct_check(type(struct), "doubt")) is not None:
-            doubt_struct(struct)
+        if (validate_struct := _struct_check(type(struct), "api-server")) is not None:
+            validate_struct(struct)
     except InputError as error:
         return error
     return None
@@ -391,7 +391,7 @@ def _compiled(struct_type: inspect.StructType, depth: Depth) -> Check | None:
 
 def _field_check(type_: inspect.Type, depth: Depth) -> Check | None:
     members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
-    if depth != "doubt" and any(isinstance(member, inspect.FloatType) for member in members):
+    if depth != "api-server" and any(isinstance(member, inspect.FloatType) for member in members):
         return check_quantity
     for member in members:
         match member:
@@ -445,14 +445,14 @@ def _check_node_selector_term(term: NodeSelectorTerm) -> None:
     _check_requirements(term.match_fields, "matchFields", _FIELD_OPERATORS)
 
 
-def doubt_label_selector(selector: LabelSelector) -> None:
+def validate_label_selector(selector: LabelSelector) -> None:
     """Check the label keys of a selector."""
     for key in selector.match_labels:
         _refuse(key, qualified_name_errors, "matchLabels")
     _check_keys(selector.match_expressions)
 
 
-def doubt_node_selector_term(term: NodeSelectorTerm) -> None:
+def validate_node_selector_term(term: NodeSelectorTerm) -> None:
     _check_keys(term.match_expressions)
 
 
@@ -516,7 +516,7 @@ def _check_exists(toleration: Toleration) -> None:
         raise InputError(f"must be empty when operator is Exists, got {toleration.value!r}", "value")
 
 
-def doubt_toleration(toleration: Toleration) -> None:
+def validate_toleration(toleration: Toleration) -> None:
     """Check that the key and the value are valid for a label."""
     _refuse(toleration.key, qualified_name_errors, "key")
     if toleration.operator in ("", "Equal"):
@@ -581,18 +581,19 @@ _MANIFEST_CHECKS: dict[type[msgspec.Struct], Check] = {
     WeightedPodAffinityTerm: check_preference,
     WorkloadSpec: check_workload,
 }
-_DOUBTS: dict[type[msgspec.Struct], Check] = {
-    Container: doubt_container,
-    LabelSelector: doubt_label_selector,
-    NodeSelectorTerm: doubt_node_selector_term,
-    NodeSpec: doubt_node_spec,
-    ObjectMeta: doubt_metadata,
-    PodAffinityTerm: doubt_topology_key,
-    PodSpec: doubt_pod_spec,
-    DeviceTaint: doubt_taint,
-    DeviceToleration: doubt_toleration,
-    Taint: doubt_taint,
-    Toleration: doubt_toleration,
-    TopologySpreadConstraint: doubt_topology_key,
+_API_SERVER_CHECKS: dict[type[msgspec.Struct], Check] = {
+    Container: validate_container,
+    LabelSelector: validate_label_selector,
+    NodeSelectorTerm: validate_node_selector_term,
+    NodeSpec: validate_node_spec,
+    ObjectMeta: validate_metadata,
+    PodAffinityTerm: validate_topology_key,
+    PodSpec: validate_pod_spec,
+    DeviceTaint: validate_taint,
+    DeviceToleration: validate_toleration,
+    Taint: validate_taint,
+    Toleration: validate_toleration,
+    TopologySpreadConstraint: validate_topology_key,
 }
-_BY_DEPTH = {"any": _CHECKS, "manifest": _CHECKS | _MANIFEST_CHECKS, "doubt": _DOUBTS}
+"""What the API server refuses although it does not affect the scheduler."""
+_BY_DEPTH = {"any": _CHECKS, "manifest": _CHECKS | _MANIFEST_CHECKS, "api-server": _API_SERVER_CHECKS}

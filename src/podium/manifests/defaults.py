@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podium.errors import InputError
 from podium.manifests._devices import default_claim, default_claim_template
-from podium.manifests.checks import check, doubt
+from podium.manifests.checks import check, refused_by_api_server
 from podium.manifests.decode import effective_namespace
 from podium.model import (
     Container,
@@ -407,20 +407,20 @@ class StoredPods:
         self._labels = {b""}
         """The labels of pods in manifests that were already checked."""
 
-    def stored(self, pod: Pod, doubted: Callable[[InputError], None] | None = None) -> Pod:
+    def stored(self, pod: Pod, on_refused: Callable[[InputError], None] | None = None) -> Pod:
         """The pod, which must have a name, with defaults applied; InputError with the field path, as from `check`.
 
-        Equal pods are checked once; for a manifest, `doubted` is called with fields that only the API server would
+        Equal pods are checked once; for a manifest, `on_refused` is called with fields that only the API server would
         refuse.
         """
         shared = replace(pod.spec, node_name="", volumes=deciding_volumes(pod.spec.volumes))
         spec_key, status_key = _text_of(shared), _text_of(replace(pod.status, start_time=None))
-        labels = _text_of(pod.metadata.labels) if doubted is not None else b""
+        labels = _text_of(pod.metadata.labels) if on_refused is not None else b""
         known, status = self._specs.get(spec_key), self._statuses.get(status_key)
         if known is None or status is None or labels not in self._labels:
-            check(pod, manifest=doubted is not None)
-            if doubted is not None and (problem := doubt(pod)) is not None:
-                doubted(problem)
+            check(pod, manifest=on_refused is not None)
+            if on_refused is not None and (problem := refused_by_api_server(pod)) is not None:
+                on_refused(problem)
             if len(self._labels) >= self.REMEMBERED:
                 self._labels = {b""}
             self._labels.add(labels)

@@ -145,7 +145,7 @@ def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
 T = TypeVar("T", bound=Object)
 
 HASH_LABEL = "pod-template-hash"
-MOST_PODS = 1_000_000
+MOST_PODS_OF_WORKLOAD = 1_000_000
 """The maximum number of pods of one workload."""
 
 _API_VERSIONS = {
@@ -284,11 +284,11 @@ def template_hash(template: PodTemplateSpec, collisions: int = 0) -> str:
 
 def refuse_too_many(owner: Object, number: int) -> None:
     """InputError for a workload with more pods than any cluster has: creating them would exhaust the memory."""
-    if number > MOST_PODS:
+    if number > MOST_PODS_OF_WORKLOAD:
         kind, name = type(owner).__name__, owner.name
         # A Deployment's ReplicaSet and a CronJob's Job are usually created here: no file contains them.
         for reference in owner.metadata.owner_references:
             if reference.controller:
                 kind, name = reference.kind, reference.name
         name = full_name(kind, owner.namespace, name)
-        raise InputError(f"{name}: asks for {number:,} pods; up to {MOST_PODS:,} can be simulated")
+        raise InputError(f"{name}: asks for {number:,} pods; up to {MOST_PODS_OF_WORKLOAD:,} can be simulated")

@@ -75,9 +75,9 @@ RawEnvelope = Envelope[msgspec.Raw]
 
 LARGE = 1 << 20
 """From this many bytes on, a document is read in parts."""
-AT_ONCE = 1 << 17
+PART_SIZE = 1 << 17
 """The approximate number of bytes decoded at a time, so that the results are used while they are in the CPU cache."""
-MOST_AT_ONCE = 1 << 26
+LARGEST_PART = 1 << 26
 """If no item ends as expected within this many bytes, the list is formatted in another way."""
 
 _START = re.compile(rb'\{(?:\s*"(?:apiVersion|kind)"\s*:\s*"[^"\\]*"\s*,)*\s*"items"\s*:\s*\[(\s*\n[ \t]*)\{')
@@ -153,12 +153,12 @@ class LargeList:
 
     def _part(self, start: int) -> memoryview:
         """Some complete items, beginning at a position."""
-        text = self._read(start, min(start + AT_ONCE, self._end))
+        text = self._read(start, min(start + PART_SIZE, self._end))
         if start + len(text) == self._end:
             return memoryview(text)
         found = text.rfind(self._between)
         if found < 0:
-            text = self._read(start, min(start + MOST_AT_ONCE, self._end))
+            text = self._read(start, min(start + LARGEST_PART, self._end))
             found = text.find(self._between)
         if found >= 0:
             return memoryview(text)[: found + len(self._close)]
@@ -195,7 +195,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 # PowerShell's redirection writes UTF-16.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 64 * 1024
-_AT_ONCE = 1 << 24
+_CHUNK = 1 << 24
 _MAPPED_FROM = 1 << 26
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 _BETWEEN = re.compile(rb"(?:\s|---[^\n]*(?:\n|$))*")
@@ -338,7 +338,7 @@ def _text(path: str) -> Text:
                 raise _too_large(path)
             if plain and size > _MAPPED_FROM:
                 with tempfile.TemporaryFile() as copy:
-                    shutil.copyfileobj(file, copy, _AT_ONCE)
+                    shutil.copyfileobj(file, copy, _CHUNK)
                     copy.flush()
                     return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
             return _unpacked(file, path)
@@ -391,7 +391,7 @@ def _all_of(stream: BinaryIO, name: str) -> bytes:
     """The contents of a stream, up to `MAX_INPUT`; its first bytes show whether it is text at all."""
     parts: list[bytes] = []
     size = 0
-    while part := stream.read(_HEAD if not parts else _AT_ONCE):
+    while part := stream.read(_HEAD if not parts else _CHUNK):
         if not parts and part[:2] not in _UTF_16_MARKS and _is_garbage(part, len(part) == _HEAD):
             raise _garbage(part, name)
         size += len(part)

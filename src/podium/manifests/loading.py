@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from podium.errors import InputError
 from podium.manifests._devices import FLAT_VERSIONS, from_flat_version, missing_claims, refused_fields
 from podium.manifests.apply import TEMPLATED, Applied, apply
-from podium.manifests.checks import check, doubt, doubt_about_name
+from podium.manifests.checks import check, invalid_name, refused_by_api_server
 from podium.manifests.decode import (
     SCHEDULER_CONFIGURATION,
     Entry,
@@ -457,33 +457,33 @@ class _Loading:
             self._searched[entry.kind] += 1
             if self._searched[entry.kind] <= MOST_SEARCHED:
                 self._check_text(entry, text)
-        doubts = list[str | InputError]()
+        problems = list[str | InputError]()
         try:
             if manifest:
                 refuse_wrong_times(obj)
-                doubts += filter(None, [doubt_about_name(obj)])
-            obj = self._stored(obj, doubts.append if manifest else None)
+                problems += filter(None, [invalid_name(obj)])
+            obj = self._stored(obj, problems.append if manifest else None)
         except InputError as error:
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             raise error.at(f"{entry.document.file}: {name}") from None
-        for problem in (*doubts, *refused_fields(obj)):
+        for problem in (*problems, *refused_fields(obj)):
             name = full_name(entry.kind, obj.metadata.namespace, obj.metadata.name)
             if unrendered(str(problem)):
                 raise InputError(str(problem))
             self._unknown(f"{entry.document.file}: {name}: {problem}; the API server would refuse it")
         return obj if self._is_new(obj, entry) else None
 
-    def _stored(self, obj: Object, doubted: Callable[[InputError], None] | None) -> Object:
+    def _stored(self, obj: Object, on_refused: Callable[[InputError], None] | None) -> Object:
         """The object as the API server would store it; InputError with the field path if it would refuse it.
 
-        For a manifest, `doubted` is called with fields that the API server would refuse but the scheduler does not
+        For a manifest, `on_refused` is called with fields that the API server would refuse but the scheduler does not
         need.
         """
         if isinstance(obj, Pod):
-            return self.pods.stored(obj, doubted)
-        check(obj, manifest=doubted is not None)
-        if doubted is not None and (problem := doubt(obj)) is not None:
-            doubted(problem)
+            return self.pods.stored(obj, on_refused)
+        check(obj, manifest=on_refused is not None)
+        if on_refused is not None and (problem := refused_by_api_server(obj)) is not None:
+            on_refused(problem)
         return default_object(obj)
 
     def _check_names(self, entry: Entry, value: object) -> None:

@@ -23,6 +23,7 @@ from podium.model import (
     TopologySpreadConstraint,
 )
 from podium.model.selectors import (
+    EVERYTHING,
     NodeMatcher,
     Selector,
     label_selector,
@@ -33,7 +34,7 @@ from podium.model.selectors import (
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 ANY_NODE = NodeMatcher()
-NO_PODS = Matching((Scope(frozenset(), Selector()),))
+NO_PODS = Matching((Scope(frozenset(), EVERYTHING),))
 
 
 @hashed_once
@@ -125,9 +126,6 @@ def _compile_one(
         ),
         selector.matches(pod.metadata.labels),
     )
-
-
-EVERYTHING = Selector()
 
 
 def pod_services(pod: Pod, cluster: Cluster) -> list[Service]:

@@ -31,7 +31,7 @@ from podium.wording import counted, joined, listed
 
 GPU = "nvdia.com/gpu"
 """Spelled as in cluster-capacity, which writes 0 whatever a pod requests."""
-MOST_DEVICES = 20
+MOST_LISTED_DEVICES = 20
 """The maximum number of devices listed, unless all are asked for."""
 
 
@@ -317,9 +317,9 @@ def devices_lines(found: Devices, *, width: int = WIDTH, everything: bool = Fals
     lines += [Line(""), *_device_counts(found, width)]
     listed = [each for each in found.devices if everything or each.holders or each.state is not DeviceState.FREE]
     if listed:
-        lines += [Line(""), *_device_list(listed if everything else listed[:MOST_DEVICES], width)]
-    if not everything and len(listed) > MOST_DEVICES:
-        lines.append(Line(f"and {counted(len(listed) - MOST_DEVICES, 'more device')}; --all shows them", "dim"))
+        lines += [Line(""), *_device_list(listed if everything else listed[:MOST_LISTED_DEVICES], width)]
+    if not everything and len(listed) > MOST_LISTED_DEVICES:
+        lines.append(Line(f"and {counted(len(listed) - MOST_LISTED_DEVICES, 'more device')}; --all shows them", "dim"))
     return lines
 
 

@@ -17,10 +17,8 @@ from podium.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilte
 from podium.model import LabelSelector, Pod, ReplicaSet, ReplicationController, Service, StatefulSet
 from podium.model.objects import BETA_REGION, BETA_ZONE, REGION, ZONE
 from podium.model.selectors import Labels, Requirement, Selector, label_selector, match_labels
-from podium.plugins.spread_constraints import pod_services
+from podium.plugins.spread_constraints import NO_PODS, pod_services
 from podium.releases.rules import SERVICE_AFFINITY, OfRelease, Rules, rejection
-
-NO_PODS = Matching((Scope(frozenset(), Selector()),))
 
 
 class AnySelector(NamedTuple):

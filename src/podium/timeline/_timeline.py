@@ -16,7 +16,7 @@ from podium.errors import InputError
 from podium.loop.cycle import SchedulerLoop
 from podium.loop.events import Bind, ChangeObject, Evict, Instruction, Nominate, Unschedulable, Wait
 from podium.loop.queue import FLUSH_AFTER, FLUSH_EVERY, RETRY_EVERY
-from podium.loop.queued_pod import LONGEST
+from podium.loop.queued_pod import MAX_PERMIT_TIMEOUT
 from podium.loop.snapshot import LoopSnapshot, resume, take_snapshot
 from podium.manifests import Objects, expand_workloads
 from podium.memory import collector_relaxed
@@ -153,7 +153,7 @@ class Timeline:
             certain.append(planned)
         if self.loop.queue.has_next:
             certain.append(self.clock.now)
-        limit = self.history.last_change + self._keeps_trying + (LONGEST if len(self.loop.waiting) else 0.0)
+        limit = self.history.last_change + self._keeps_trying + (MAX_PERMIT_TIMEOUT if len(self.loop.waiting) else 0.0)
         gap_ends = min((*certain, *([] if until is None else [until])), default=0.0)
         if certain and self._companion is None and gap_ends - self.clock.now > 2 * RETRY_EVERY:
             self.loop.count_vain_retries(gap_ends)

@@ -18,7 +18,7 @@ from podium import answers
 from podium.engine import Scheduler, simulate
 from podium.engine.release import AnyRelease, Release, release_of
 from podium.errors import InputError, PodiumError
-from podium.lookup import as_more_of, brought_along, find_pod, first_pods, named_after
+from podium.lookup import added_objects, find_pod, first_pods, named_after, with_priority_and_profile
 from podium.manifests import load
 from podium.model import Node, Object, Pod
 from podium.present import capacity as capacity_report
@@ -28,7 +28,7 @@ from podium.present import explanation as explanation_report
 from podium.present import simulation as simulation_report
 from podium.web import _questions as questions
 from podium.web._views import timeline_document
-from podium.web.what_if import Subject, configured, manifests, posted_configuration, turned, what_if
+from podium.web.what_if import Subject, configured, manifests, posted_configuration, what_if, with_settings
 
 Document = Mapping[str, Any]
 
@@ -60,7 +60,7 @@ def _explain(question: questions.Explain, subject: Subject) -> Answered:
     pod = find_pod(subject.objects, question.pod, None).pod
     options = _options(question, subject)
     if question.settings is not None:
-        document = turned(subject, question.settings, question.profile)
+        document = with_settings(subject, question.settings, question.profile)
         options["config"] = configured(document, subject.release, subject.registry, "the other weights")
     with closing(Scheduler(subject.cluster, **options, assume_volumes=question.assume_volumes)) as scheduler:
         explained = explanation_report.explain_pod(scheduler, pod, question.profile, preempt=question.preempt)
@@ -130,8 +130,8 @@ def _templates(question: questions.Capacity, subject: Subject) -> tuple[list[Pod
     if question.podspec is not None:
         posted = load(manifests(question.podspec, "podspec"))
         found += first_pods(posted, "podspec")
-        new = brought_along(objects, posted)
-    return [as_more_of(pod, objects, question.profile) for pod in found], new
+        new = added_objects(objects, posted)
+    return [with_priority_and_profile(pod, objects, question.profile) for pod in found], new
 
 
 def _offer(offer: questions.NodeOffer) -> answers.NodeTemplate:
@@ -213,7 +213,7 @@ def _ways(question: questions.Compare, subject: Subject) -> tuple[answers.Way, a
             raise InputError(f"both ways are the same: {first.name}; name two that differ")
         return _as_release(first, subject), _as_release(second, subject)
     if question.settings is not None:
-        document = turned(subject, question.settings)
+        document = with_settings(subject, question.settings)
         config = configured(document, subject.release, subject.registry, "the other weights")
         return way(subject.config, subject.release, today), way(config, subject.release, "the other weights")
     configs = [
@@ -245,7 +245,7 @@ def _audit(question: questions.Audit, subject: Subject) -> Answered:
 
 @answer.register
 def _configuration(question: questions.Configuration, subject: Subject) -> Answered:
-    return Answered(turned(subject, question.settings, question.profile))
+    return Answered(with_settings(subject, question.settings, question.profile))
 
 
 @answer.register

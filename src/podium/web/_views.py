@@ -41,10 +41,10 @@ from podium.web.what_if import (
     Subject,
     configured,
     moved_pods,
-    pods_by_chance,
     posted_configuration,
+    sample_of_pods,
     tiles,
-    turned,
+    with_settings,
 )
 from podium.wording import counted
 
@@ -296,7 +296,7 @@ class Views:
         today = self._scored_with(None)
         settings = ScoreSettings(strategy=asked.settings.strategy, disabled=sorted(asked.settings.disabled))
         other = today if settings == ScoreSettings() else self._scored_with(settings)
-        turned(self.subject, asked.settings)
+        with_settings(self.subject, asked.settings)
         return moved_pods(today, other, asked.settings.weights)
 
     def _scored_with(self, settings: ScoreSettings | None) -> ScoredPods:
@@ -305,7 +305,7 @@ class Views:
         if found is None:
             scheduler = self._scheduler(None, settings)
             today = self._scored.get(b"null")
-            pods, count = pods_by_chance(scheduler) if today is None else (today.pods, today.of)
+            pods, count = sample_of_pods(scheduler) if today is None else (today.pods, today.of)
             found = self._scored[key] = ScoredPods(scheduler, pods, count)
             if len(self._scored) > 3:
                 # The first entry, with today's weights, stays.
@@ -321,7 +321,7 @@ class Views:
             document = subject.document if config is None else posted_configuration(config)
             made = subject.config if config is None else self._configured(document)
             if settings is not None:
-                made = self._configured(turned(_with_document(subject, document), settings, profile))
+                made = self._configured(with_settings(_with_document(subject, document), settings, profile))
             found = Scheduler(
                 subject.cluster, made, registry=subject.registry, release=subject.release, tie_break="first"
             )
@@ -422,7 +422,7 @@ def _not_listed(number: int) -> str:
 
 MOST_MOMENTS = 200
 """The maximum number of moments of a timeline that are shown, evenly chosen."""
-MOST_PODS = 500
+MOST_LISTED_PODS = 500
 
 
 def what_if_page(document: Mapping[str, Any]) -> str:
@@ -514,7 +514,7 @@ def _pod_section(pods: Sequence[Mapping[str, Any]]) -> Markup | None:
         return None
     rows = [
         (each["pod"], each["node"] or "-", _seconds(each["arrived"]), _seconds(each["waited"]))
-        for each in ordered[:MOST_PODS]
+        for each in ordered[:MOST_LISTED_PODS]
     ]
     headings: list[Heading | str] = ["Pod", "Node", Heading("Came", right=True), Heading("Waited", right=True)]
     left_out = len(ordered) - len(rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from podium import answers
 from podium.answers.capacity import add_nodes
-from podium.answers.disruption import UNSCHEDULABLE, checked, cordon
+from podium.answers.disruption import checked, cordon
 from podium.answers.search_space import SHAPE_AT, ConfigurationSpace, has_shape
 from podium.cluster import Cluster
 from podium.cluster.columns import NO_ROWS, Ints
@@ -31,6 +31,7 @@ from podium.manifests import Objects, expand_workloads, load, workload_of
 from podium.manifests.yaml_documents import yaml_documents
 from podium.model import Node, Pod
 from podium.model.pod import DEFAULT_SCHEDULER_NAME, belongs_to_node
+from podium.model.selectors import CORDONED
 from podium.present.disruption import to_lines
 from podium.present.html.page import UNLIMITED, opening
 from podium.present.text import API_VERSION
@@ -162,7 +163,7 @@ def manifests(manifest: Manifest, where: str) -> list[Mapping[str, Any]]:
     return documents
 
 
-MOST_LISTED = 500
+MOST_LISTED_PLACEMENTS = 500
 
 
 def what_if(question: questions.WhatIf, subject: Subject) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def what_if(question: questions.WhatIf, subject: Subject) -> dict[str, Any]:
         "placed": placed,
         "pending": len(placements) - placed,
         # Pods that fit nowhere come first: users look for them.
-        "placements": sorted(placements, key=lambda each: each["node"] is not None)[:MOST_LISTED],
+        "placements": sorted(placements, key=lambda each: each["node"] is not None)[:MOST_LISTED_PLACEMENTS],
         "tiles": tiles(cluster, question.group, subject.cluster),
     }
 
@@ -213,7 +214,7 @@ def _uncordon(step: questions.Uncordon, cluster: Cluster, subject: Subject) -> t
     checked(cluster, step.nodes)
     for name in step.nodes:
         node = cluster.node(name)
-        taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE.key]
+        taints = [taint for taint in node.spec.taints if taint.key != CORDONED.key]
         cluster.update(replace(node, spec=replace(node.spec, unschedulable=False, taints=taints)))
     return [f"{counted(len(step.nodes), 'node')} uncordoned: {', '.join(step.nodes[:6])}."], cluster
 
@@ -319,9 +320,9 @@ def _places(flags: Iterable[bool]) -> list[int]:
     return [place for place, flag in enumerate(flags) if flag]
 
 
-MOST_CELLS = 40_000_000
+MOST_KEPT_SCORES = 40_000_000
 """The maximum number of scores kept, one byte each: a pod has one per node and plugin."""
-MOST_NAMED = 100
+MOST_LISTED_MOVES = 100
 
 
 class _Scores(NamedTuple):
@@ -382,7 +383,7 @@ class ScoredPods:
         return _Scores(found.rows, plugins, kept, found.totals, found.best)
 
 
-def pods_by_chance(scheduler: Scheduler) -> tuple[list[Pod], int]:
+def sample_of_pods(scheduler: Scheduler) -> tuple[list[Pod], int]:
     """A random sample of the pods that the scheduler decides, as large as scores can be kept, and their total
     number.
     """
@@ -391,7 +392,7 @@ def pods_by_chance(scheduler: Scheduler) -> tuple[list[Pod], int]:
     pods = [pod for pod in (*cluster.pending.values(), *running) if pod.spec.scheduler_name in scheduler.frameworks]
     Random(0).shuffle(pods)
     plugins = max((len(framework.score) for framework in scheduler.frameworks.values()), default=1)
-    return pods[: max(MOST_CELLS // max(cluster.node_count * plugins, 1), 20)], len(pods)
+    return pods[: max(MOST_KEPT_SCORES // max(cluster.node_count * plugins, 1), 20)], len(pods)
 
 
 def moved_pods(
@@ -423,7 +424,7 @@ def moved_pods(
         "moved": len(moves),
         "moves": [
             {"pod": pod, "before": _first_name(cluster, before), "after": _first_name(cluster, after)}
-            for pod, before, after in sorted(moves, key=lambda move: move[0])[:MOST_NAMED]
+            for pod, before, after in sorted(moves, key=lambda move: move[0])[:MOST_LISTED_MOVES]
         ],
     }
 
@@ -436,7 +437,7 @@ PACKING = tuple(zip(SHAPE_AT, (0, 5, 10), strict=True))
 """The default shape for RequestedToCapacityRatio: the fuller the better."""
 
 
-def turned(subject: Subject, settings: ScoreSettings, profile: str | None = None) -> dict[str, Any]:
+def with_settings(subject: Subject, settings: ScoreSettings, profile: str | None = None) -> dict[str, Any]:
     """The configuration document with changed settings, ready for --config.
 
     kube-scheduler treats a weight of 0 as the default, so a plugin with weight 0 is disabled at Score instead.

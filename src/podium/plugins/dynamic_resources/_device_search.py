@@ -37,7 +37,7 @@ from podium.plugins.dynamic_resources.requests import (
 )
 from podium.rules import Rules
 
-MOST_DEVICES = 32
+ALLOCATION_RESULTS_MAX_SIZE = 32
 """The maximum number of devices of one claim."""
 TIMED_OUT = "timed out trying to allocate devices"
 
@@ -143,15 +143,15 @@ class DeviceSearch:
                 if option.is_all:
                     self._all[option] = self._everything(number, option)
             more = min(self._count(option) for option in request.options)
-            if self._rules.device_errors_say_more and least + more > MOST_DEVICES:
+            if self._rules.device_errors_say_more and least + more > ALLOCATION_RESULTS_MAX_SIZE:
                 raise AllocationError(
-                    f"request {request.name}: adding {more} devices exceeds the claim limit of {MOST_DEVICES},"
-                    f" with {least} already accounted for",
+                    f"request {request.name}: adding {more} devices exceeds the claim limit of "
+                    f"{ALLOCATION_RESULTS_MAX_SIZE}, with {least} already accounted for",
                     number,
                 )
             least += more
-        if least > MOST_DEVICES:
-            reason = f"number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}"
+        if least > ALLOCATION_RESULTS_MAX_SIZE:
+            reason = f"number of requested devices {least} exceeds the claim limit of {ALLOCATION_RESULTS_MAX_SIZE}"
             raise AllocationError(reason, number, is_of_claim=True)
         self._constraints.append(constraints_of(shape.constraints, self._rules))
 
@@ -216,7 +216,7 @@ class DeviceSearch:
         if index >= wanted:
             yield self._request(number, place + 1)
             return
-        if len(self._solution[number]) + wanted - index > MOST_DEVICES:
+        if len(self._solution[number]) + wanted - index > ALLOCATION_RESULTS_MAX_SIZE:
             raise _TooManyError
         if option.is_all:
             # All of these devices are needed, in any order: there is nothing to choose.

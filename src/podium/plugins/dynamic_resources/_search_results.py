@@ -172,7 +172,7 @@ class SearchResults:
 class KnownSearches:
     """The results for recently searched claims."""
 
-    MOST = 256
+    MOST_REMEMBERED_SEARCHES = 256
 
     def __init__(self) -> None:
         self._by_shapes: dict[tuple[Shapes, float], SearchResults] = {}
@@ -181,7 +181,7 @@ class KnownSearches:
         key = shapes, most_steps
         found = self._by_shapes.pop(key, None) or SearchResults(shapes)
         self._by_shapes[key] = found
-        if len(self._by_shapes) > self.MOST:
+        if len(self._by_shapes) > self.MOST_REMEMBERED_SEARCHES:
             del self._by_shapes[next(iter(self._by_shapes))]
         return found
 

@@ -105,7 +105,7 @@ class ClaimShape:
         """The alternatives among the named requests, each with its points."""
         names = frozenset(taken)
         return [
-            (option.name, MOST_ALTERNATIVES - place)
+            (option.name, FIRST_AVAILABLE_DEVICE_REQUEST_MAX_SIZE - place)
             for request in self.requests
             if request.is_list
             for place, option in enumerate(request.options)
@@ -113,7 +113,7 @@ class ClaimShape:
         ]
 
 
-MOST_ALTERNATIVES = 8
+FIRST_AVAILABLE_DEVICE_REQUEST_MAX_SIZE = 8
 Shapes = tuple[ClaimShape, ...]
 
 
@@ -137,7 +137,7 @@ def _request(request: DeviceRequest) -> Request:
     return Request(request.name, tuple(Option(request.name, each) for each in request.first_available), is_list=True)
 
 
-MOST_LISTED = 48
+LONGEST_SEARCHED_LIST = 48
 """The maximum length of a list that v1.36 goes through."""
 
 
@@ -212,7 +212,7 @@ def _environment(rules: Rules) -> cel.Environment:
     return cel.Environment(
         list_attributes=rules.device_expressions_read_lists,
         includes=rules.device_expressions_have_includes,
-        includes_limit=0 if rules.device_expressions_read_lists else MOST_LISTED,
+        includes_limit=0 if rules.device_expressions_read_lists else LONGEST_SEARCHED_LIST,
         newer_cel=rules.device_expressions_read_lists,
     )
 
